@@ -1,0 +1,1 @@
+"""Frazil: tables with an adaptive metadata tree."""

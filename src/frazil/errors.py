@@ -1,0 +1,126 @@
+"""Everything that can go wrong, grouped by what the caller does next.
+
+    FrazilError
+     ├─ InvalidInput        fix the call: a bad name, filter, schema, row or option
+     ├─ NotFound            name something that exists: table, namespace, snapshot, ref, file
+     ├─ AlreadyExists       choose another name
+     ├─ CommitConflict      another commit changed what this one relies on; re-run on fresh data
+     ├─ CommitUnknown       the outcome could not be told; look before trying again
+     ├─ FormatError         a file does not say what it must; it is corrupt or from a newer writer
+     ├─ Unsupported         a feature this version, or this route, does not have
+     ├─ StorageError        the file system or object store failed
+     └─ CatalogError        the catalog database or service failed
+
+Every error carries a stable `kind`; messages say what was found, where, and what was expected.
+Programs test the class or the `kind`, never the message text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+class FrazilError(Exception):
+    """Base of every error Frazil raises on purpose."""
+
+    kind: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+
+class InvalidInput(FrazilError):
+    """The call cannot be carried out as given."""
+
+    kind = "invalid-input"
+    exit_code = 2
+
+
+class NotFound(FrazilError):
+    """What was named is not there."""
+
+    kind = "not-found"
+    exit_code = 3
+
+
+class AlreadyExists(FrazilError):
+    """The name is taken."""
+
+    kind = "already-exists"
+    exit_code = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """One reason why a change cannot be replayed on the current head."""
+
+    what: str
+    where: str
+    by_snapshot_id: int | None = None
+
+    def __str__(self) -> str:
+        by = "" if self.by_snapshot_id is None else f" (snapshot {self.by_snapshot_id})"
+        return f"{self.what}: {self.where}{by}"
+
+
+class CommitConflict(FrazilError):
+    """Another commit changed what this one relies on. Lists every conflict found."""
+
+    kind = "commit-conflict"
+    exit_code = 5
+
+    def __init__(self, message: str, conflicts: Sequence[Conflict] = ()) -> None:
+        self.conflicts = tuple(conflicts)
+        shown = "".join(f"\n  - {conflict}" for conflict in self.conflicts[:20])
+        more = len(self.conflicts) - 20
+        super().__init__(message + shown + (f"\n  … and {more} more" if more > 0 else ""))
+
+
+class CommitUnknown(FrazilError):
+    """The catalog did not say whether the commit landed, and could not be asked."""
+
+    kind = "commit-unknown"
+    exit_code = 6
+
+
+class FormatError(FrazilError):
+    """A file's content breaks the format. Names the file and the field."""
+
+    kind = "format"
+    exit_code = 7
+
+    def __init__(self, problem: str, *, path: str | None = None, field: str | None = None) -> None:
+        self.problem = problem
+        self.path = path
+        self.field = field
+        where = ": ".join(part for part in (path, field) if part)
+        super().__init__(f"{where}: {problem}" if where else problem)
+
+    def at(self, path: str) -> FormatError:
+        """The same problem, naming the file it was found in."""
+        return self if self.path else FormatError(self.problem, path=path, field=self.field)
+
+
+class Unsupported(FrazilError):
+    """A feature that is not there, by name."""
+
+    kind = "unsupported"
+    exit_code = 8
+
+    def __init__(self, message: str, *, feature: str | None = None) -> None:
+        self.feature = feature
+        super().__init__(message)
+
+
+class StorageError(FrazilError):
+    """Reading, writing, listing or deleting a file failed."""
+
+    kind = "storage"
+    exit_code = 9
+
+
+class CatalogError(FrazilError):
+    """The catalog failed for a reason that is not the caller's."""
+
+    kind = "catalog"
+    exit_code = 10

@@ -1,0 +1,153 @@
+"""A manifest in memory: `EntryBatch`, one flat Arrow column per on-disk leaf field.
+
+Flat columns make edits cheap (set a status, drop rows, append rows) and keep whatever grows with
+the table in Arrow. A column that is absent is null in every row. Nesting happens only when a
+manifest is written (`frazil.format.manifest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.format import fields
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntryBatch:
+    """Entries as flat columns keyed by dotted path. Immutable; every edit returns a new batch."""
+
+    table: pa.Table
+
+    @staticmethod
+    def empty() -> EntryBatch:
+        """No entries, every fixed column present so that types are known."""
+        return EntryBatch(
+            pa.table({key: pa.array([], leaf.type) for key, leaf in fields.LEAVES.items()})
+        )
+
+    @staticmethod
+    def from_rows(
+        rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType] | None = None
+    ) -> EntryBatch:
+        """Entries from Python mappings; for the few that one commit touches, not for manifests.
+
+        `types` gives the Arrow types of table-dependent columns (stats and partition). Columns
+        that are null in every row are left out.
+        """
+        columns: dict[str, pa.Array] = {}
+        for key in dict.fromkeys(key for row in rows for key in row):
+            values = [row.get(key) for row in rows]
+            if all(value is None for value in values):
+                continue
+            leaf = fields.LEAVES.get(key)
+            kind = leaf.type if leaf is not None else (types or {}).get(key)
+            columns[key] = pa.array(values, kind)
+        if not columns:
+            return EntryBatch(EntryBatch.empty().table)
+        return EntryBatch(pa.table(columns))
+
+    @staticmethod
+    def concat(batches: Iterable[EntryBatch]) -> EntryBatch:
+        """All entries of the batches, in order; a column missing from one is null there.
+
+        Where a column's type differs (a promoted column), the wider type is taken.
+        """
+        tables = [batch.table for batch in batches]
+        full = [table for table in tables if table.num_rows]
+        if not full:
+            return EntryBatch(tables[0]) if tables else EntryBatch.empty()
+        if len(full) == 1:
+            return EntryBatch(full[0])
+        merged = pa.concat_tables(full, promote_options="permissive")
+        return EntryBatch(merged.combine_chunks())
+
+    @property
+    def num_rows(self) -> int:
+        """How many entries."""
+        return int(self.table.num_rows)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of the columns that are present."""
+        return tuple(self.table.column_names)
+
+    def has(self, key: str) -> bool:
+        """Whether the column is present (it may still be null everywhere)."""
+        return key in self.table.schema.names
+
+    def column(self, key: str) -> pa.ChunkedArray:
+        """The column, or nulls of its type when absent."""
+        index = self.table.schema.get_field_index(key)
+        if index >= 0:
+            return self.table.column(index)
+        leaf = fields.LEAVES.get(key)
+        kind = leaf.type if leaf is not None and leaf.type is not None else pa.null()
+        return pa.chunked_array([pa.nulls(self.num_rows, kind)])
+
+    def numpy(self, key: str, *, missing: int = -1) -> np.ndarray[Any, np.dtype[Any]]:
+        """An integer column as numpy, nulls replaced by `missing`."""
+        column = self.column(key)
+        if column.null_count:
+            column = pc.fill_null(column, pa.scalar(missing, column.type))
+        return np.asarray(column.to_numpy())
+
+    def pylist(self, key: str) -> list[Any]:
+        """The column as Python values."""
+        return list(self.column(key).to_pylist())
+
+    def row(self, index: int) -> dict[str, Any]:
+        """One entry as a mapping of its present, non-null columns."""
+        values = self.table.slice(index, 1).to_pylist()[0]
+        return {key: value for key, value in values.items() if value is not None}
+
+    def filter(self, mask: np.ndarray[Any, np.dtype[np.bool_]] | pa.Array) -> EntryBatch:
+        """The entries where the mask is true."""
+        if isinstance(mask, np.ndarray):
+            if mask.all():
+                return self
+            mask = pa.array(mask)
+        return EntryBatch(self.table.filter(mask))
+
+    def take(self, indices: np.ndarray[Any, np.dtype[Any]] | Sequence[int]) -> EntryBatch:
+        """The entries at these positions, in that order."""
+        return EntryBatch(self.table.take(pa.array(np.asarray(indices, dtype=np.int64))))
+
+    def slice(self, offset: int, length: int | None = None) -> EntryBatch:
+        """A run of entries, without copying."""
+        return EntryBatch(self.table.slice(offset, length))
+
+    def with_column(self, key: str, values: pa.Array | pa.ChunkedArray | Sequence[Any]) -> EntryBatch:
+        """The batch with one column set or replaced."""
+        leaf = fields.LEAVES.get(key)
+        if not isinstance(values, pa.Array | pa.ChunkedArray):
+            values = pa.array(values, leaf.type if leaf is not None else None)
+        elif leaf is not None and leaf.type is not None and values.type != leaf.type:
+            values = values.cast(leaf.type)
+        index = self.table.schema.get_field_index(key)
+        if index >= 0:
+            return EntryBatch(self.table.set_column(index, key, values))
+        return EntryBatch(self.table.append_column(key, values))
+
+    def with_constant(self, key: str, value: Any) -> EntryBatch:
+        """The batch with one fixed column set to the same value in every row."""
+        kind = fields.LEAVES[key].type
+        return self.with_column(key, pa.repeat(pa.scalar(value, kind), self.num_rows))
+
+    def without(self, *keys: str) -> EntryBatch:
+        """The batch without these columns (they become null)."""
+        present = [key for key in keys if self.has(key)]
+        return EntryBatch(self.table.drop_columns(present)) if present else self
+
+    def select(self, keys: Iterable[str]) -> EntryBatch:
+        """Only these columns, those that are present."""
+        return EntryBatch(self.table.select([key for key in keys if self.has(key)]))
+
+    def combined(self) -> EntryBatch:
+        """The same entries in one chunk; without this a long series of edits slows down."""
+        return EntryBatch(self.table.combine_chunks())

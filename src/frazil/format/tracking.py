@@ -1,0 +1,181 @@
+"""Statuses of an entry and the transitions that are legal between them.
+
+`Tracking` is one entry's tracking as a value, used for the few entries a commit touches; whole
+manifests are handled as columns by the functions at the end (`carry`, `inherit`, `live_mask`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import FormatError, InvalidInput
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+
+
+class Status(IntEnum):
+    """What a snapshot did to an entry."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+    REPLACED = 3
+    MODIFIED = 4
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the entry is part of the snapshot."""
+        return self in _LIVE
+
+
+_LIVE: Final = frozenset({Status.EXISTING, Status.ADDED, Status.MODIFIED})
+ONE_SNAPSHOT_KEYS: Final = ("tracking.deleted_positions", "tracking.replaced_positions")
+"""Columns that speak of one snapshot only and are dropped by the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracking:
+    """How one entry came to be where it is."""
+
+    status: Status
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    file_sequence_number: int | None = None
+    dv_snapshot_id: int | None = None
+    first_row_id: int | None = None
+
+    def carried(self) -> Tracking:
+        """The entry as the next snapshot has it when nothing happens to it."""
+        return replace(self._live("carried"), status=Status.EXISTING)
+
+    def deleted(self, *, by: int) -> Tracking:
+        """The entry as a tombstone of snapshot `by`."""
+        return replace(self._live("deleted"), status=Status.DELETED, snapshot_id=by)
+
+    def replaced(self, *, by: int) -> Tracking:
+        """The dead predecessor of an entry that snapshot `by` modified or rewrote."""
+        return replace(self._live("replaced"), status=Status.REPLACED, snapshot_id=by)
+
+    def modified(self, *, by: int) -> Tracking:
+        """The entry with a deletion vector that snapshot `by` changed."""
+        return replace(self._live("modified"), status=Status.MODIFIED, dv_snapshot_id=by)
+
+    def inherited(self, *, snapshot_id: int, sequence_number: int) -> Tracking:
+        """The entry with what it leaves null taken from its manifest's entry in the root."""
+        added = self.status is Status.ADDED
+        return replace(
+            self,
+            snapshot_id=_default(self.snapshot_id, snapshot_id),
+            sequence_number=_default(self.sequence_number, sequence_number if added else None),
+            file_sequence_number=_default(
+                self.file_sequence_number, sequence_number if added else None
+            ),
+        )
+
+    def _live(self, verb: str) -> Tracking:
+        if not self.status.is_live:
+            raise InvalidInput(
+                f"an entry with status {self.status.name} cannot be {verb}: "
+                "nothing dead comes back to life"
+            )
+        return self
+
+
+def _default(value: int | None, otherwise: int | None) -> int | None:
+    return otherwise if value is None else value
+
+
+def live_mask(batch: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which entries are part of the snapshot."""
+    status = batch.numpy("tracking.status")
+    return np.asarray((status != Status.DELETED) & (status != Status.REPLACED))
+
+
+def carry(batch: EntryBatch) -> EntryBatch:
+    """The entries the next root starts from: live ones as EXISTING, one-snapshot columns gone."""
+    live = batch.filter(live_mask(batch))
+    return live.without(*ONE_SNAPSHOT_KEYS).with_constant("tracking.status", Status.EXISTING)
+
+
+def inherit(
+    batch: EntryBatch,
+    *,
+    snapshot_id: int,
+    sequence_number: int,
+    first_row_id: int | None,
+) -> EntryBatch:
+    """A leaf's entries with explicit tracking, given its entry in the root.
+
+    Null snapshot ids inherit; null sequence numbers inherit only for ADDED entries; null first row
+    ids of data files count on from `first_row_id`, in entry order.
+    """
+    added = pc.equal(batch.column("tracking.status"), int(Status.ADDED))
+    for key, value in (
+        ("tracking.snapshot_id", snapshot_id),
+        ("tracking.sequence_number", sequence_number),
+        ("tracking.file_sequence_number", sequence_number),
+    ):
+        column = batch.column(key)
+        if column.null_count:
+            filled = pc.fill_null(column, pa.scalar(value, pa.int64()))
+            if key != "tracking.snapshot_id":
+                filled = pc.if_else(added, filled, column)
+            batch = batch.with_column(key, filled)
+    return assign_row_ids(batch, first_row_id=first_row_id)
+
+
+def assign_row_ids(batch: EntryBatch, *, first_row_id: int | None) -> EntryBatch:
+    """Data entries whose first row id is null count on from `first_row_id`, in entry order."""
+    if first_row_id is None or not batch.column("tracking.first_row_id").null_count:
+        return batch
+    known = batch.column("tracking.first_row_id")
+    unnumbered = np.asarray(pc.is_null(known)) & (batch.numpy("content_type") == ContentType.DATA)
+    if not unnumbered.any():
+        return batch
+    rows = np.where(unnumbered, batch.numpy("record_count", missing=0), 0)
+    starts = first_row_id + np.concatenate(([0], np.cumsum(rows)[:-1]))
+    assigned = pa.array(starts, pa.int64(), mask=~unnumbered)
+    return batch.with_column("tracking.first_row_id", pc.coalesce(known, assigned))
+
+
+def unnumbered_rows(batch: EntryBatch) -> int:
+    """How many row ids the data entries without a first row id will take."""
+    unnumbered = np.asarray(pc.is_null(batch.column("tracking.first_row_id")))
+    data = batch.numpy("content_type") == ContentType.DATA
+    return int(batch.numpy("record_count", missing=0)[unnumbered & data].sum())
+
+
+def check(batch: EntryBatch, *, root: bool, path: str | None = None) -> None:
+    """Refuse statuses and content types that are unknown or do not belong at this level."""
+    status = batch.numpy("tracking.status")
+    bad = status[(status < 0) | (status > max(Status))]
+    if bad.size:
+        raise FormatError(
+            f"status is {int(bad[0])}; expected 0 to {int(max(Status))}. "
+            "The file may come from a newer writer.",
+            path=path,
+            field="tracking.status",
+        )
+    content = batch.numpy("content_type")
+    known = {int(kind) for kind in ContentType} - {ContentType.POSITION_DELETES}
+    for kind in np.unique(content):
+        if int(kind) not in known:
+            raise FormatError(
+                f"content type is {int(kind)}; expected one of {sorted(known)}. "
+                "The file may come from a newer writer.",
+                path=path,
+                field="content_type",
+            )
+        if not root and kind >= ContentType.DATA_MANIFEST:
+            raise FormatError(
+                f"a leaf holds a manifest entry (content type {int(kind)}); "
+                "the tree has two levels, never more",
+                path=path,
+                field="content_type",
+            )
