@@ -1,0 +1,1 @@
+"""The metadata tree of one snapshot: read it, edit it as a value, write it."""

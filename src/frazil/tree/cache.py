@@ -1,0 +1,88 @@
+"""Decoded manifests, kept by location with a bound on their size.
+
+Manifests are immutable, so what was decoded stays true. Columns are cached as they are asked for:
+a second plan that needs two more columns reads only those two.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from frazil.format.batch import EntryBatch
+
+DEFAULT_BYTES = 256 * 1024 * 1024
+
+Load = Callable[[Collection[str] | None], EntryBatch]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    batch: EntryBatch
+    keys: frozenset[str] | None  # None: every column there is
+    size: int
+
+    def holds(self, keys: Collection[str] | None) -> bool:
+        return self.keys is None or (keys is not None and self.keys.issuperset(keys))
+
+
+class ManifestCache:
+    """Least recently used manifests leave first. Safe to share between threads."""
+
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def fetch(self, path: str, keys: Collection[str] | None, load: Load) -> EntryBatch:
+        """The manifest with at least these columns, loaded through `load` where missing."""
+        with self._lock:
+            held = self._held.get(path)
+            if held is not None and held.holds(keys):
+                self._held.move_to_end(path)
+                return held.batch
+        if held is None or keys is None:
+            batch = load(keys)
+            known = None if keys is None else frozenset(keys)
+        else:
+            assert held.keys is not None
+            missing = frozenset(keys) - held.keys
+            batch = _merged(held.batch, load(missing))
+            known = held.keys | missing
+        self.put(path, batch, keys=known)
+        return batch
+
+    def put(self, path: str, batch: EntryBatch, *, keys: frozenset[str] | None = None) -> None:
+        """Keep a manifest, e.g. one that was just written; `keys` None means it is whole."""
+        size = int(batch.table.nbytes)
+        with self._lock:
+            before = self._held.pop(path, None)
+            if before is not None:
+                self._bytes -= before.size
+            if size > self._max_bytes:
+                return
+            self._held[path] = _Held(batch=batch, keys=keys, size=size)
+            self._bytes += size
+            while self._bytes > self._max_bytes:
+                _, dropped = self._held.popitem(last=False)
+                self._bytes -= dropped.size
+
+    def clear(self) -> None:
+        """Forget everything, so that the next read is a cold one."""
+        with self._lock:
+            self._held.clear()
+            self._bytes = 0
+
+    def __reduce__(self) -> tuple[type[ManifestCache], tuple[int]]:
+        return (ManifestCache, (self._max_bytes,))
+
+
+def _merged(held: EntryBatch, more: EntryBatch) -> EntryBatch:
+    columns = dict(zip(held.table.column_names, held.table.columns, strict=True))
+    columns.update(zip(more.table.column_names, more.table.columns, strict=True))
+    return replace(held, table=pa.table(columns))

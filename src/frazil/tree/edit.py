@@ -1,0 +1,206 @@
+"""A parent root plus edits gives the next root. Pure: columns in, columns out.
+
+Rows of the new root, in this order: leaves carried and touched, leaves that are new, files carried
+and dead, files modified, files added. `docs/format.md` has the rules; the names of the worked
+examples that test them are the names of `tests/scenarios`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.format import bitmap, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import STATS_PREFIX, ContentType
+from frazil.format.tracking import ONE_SNAPSHOT_KEYS, Status
+
+Positions = np.ndarray[Any, np.dtype[Any]]
+_NONE: Positions = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stamp:
+    """What the new snapshot writes into tracking."""
+
+    snapshot_id: int
+    sequence_number: int
+    first_row_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafEdit:
+    """Positions of one leaf that die in this snapshot; the two are disjoint."""
+
+    deleted: Positions = field(default_factory=lambda: _NONE)
+    replaced: Positions = field(default_factory=lambda: _NONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RootEdit:
+    """Edits addressed by row of the parent root. Rows not named are carried."""
+
+    deleted_rows: Positions = field(default_factory=lambda: _NONE)
+    replaced_rows: Positions = field(default_factory=lambda: _NONE)
+    leaf_edits: Mapping[int, LeafEdit] = field(default_factory=dict)
+    modified: EntryBatch | None = None
+    added: EntryBatch | None = None
+    added_leaves: EntryBatch | None = None
+    moved_rows: Positions = field(default_factory=lambda: _NONE)
+    moved_to: EntryBatch | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """The new root and where the next snapshot's row ids start."""
+
+    root: EntryBatch
+    next_row_id: int
+
+
+def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
+    """The root of the next snapshot.
+
+    `modified` are live entries with their new deletion vector, tracking as before the change;
+    `moved_rows` leave without a trace because `moved_to` leaves hold them now.
+    """
+    base = _carried(parent, edit, stamp)
+    is_leaf = base.numpy("content_type") >= ContentType.DATA_MANIFEST
+    parts = [base.filter(is_leaf)]
+    next_row_id = stamp.first_row_id
+    if edit.added_leaves is not None and edit.added_leaves.num_rows:
+        leaves, next_row_id = _new_leaves(edit.added_leaves, stamp, next_row_id)
+        parts.append(leaves)
+    if edit.moved_to is not None and edit.moved_to.num_rows:
+        parts.append(_stamped(edit.moved_to, Status.EXISTING, stamp))
+    parts.append(base.filter(~is_leaf))
+    if edit.modified is not None and edit.modified.num_rows:
+        changed = edit.modified.with_constant("tracking.status", Status.MODIFIED)
+        parts.append(changed.with_constant("tracking.dv_snapshot_id", stamp.snapshot_id))
+    if edit.added is not None and edit.added.num_rows:
+        added, next_row_id = _new_files(edit.added, stamp, next_row_id)
+        parts.append(added)
+    return Edited(root=EntryBatch.concat(parts), next_row_id=next_row_id)
+
+
+def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
+    """Rows of the parent that the new root keeps, statuses and manifest vectors set."""
+    if not parent.num_rows:
+        return parent
+    status = np.full(parent.num_rows, int(Status.EXISTING), dtype=np.int32)
+    status[edit.deleted_rows] = Status.DELETED
+    status[edit.replaced_rows] = Status.REPLACED
+    touched = np.fromiter(edit.leaf_edits, dtype=np.int64, count=len(edit.leaf_edits))
+    status[touched] = Status.MODIFIED
+    keep = tracking.live_mask(parent)
+    keep[edit.moved_rows] = False
+    keep &= ~_spent(parent, touched)
+    batch = parent.without(*ONE_SNAPSHOT_KEYS).with_column("tracking.status", pa.array(status))
+    dead = (status == Status.DELETED) | (status == Status.REPLACED)
+    if dead.any():
+        ids = batch.column("tracking.snapshot_id")
+        batch = batch.with_column(
+            "tracking.snapshot_id", pc.if_else(pa.array(dead), stamp.snapshot_id, ids)
+        )
+    if edit.leaf_edits:
+        batch = _with_leaf_edits(batch, edit.leaf_edits, stamp)
+    return batch.filter(keep)
+
+
+def _spent(parent: EntryBatch, touched: Positions) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Leaves whose every position was dead already in the parent: nothing left to tell."""
+    spent = np.zeros(parent.num_rows, dtype=np.bool_)
+    leaves = np.flatnonzero(parent.numpy("content_type") >= ContentType.DATA_MANIFEST)
+    if not leaves.size:
+        return spent
+    records = parent.numpy("record_count")
+    vectors = parent.column("manifest_info.dv")
+    gone = parent.numpy("manifest_info.deleted_files_count", missing=0) + parent.numpy(
+        "manifest_info.replaced_files_count", missing=0
+    )
+    for row in leaves:
+        vector = vectors[int(row)].as_py()
+        dead = int(gone[row]) + (bitmap.cardinality(vector) if vector else 0)
+        spent[row] = dead >= records[row]
+    spent[touched] = False
+    return spent
+
+
+def _with_leaf_edits(
+    batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: Stamp
+) -> EntryBatch:
+    vectors = batch.pylist("manifest_info.dv")
+    deleted: list[bytes | None] = [None] * batch.num_rows
+    replaced: list[bytes | None] = [None] * batch.num_rows
+    touched = np.zeros(batch.num_rows, dtype=np.bool_)
+    records = batch.numpy("record_count")
+    for row, edit in edits.items():
+        limit = int(records[row])
+        old = bitmap.decode(vectors[row], limit=limit) if vectors[row] else _NONE
+        gone = np.union1d(edit.deleted, edit.replaced)
+        vectors[row] = bitmap.encode(np.union1d(old, gone))
+        deleted[row] = bitmap.encode(edit.deleted) if edit.deleted.size else None
+        replaced[row] = bitmap.encode(edit.replaced) if edit.replaced.size else None
+        touched[row] = True
+    mask = pa.array(touched)
+    batch = (
+        batch.with_column("manifest_info.dv", vectors)
+        .with_column("tracking.deleted_positions", deleted)
+        .with_column("tracking.replaced_positions", replaced)
+        .with_column(
+            "tracking.dv_snapshot_id",
+            pc.if_else(mask, stamp.snapshot_id, batch.column("tracking.dv_snapshot_id")),
+        )
+    )
+    for key in batch.keys:
+        if key.startswith(STATS_PREFIX) and key.endswith(".tight_bounds"):
+            tight = batch.column(key)
+            loose = pc.if_else(pc.and_(mask, pc.is_valid(tight)), False, tight)
+            batch = batch.with_column(key, loose)
+    return batch
+
+
+def _stamped(batch: EntryBatch, status: Status, stamp: Stamp) -> EntryBatch:
+    return (
+        batch.with_constant("tracking.status", status)
+        .with_constant("tracking.snapshot_id", stamp.snapshot_id)
+        .with_constant("tracking.sequence_number", stamp.sequence_number)
+        .with_constant("tracking.file_sequence_number", stamp.sequence_number)
+    )
+
+
+def _new_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[EntryBatch, int]:
+    """ADDED leaves: their null entries inherit the sequence number and count row ids from here."""
+    batch = _stamped(batch, Status.ADDED, stamp).with_constant(
+        "manifest_info.min_sequence_number", stamp.sequence_number
+    )
+    data = batch.numpy("content_type") == ContentType.DATA_MANIFEST
+    rows = np.where(data, batch.numpy("manifest_info.added_rows_count", missing=0), 0)
+    starts = next_row_id + np.concatenate(([0], np.cumsum(rows)[:-1]))
+    batch = batch.with_column(
+        "tracking.first_row_id", pa.array(starts, pa.int64(), mask=~data)
+    )
+    return batch, next_row_id + int(rows.sum())
+
+
+def _new_files(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[EntryBatch, int]:
+    """ADDED files. A sequence number given by the caller stays: a rewrite keeps the data's age."""
+    given = batch.column("tracking.sequence_number")
+    stamped = _stamped(batch, Status.ADDED, stamp)
+    if given.null_count < batch.num_rows:
+        stamped = stamped.with_column(
+            "tracking.sequence_number", pc.fill_null(given, stamp.sequence_number)
+        )
+    if batch.has("deletion_vector.location"):
+        born = pc.is_valid(batch.column("deletion_vector.location"))
+        stamped = stamped.with_column(
+            "tracking.dv_snapshot_id",
+            pc.if_else(born, stamp.snapshot_id, pa.scalar(None, pa.int64())),
+        )
+    rows = tracking.unnumbered_rows(stamped)
+    return tracking.assign_row_ids(stamped, first_row_id=next_row_id), next_row_id + rows

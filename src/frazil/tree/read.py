@@ -1,0 +1,281 @@
+"""Open a snapshot's root and stream its leaves.
+
+Here is the one switch on how a manifest is stored (Parquet of v4, Avro of v1–v3, the interim
+Parquet of early v4 writers), the one thread pool, and the cache of decoded manifests. Everything
+above sees `EntryBatch` columns with explicit tracking.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.errors import FormatError
+from frazil.format import bitmap, legacy_list, legacy_manifest, manifest, paths, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.storage import Storage
+from frazil.tree.cache import ManifestCache
+
+POSITION = "@position"
+"""In-memory column of leaf batches: the entry's position in its leaf."""
+LEAF = "@leaf"
+"""In-memory column: location of the leaf an entry was read from; null in the root."""
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafRef:
+    """A manifest entry of a root: all that is needed to open the leaf."""
+
+    row: int
+    location: str
+    content_type: ContentType
+    format_version: int
+    file_format: str
+    record_count: int
+    file_size_in_bytes: int
+    spec_id: int | None
+    snapshot_id: int
+    sequence_number: int
+    first_row_id: int | None
+    dv: bytes | None
+    referenced_file: str | None
+
+    @property
+    def dead(self) -> int:
+        """How many positions the manifest deletion vector retires."""
+        return bitmap.cardinality(self.dv) if self.dv else 0
+
+    def dead_positions(self) -> np.ndarray[Any, np.dtype[Any]]:
+        """The positions that the manifest deletion vector retires."""
+        if not self.dv:
+            return np.zeros(0, dtype=np.int64)
+        try:
+            return bitmap.decode(self.dv, limit=self.record_count)
+        except FormatError as error:
+            raise error.at(self.location) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """One snapshot's root. `root` holds every entry, dead ones of this snapshot included."""
+
+    snapshot: Snapshot | None
+    root: EntryBatch
+
+    def leaves(self) -> tuple[LeafRef, ...]:
+        """The manifest entries that are part of the snapshot."""
+        return leaf_refs(self.root)
+
+    def content(self) -> EntryBatch:
+        """Live data and delete files listed in the root itself."""
+        kind = self.root.numpy("content_type")
+        mask = tracking.live_mask(self.root) & (kind < ContentType.DATA_MANIFEST)
+        return self.root.filter(mask)
+
+
+def leaf_refs(root: EntryBatch) -> tuple[LeafRef, ...]:
+    """Live manifest entries of a root as values."""
+    kind = root.numpy("content_type")
+    rows = np.flatnonzero(tracking.live_mask(root) & (kind >= ContentType.DATA_MANIFEST))
+    if not rows.size:
+        return ()
+    picked = root.take(rows)
+    columns = {name: picked.pylist(key) for name, key in _REF_KEYS.items()}
+    return tuple(
+        LeafRef(
+            row=int(row),
+            content_type=ContentType(columns["content_type"][index]),
+            **{name: columns[name][index] for name in columns if name != "content_type"},
+        )
+        for index, row in enumerate(rows)
+    )
+
+
+_REF_KEYS = {
+    "location": "location",
+    "content_type": "content_type",
+    "format_version": "format_version",
+    "file_format": "file_format",
+    "record_count": "record_count",
+    "file_size_in_bytes": "file_size_in_bytes",
+    "spec_id": "spec_id",
+    "snapshot_id": "tracking.snapshot_id",
+    "sequence_number": "tracking.sequence_number",
+    "first_row_id": "tracking.first_row_id",
+    "dv": "manifest_info.dv",
+    "referenced_file": "referenced_file",
+}
+
+ROOT_KEYS = frozenset(_REF_KEYS.values()) | {
+    "tracking.status",
+    "tracking.deleted_positions",
+    "tracking.replaced_positions",
+}
+"""Columns of a root that reading the tree always needs."""
+
+_INHERIT_KEYS = frozenset(
+    {
+        "content_type",
+        "record_count",
+        "tracking.status",
+        "tracking.snapshot_id",
+        "tracking.sequence_number",
+        "tracking.file_sequence_number",
+        "tracking.first_row_id",
+    }
+)
+_LINEAGE = frozenset(key for key in _INHERIT_KEYS if key.startswith("tracking."))
+
+
+class TreeReader:
+    """Reads the trees of one table. Holds no snapshot; cheap to make, safe to share."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        metadata: TableMetadata,
+        *,
+        location: str,
+        cache: ManifestCache | None = None,
+    ) -> None:
+        self.storage = storage
+        self.metadata = metadata
+        self.location = location
+        self.cache = cache if cache is not None else ManifestCache()
+
+    def tree(self, snapshot: Snapshot | None, *, keys: Collection[str] | None = None) -> Tree:
+        """The snapshot's root: whole, or with the columns of `keys` and those always needed."""
+        if snapshot is None:
+            return Tree(snapshot=None, root=EntryBatch.empty())
+        wanted = None if keys is None else ROOT_KEYS | frozenset(keys)
+        if snapshot.root_manifest is not None:
+            path = paths.resolve(self.location, snapshot.root_manifest)
+            root = self.cache.fetch(path, wanted, lambda part: self._read_root(path, part))
+        else:
+            path = snapshot.manifest_list or f"snapshot-{snapshot.snapshot_id}"
+            root = self.cache.fetch(path, None, lambda _: self._read_list(snapshot))
+        return Tree(snapshot=snapshot, root=root)
+
+    def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
+        read = manifest.decode(self.storage.open(path).arrow(), path=path, keys=keys)
+        if read.content != "root":
+            raise FormatError(f"content is {read.content!r}; expected root", path=path)
+        return read.batch
+
+    def _read_list(self, snapshot: Snapshot) -> EntryBatch:
+        """A v1–v3 snapshot: its manifest list is the root."""
+        return legacy_list.root_of(
+            snapshot, metadata=self.metadata, location=self.location, storage_read=self.storage.read
+        )
+
+    def entries(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
+        """Every entry of a leaf, dead ones included, with explicit tracking and its position."""
+        wanted: frozenset[str] | None = None
+        if keys is not None:
+            wanted = frozenset(keys) | {"content_type", "tracking.status"}
+            if wanted & _LINEAGE - {"tracking.status"}:
+                wanted |= _INHERIT_KEYS
+        path = paths.resolve(self.location, leaf.location)
+        batch = self.cache.fetch(path, wanted, lambda part: self._read_leaf(leaf, path, part))
+        if batch.num_rows != leaf.record_count:
+            raise FormatError(
+                f"the leaf has {batch.num_rows} entries; its root says {leaf.record_count}",
+                path=path,
+                field="record_count",
+            )
+        if wanted is None or wanted >= _INHERIT_KEYS:
+            batch = tracking.inherit(
+                batch,
+                snapshot_id=leaf.snapshot_id,
+                sequence_number=leaf.sequence_number,
+                first_row_id=leaf.first_row_id,
+            )
+        return batch.with_column(POSITION, pa.array(np.arange(batch.num_rows, dtype=np.int64)))
+
+    def _read_leaf(self, leaf: LeafRef, path: str, keys: Collection[str] | None) -> EntryBatch:
+        if leaf.format_version == 0:
+            return legacy_manifest.entries_of(
+                self.storage.read(path),
+                path=path,
+                file_format=leaf.file_format,
+                content_type=leaf.content_type,
+                spec_id=leaf.spec_id,
+                metadata=self.metadata,
+                location=self.location,
+                keys=keys,
+            )
+        source = self.storage.open(path, size=leaf.file_size_in_bytes).arrow()
+        return manifest.decode(source, path=path, keys=keys).batch
+
+    def live(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
+        """The entries of a leaf that are part of the snapshot."""
+        batch = self.entries(leaf, keys=keys)
+        mask = tracking.live_mask(batch)
+        if leaf.dv:
+            mask = mask.copy()
+            mask[leaf.dead_positions()] = False
+        return batch.filter(mask)
+
+    def each(
+        self, leaves: Sequence[_T], work: Callable[[_T], _R], *, parallel: bool = True
+    ) -> Iterator[_R]:
+        """Apply `work` to leaves, in order, across threads when there are several."""
+        if len(leaves) < 2 or not parallel:
+            yield from map(work, leaves)
+            return
+        with ThreadPoolExecutor(max_workers=min(len(leaves), _threads())) as pool:
+            yield from pool.map(work, leaves)
+
+    def all_live(self, tree: Tree, *, keys: Collection[str] | None = None) -> Iterator[EntryBatch]:
+        """Live file entries of the whole tree, one batch per manifest, the root's first."""
+        yield labelled(tree.content(), None)
+        leaves = tree.leaves()
+        for leaf, batch in zip(
+            leaves, self.each(leaves, lambda ref: self.live(ref, keys=keys)), strict=True
+        ):
+            yield labelled(batch, leaf)
+
+
+def labelled(batch: EntryBatch, leaf: LeafRef | None) -> EntryBatch:
+    """The batch with a column that names the leaf its entries came from."""
+    value = pa.scalar(None if leaf is None else leaf.location, pa.string())
+    return batch.with_column(LEAF, pa.repeat(value, batch.num_rows))
+
+
+def data_leaves(leaves: Iterable[LeafRef]) -> list[LeafRef]:
+    """Those that list data files."""
+    return [leaf for leaf in leaves if leaf.content_type is ContentType.DATA_MANIFEST]
+
+
+def delete_leaves(leaves: Iterable[LeafRef]) -> list[LeafRef]:
+    """Those that list delete files."""
+    return [leaf for leaf in leaves if leaf.content_type is ContentType.DELETE_MANIFEST]
+
+
+def _threads() -> int:
+    return min(16, 2 * (os.cpu_count() or 2))
+
+
+__all__ = [
+    "LEAF",
+    "POSITION",
+    "ROOT_KEYS",
+    "LeafRef",
+    "Tree",
+    "TreeReader",
+    "data_leaves",
+    "delete_leaves",
+    "labelled",
+    "leaf_refs",
+]

@@ -1,0 +1,215 @@
+"""Write leaves, then the root; report every file written.
+
+Knows names, codecs and how a leaf is summed up in its entry. Decides nothing: `policy` says when,
+`edit` says what.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import InvalidInput
+from frazil.format import aggregate, manifest, metadata_json, paths, stats, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
+from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.format.stats import TrackedField
+from frazil.format.tracking import Status
+from frazil.storage import Storage
+
+COMPRESSION = "write.metadata.compression-codec"
+_SMALL_ROOT_ENTRIES = 500
+_CODECS = {"zstd", "snappy", "lz4", "gzip", "none", "uncompressed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A metadata file this commit wrote; `location` is relative to the table."""
+
+    location: str
+    size: int
+
+
+class TreeWriter:
+    """Writes the trees of one table. `new_id` supplies file names, so tests can fix them."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        metadata: TableMetadata,
+        *,
+        location: str,
+        new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    ) -> None:
+        self._storage = storage
+        self._metadata = metadata
+        self._location = location
+        self._new_id = new_id
+        self._names = column_names(metadata)
+        self._fields = tracked_fields(metadata)
+        self.written: list[Written] = []
+
+    def root(self, batch: EntryBatch, snapshot: Snapshot) -> Written:
+        """Write the root at the place the snapshot names."""
+        assert snapshot.root_manifest is not None
+        data = manifest.encode(
+            batch,
+            content="root",
+            names=self._names,
+            codec=self._codec("lz4" if batch.num_rows <= _SMALL_ROOT_ENTRIES else "zstd"),
+            metadata={
+                "table-uuid": str(self._metadata.table_uuid),
+                "snapshot-id": str(snapshot.snapshot_id),
+                "sequence-number": str(snapshot.sequence_number),
+                "frazil.snapshot": metadata_json.snapshot_text(snapshot),
+            },
+        )
+        return self._write(snapshot.root_manifest, data)
+
+    def root_location(self, sequence_number: int) -> str:
+        """Where a new root goes."""
+        return f"metadata/root-{sequence_number:010d}-{self._new_id()}.parquet"
+
+    def leaves(self, batch: EntryBatch, *, target_entries: int) -> EntryBatch:
+        """Write entries to as many leaves as they need; returns one manifest entry per leaf.
+
+        Data and delete files go to leaves of their own. Entries are clustered first, so that each
+        leaf covers little of the table.
+        """
+        name = self._new_id()
+        rows: list[EntryBatch] = []
+        kind = batch.numpy("content_type")
+        for content in (ContentType.DATA, ContentType.EQUALITY_DELETES):
+            part = batch.filter(kind == content)
+            if not part.num_rows:
+                continue
+            part = clustered(part, self._metadata)
+            count = -(-part.num_rows // target_entries)
+            size = -(-part.num_rows // count)
+            for start in range(0, part.num_rows, size):
+                location = f"metadata/leaf-{name}-{len(rows)}.parquet"
+                rows.append(self._leaf(part.slice(start, size), content, location))
+        return EntryBatch.concat(rows)
+
+    def _leaf(self, batch: EntryBatch, content: ContentType, location: str) -> EntryBatch:
+        holds_data = content is ContentType.DATA
+        data = manifest.encode(
+            batch,
+            content="data" if holds_data else "delete",
+            names=self._names,
+            codec=self._codec("zstd"),
+        )
+        written = self._write(location, data)
+        row = {
+            "tracking.status": int(Status.EXISTING),
+            "content_type": int(
+                ContentType.DATA_MANIFEST if holds_data else ContentType.DELETE_MANIFEST
+            ),
+            "format_version": manifest.FORMAT_VERSION,
+            "location": location,
+            "file_format": "parquet",
+            "record_count": batch.num_rows,
+            "file_size_in_bytes": written.size,
+            "spec_id": _only(batch.column("spec_id")),
+            **leaf_counts(batch),
+            **aggregate.aggregate(batch, self._fields, has_manifest_dv=False),
+        }
+        return EntryBatch.from_rows([row], aggregate.arrow_types(self._fields))
+
+    def _write(self, location: str, data: pa.Buffer) -> Written:
+        written = Written(location=location, size=data.size)
+        self.written.append(written)
+        self._storage.write_new(paths.resolve(self._location, location), data)
+        return written
+
+    def _codec(self, default: str) -> str:
+        codec = self._metadata.properties.get(COMPRESSION, default).lower()
+        if codec not in _CODECS:
+            raise InvalidInput(
+                f"table property {COMPRESSION} is {codec!r}; expected one of {sorted(_CODECS)}"
+            )
+        return "none" if codec == "uncompressed" else codec
+
+
+def leaf_counts(batch: EntryBatch) -> dict[str, Any]:
+    """The `manifest_info` of a leaf, from its entries."""
+    status = batch.numpy("tracking.status")
+    records = batch.numpy("record_count", missing=0)
+    groups = {
+        "added": status == Status.ADDED,
+        "existing": (status == Status.EXISTING) | (status == Status.MODIFIED),
+        "deleted": status == Status.DELETED,
+        "replaced": status == Status.REPLACED,
+    }
+    counts: dict[str, Any] = {}
+    for name, mask in groups.items():
+        counts[f"manifest_info.{name}_files_count"] = int(mask.sum())
+        counts[f"manifest_info.{name}_rows_count"] = int(records[mask].sum())
+    live = batch.filter(tracking.live_mask(batch)).column("tracking.sequence_number")
+    least = pc.min(live).as_py()
+    counts["manifest_info.min_sequence_number"] = 0 if least is None else least
+    return counts
+
+
+def clustered(batch: EntryBatch, metadata: TableMetadata) -> EntryBatch:
+    """Entries ordered by partition, then by the lower bounds of the sort order's columns."""
+    keys = ["spec_id"] if batch.has("spec_id") else []
+    keys += sorted(
+        (key for key in batch.keys if key.startswith(PARTITION_PREFIX)),
+        key=lambda key: int(key.removeprefix(PARTITION_PREFIX)),
+    )
+    sources = [field.source_id for field in metadata.sort_order().fields]
+    if not sources:
+        sources = [field.id for field in stats.tracked_fields(metadata.schema())[:2]]
+    bounds = [stats_key(source, "lower_bound") for source in sources]
+    keys += [key for key in bounds if batch.has(key) and key not in keys]
+    sortable = [key for key in keys if _sortable(batch.column(key).type)]
+    if not sortable:
+        return batch
+    names = [f"k{index}" for index in range(len(sortable))]
+    table = pa.table([batch.column(key) for key in sortable], names=names)
+    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])
+    return batch.take(np.asarray(order))
+
+
+def _sortable(kind: pa.DataType) -> bool:
+    return not (pa.types.is_nested(kind) or pa.types.is_null(kind))
+
+
+def _only(column: pa.ChunkedArray) -> int | None:
+    values = pc.unique(column).to_pylist()
+    return values[0] if len(values) == 1 else None
+
+
+def column_names(metadata: TableMetadata) -> manifest.ColumnNames:
+    """Names for the table-dependent columns of a manifest."""
+    names = {field.id: field.full_name for field in tracked_fields(metadata)}
+    partition = {
+        field.field_id: field.name for spec in metadata.partition_specs for field in spec.fields
+    }
+    return manifest.ColumnNames(stats=names, partition=partition)
+
+
+def tracked_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:
+    """Every column a manifest of this table may have statistics for, derived ones included."""
+    return stats.tracked_fields(metadata.schema()) + stats.derived_fields(
+        metadata.expressions, metadata.schema()
+    )
+
+
+__all__ = [
+    "COMPRESSION",
+    "TreeWriter",
+    "Written",
+    "clustered",
+    "column_names",
+    "leaf_counts",
+    "tracked_fields",
+]
