@@ -1,0 +1,531 @@
+"""Table metadata as values: what a table is, and every legal way to change it.
+
+Knows schemas, partition specs, derived columns, sort orders, properties, refs and snapshots, and
+the rules by which one `TableMetadata` follows another. Knows nothing of JSON (`metadata_json`), of
+files, or of who holds the current metadata (`catalog`). Time and identifiers come in from outside.
+
+`TableMetadata` does not hold the snapshots: a table has few schemas and may have very many
+snapshots, so `History` keeps them apart and a commit never carries them along.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NewType
+from uuid import UUID
+
+from pyiceberg.exceptions import ValidationError
+from pyiceberg.partitioning import PartitionField, PartitionSpec, assign_fresh_partition_spec_ids
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
+from pyiceberg.transforms import IdentityTransform, Transform
+
+from frazil.errors import InvalidInput, NotFound, Unsupported
+
+SnapshotId = NewType("SnapshotId", int)
+SchemaId = NewType("SchemaId", int)
+SpecId = NewType("SpecId", int)
+SortOrderId = NewType("SortOrderId", int)
+FieldId = NewType("FieldId", int)
+
+FORMAT_VERSION = 4
+MAIN = "main"
+FIRST_PARTITION_FIELD_ID = 1000
+UNSORTED = SortOrder(order_id=0)
+UNPARTITIONED = PartitionSpec(spec_id=0)
+
+_CLOCK_SKEW_MS = 60_000
+_SECRET_WORDS = frozenset(
+    {"secret", "password", "passwd", "token", "credential", "credentials", "sas"}
+)
+_SECRET_PAIRS = re.compile(r"(access|account|private|api|shared)[-_.]?key|connection[-_.]?string")
+
+
+class RefKind(StrEnum):
+    """A branch moves with commits, a tag stays."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRef:
+    """A name for a snapshot, with its retention."""
+
+    snapshot_id: SnapshotId
+    kind: RefKind = RefKind.BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One state of the table: where its tree starts, and what made it.
+
+    Exactly one of `root_manifest` (v4), `manifest_list` (v1-v3) and `manifests` (old v1) is set.
+    """
+
+    snapshot_id: SnapshotId
+    parent_snapshot_id: SnapshotId | None = None
+    sequence_number: int
+    timestamp_ms: int
+    schema_id: SchemaId | None = None
+    root_manifest: str | None = None
+    manifest_list: str | None = None
+    manifests: tuple[str, ...] | None = None
+    first_row_id: int | None = None
+    added_rows: int | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        trees = (self.root_manifest, self.manifest_list, self.manifests)
+        if sum(tree is not None for tree in trees) != 1:
+            raise InvalidInput(
+                f"snapshot {self.snapshot_id} must have exactly one of root-manifest, "
+                "manifest-list and (v1) manifests"
+            )
+
+    @property
+    def operation(self) -> str | None:
+        """What kind of change made it: append, overwrite, delete, replace."""
+        return self.summary.get("operation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedColumn:
+    """A field id reserved for the result of a partition transform, so that it can have stats."""
+
+    expr_id: FieldId
+    source_ids: tuple[int, ...]
+    transform: Transform[Any, Any]
+    name: str
+    partition_field_id: int
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotLogEntry:
+    """From this time on, this snapshot was the current one."""
+
+    snapshot_id: SnapshotId
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataLogEntry:
+    """A metadata file written earlier."""
+
+    metadata_file: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What grows with every commit: the snapshots and the two logs, oldest first."""
+
+    snapshots: tuple[Snapshot, ...] = ()
+    snapshot_log: tuple[SnapshotLogEntry, ...] = ()
+    metadata_log: tuple[MetadataLogEntry, ...] = ()
+
+    def snapshot(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id, if it is still there."""
+        return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
+
+    def advanced(
+        self,
+        before: TableMetadata,
+        after: TableMetadata,
+        *,
+        added: Iterable[Snapshot] = (),
+        removed: Collection[int] = (),
+    ) -> History:
+        """The history after a change from one metadata to the next."""
+        kept = tuple(s for s in self.snapshots if s.snapshot_id not in removed)
+        log = self.snapshot_log
+        if removed:
+            # A log with a hole would tell a wrong story, so what lies before the hole goes too.
+            holes = [i for i, entry in enumerate(log) if entry.snapshot_id in removed]
+            log = log[holes[-1] + 1 :] if holes else log
+        entry = log_entry(before, after)
+        if entry is not None:
+            log = (*log, entry)
+        elif after.current_snapshot_id is None:
+            log = ()
+        return replace(self, snapshots=(*kept, *added), snapshot_log=log)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMetadata:
+    """Everything about a table but its history. Every `with_` method returns the next metadata."""
+
+    format_version: int = FORMAT_VERSION
+    table_uuid: UUID
+    location: str
+    last_sequence_number: int = 0
+    last_updated_ms: int
+    last_column_id: int
+    schemas: tuple[Schema, ...]
+    current_schema_id: SchemaId
+    partition_specs: tuple[PartitionSpec, ...]
+    default_spec_id: SpecId
+    last_partition_id: int
+    sort_orders: tuple[SortOrder, ...]
+    default_sort_order_id: SortOrderId
+    # Properties and unknown fields of older tables may hold secrets: they stay out of the repr.
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
+    next_row_id: int = 0
+    expressions: tuple[DerivedColumn, ...] = ()
+    statistics: tuple[Mapping[str, Any], ...] = ()
+    partition_statistics: tuple[Mapping[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    # Lookups
+
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.schema_by_id(self.current_schema_id)
+
+    def schema_by_id(self, schema_id: int) -> Schema:
+        """The schema of that id, current or not."""
+        for schema in self.schemas:
+            if schema.schema_id == schema_id:
+                return schema
+        raise NotFound(f"{self.location}: no schema with id {schema_id}")
+
+    def schema_of(self, snapshot: Snapshot) -> Schema:
+        """The schema a snapshot was written with; the current one when it does not say."""
+        schema_id = snapshot.schema_id
+        known = {schema.schema_id: schema for schema in self.schemas}
+        return self.schema() if schema_id is None else known.get(schema_id) or self.schema()
+
+    def spec(self) -> PartitionSpec:
+        """The partition spec new files are written with."""
+        return self.spec_by_id(self.default_spec_id)
+
+    def spec_by_id(self, spec_id: int) -> PartitionSpec:
+        """The partition spec of that id."""
+        for spec in self.partition_specs:
+            if spec.spec_id == spec_id:
+                return spec
+        raise NotFound(f"{self.location}: no partition spec with id {spec_id}")
+
+    def specs_by_id(self) -> dict[int, PartitionSpec]:
+        """Every partition spec by its id."""
+        return {spec.spec_id: spec for spec in self.partition_specs}
+
+    def sort_order(self) -> SortOrder:
+        """The sort order new files are written with."""
+        for order in self.sort_orders:
+            if order.order_id == self.default_sort_order_id:
+                return order
+        if self.default_sort_order_id == UNSORTED.order_id:
+            return UNSORTED
+        raise NotFound(f"{self.location}: no sort order with id {self.default_sort_order_id}")
+
+    def ref(self, name: str) -> SnapshotRef:
+        """The branch or tag of that name."""
+        found = self.refs.get(name)
+        if found is None:
+            raise NotFound(f"{self.location}: no branch or tag named {name!r}")
+        return found
+
+    @property
+    def current_snapshot_id(self) -> SnapshotId | None:
+        """The snapshot `main` points to, or None for a table never written to."""
+        main = self.refs.get(MAIN)
+        return None if main is None else main.snapshot_id
+
+    # Transitions
+
+    def with_schema(self, schema: Schema, *, now_ms: int) -> TableMetadata:
+        """Make a schema the current one; its new fields must have ids nobody has used."""
+        used = {field_id for known in self.schemas for field_id in known.field_ids}
+        stale = sorted(i for i in schema.field_ids - used if i <= self.last_column_id)
+        if stale:
+            raise InvalidInput(
+                f"field ids {stale} are not free: new fields start at {self.last_column_id + 1}"
+            )
+        _check_fits(self.spec(), self.sort_order(), schema)
+        for known in self.schemas:
+            if known == schema:
+                schema_id = SchemaId(known.schema_id)
+                return replace(self, current_schema_id=schema_id, last_updated_ms=now_ms)
+        added = Schema(
+            *schema.fields,
+            schema_id=max(known.schema_id for known in self.schemas) + 1,
+            identifier_field_ids=schema.identifier_field_ids,
+        )
+        return replace(
+            self,
+            schemas=(*self.schemas, added),
+            current_schema_id=SchemaId(added.schema_id),
+            last_column_id=max(self.last_column_id, schema.highest_field_id),
+            last_updated_ms=now_ms,
+        )
+
+    def with_spec(self, spec: PartitionSpec, *, now_ms: int) -> TableMetadata:
+        """Make a partition spec the default; its field ids are assigned here.
+
+        A field that an earlier spec had, with the same source, transform and name, keeps its id.
+        Every field that is not identity gets a derived column.
+        """
+        _check_partition_names(spec, self.schema())
+        _check_fits(spec, UNSORTED, self.schema())
+        known = {_identity(f): f.field_id for s in self.partition_specs for f in s.fields}
+        last = self.last_partition_id
+        fields: list[PartitionField] = []
+        for wanted in spec.fields:
+            field_id = known.get(_identity(wanted))
+            if field_id is None:
+                last += 1
+                field_id = last
+            fields.append(_renumbered(wanted, field_id))
+        moved = replace(self, last_partition_id=last, last_updated_ms=now_ms)
+        for same in self.partition_specs:
+            if same.fields == tuple(fields):
+                return replace(moved, default_spec_id=SpecId(same.spec_id))
+        spec_id = max(s.spec_id for s in self.partition_specs) + 1
+        added = PartitionSpec(*fields, spec_id=spec_id)
+        specs = (*self.partition_specs, added)
+        return replace(
+            moved, partition_specs=specs, default_spec_id=SpecId(spec_id)
+        )._with_derived_columns()
+
+    def with_sort_order(self, order: SortOrder, *, now_ms: int) -> TableMetadata:
+        """Make a sort order the default; its id is assigned here."""
+        _check_fits(UNPARTITIONED, order, self.schema())
+        for known in (*self.sort_orders, UNSORTED):
+            if list(known.fields) == list(order.fields):
+                added = known
+                break
+        else:
+            highest = max((known.order_id for known in self.sort_orders), default=0)
+            added = SortOrder(*order.fields, order_id=highest + 1)
+        orders = self.sort_orders if added in self.sort_orders else (*self.sort_orders, added)
+        return replace(
+            self,
+            sort_orders=orders,
+            default_sort_order_id=SortOrderId(added.order_id),
+            last_updated_ms=now_ms,
+        )
+
+    def with_properties(
+        self, updates: Mapping[str, str], *, removals: Iterable[str] = (), now_ms: int
+    ) -> TableMetadata:
+        """Set and remove properties; credentials are refused, because metadata is stored."""
+        check_properties(updates)
+        gone = set(removals)
+        both = sorted(gone & updates.keys())
+        if both:
+            raise InvalidInput(f"properties both set and removed: {', '.join(both)}")
+        kept = {key: value for key, value in self.properties.items() if key not in gone}
+        return replace(self, properties={**kept, **updates}, last_updated_ms=now_ms)
+
+    def with_ref(self, name: str, ref: SnapshotRef, *, now_ms: int) -> TableMetadata:
+        """Create a branch or tag, or point it elsewhere. `main` is always a branch."""
+        if not name or name != name.strip():
+            raise InvalidInput(f"{name!r} is not a name for a branch or tag")
+        if name == MAIN and ref.kind is not RefKind.BRANCH:
+            raise InvalidInput("main is a branch and cannot become a tag")
+        if ref.kind is RefKind.TAG and (ref.min_snapshots_to_keep or ref.max_snapshot_age_ms):
+            raise InvalidInput(f"tag {name!r} keeps one snapshot: only max_ref_age_ms applies")
+        return replace(self, refs={**self.refs, name: ref}, last_updated_ms=now_ms)
+
+    def without_ref(self, name: str, *, now_ms: int) -> TableMetadata:
+        """Remove a branch or tag; its snapshot stays until it is expired."""
+        self.ref(name)
+        if name == MAIN:
+            raise InvalidInput("the main branch cannot be removed")
+        kept = {key: ref for key, ref in self.refs.items() if key != name}
+        return replace(self, refs=kept, last_updated_ms=now_ms)
+
+    def with_snapshot(self, snapshot: Snapshot, *, branch: str | None = MAIN) -> TableMetadata:
+        """Add a snapshot and move a branch to it; `branch=None` stages it without a name."""
+        if self.format_version < FORMAT_VERSION:
+            raise Unsupported(
+                f"{self.location}: format-version {self.format_version} is not written; "
+                "upgrade the table first",
+                feature=f"writing format-version {self.format_version}",
+            )
+        if snapshot.sequence_number <= self.last_sequence_number:
+            raise InvalidInput(
+                f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}; "
+                f"expected more than {self.last_sequence_number}"
+            )
+        if snapshot.timestamp_ms < self.last_updated_ms - _CLOCK_SKEW_MS:
+            raise InvalidInput(
+                f"snapshot {snapshot.snapshot_id} is from {snapshot.timestamp_ms}, more than a "
+                f"minute before the table's last change at {self.last_updated_ms}"
+            )
+        first_row_id = self.next_row_id if snapshot.first_row_id is None else snapshot.first_row_id
+        if first_row_id < self.next_row_id:
+            raise InvalidInput(
+                f"snapshot {snapshot.snapshot_id} starts at row id {first_row_id}; "
+                f"expected {self.next_row_id} or more"
+            )
+        refs = self.refs
+        if branch is not None:
+            old = refs.get(branch)
+            if old is not None and old.kind is RefKind.TAG:
+                raise InvalidInput(f"{branch!r} is a tag and cannot be committed to")
+            moved = (
+                SnapshotRef(snapshot_id=snapshot.snapshot_id)
+                if old is None
+                else replace(old, snapshot_id=snapshot.snapshot_id)
+            )
+            refs = {**refs, branch: moved}
+        return replace(
+            self,
+            refs=refs,
+            last_sequence_number=snapshot.sequence_number,
+            last_updated_ms=max(self.last_updated_ms, snapshot.timestamp_ms),
+            next_row_id=first_row_id + (snapshot.added_rows or 0),
+        )
+
+    def relocated(self, location: str) -> TableMetadata:
+        """The same table at another place; relative paths follow."""
+        return replace(self, location=location.rstrip("/"))
+
+    def upgraded(self, *, now_ms: int) -> TableMetadata:
+        """The same table as format-version 4; old snapshots keep their manifest lists."""
+        if self.format_version >= FORMAT_VERSION:
+            return self
+        upgraded = replace(self, format_version=FORMAT_VERSION, last_updated_ms=now_ms)
+        return upgraded._with_derived_columns()
+
+    def _with_derived_columns(self) -> TableMetadata:
+        if self.format_version < FORMAT_VERSION:
+            return self
+        known = {column.partition_field_id for column in self.expressions}
+        last = self.last_column_id
+        added: list[DerivedColumn] = []
+        for spec in self.partition_specs:
+            for part in spec.fields:
+                if part.field_id in known or isinstance(part.transform, IdentityTransform):
+                    continue
+                known.add(part.field_id)
+                last += 1
+                added.append(
+                    DerivedColumn(
+                        expr_id=FieldId(last),
+                        source_ids=(part.source_id,),
+                        transform=part.transform,
+                        name=part.name,
+                        partition_field_id=part.field_id,
+                    )
+                )
+        return replace(self, expressions=(*self.expressions, *added), last_column_id=last)
+
+
+def new_table(
+    *,
+    schema: Schema,
+    location: str,
+    table_uuid: UUID,
+    now_ms: int,
+    spec: PartitionSpec = UNPARTITIONED,
+    sort_order: SortOrder = UNSORTED,
+    properties: Mapping[str, str] | None = None,
+) -> TableMetadata:
+    """The metadata of a table just created: field ids fresh from 1, schema and spec ids from 0."""
+    check_properties(properties or {})
+    try:
+        schema.check_format_version_compatibility(3)
+        fresh = assign_fresh_schema_ids(schema)
+        fresh_spec = assign_fresh_partition_spec_ids(spec, schema, fresh)
+        fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh)
+    except (ValueError, ValidationError) as error:
+        raise InvalidInput(str(error)) from error
+    _check_partition_names(fresh_spec, fresh)
+    _check_fits(fresh_spec, fresh_order, fresh)
+    return TableMetadata(
+        table_uuid=table_uuid,
+        location=location.rstrip("/"),
+        last_updated_ms=now_ms,
+        last_column_id=fresh.highest_field_id,
+        schemas=(fresh,),
+        current_schema_id=SchemaId(fresh.schema_id),
+        partition_specs=(fresh_spec,),
+        default_spec_id=SpecId(fresh_spec.spec_id),
+        last_partition_id=max(
+            (part.field_id for part in fresh_spec.fields), default=FIRST_PARTITION_FIELD_ID - 1
+        ),
+        sort_orders=(fresh_order,),
+        default_sort_order_id=SortOrderId(fresh_order.order_id),
+        properties=dict(properties or {}),
+    )._with_derived_columns()
+
+
+def log_entry(before: TableMetadata, after: TableMetadata) -> SnapshotLogEntry | None:
+    """The snapshot-log entry a change makes: one when `main` points elsewhere than before."""
+    current = after.current_snapshot_id
+    if current is None or current == before.current_snapshot_id:
+        return None
+    return SnapshotLogEntry(snapshot_id=current, timestamp_ms=after.last_updated_ms)
+
+
+def is_credential(key: str) -> bool:
+    """Whether a property of this name holds a secret, by Iceberg's and the clouds' naming."""
+    lowered = key.lower()
+    words = re.split(r"[.\-_]", lowered)
+    return bool(_SECRET_WORDS.intersection(words) or _SECRET_PAIRS.search(lowered))
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuse properties that cannot be stored: credentials, and what is not text."""
+    for key, value in properties.items():
+        if not isinstance(key, str) or not isinstance(value, str) or not key:
+            raise InvalidInput(f"property {key!r}: name and value must be text")
+        if is_credential(key):
+            raise InvalidInput(
+                f"property {key!r} looks like a credential and would be stored with the table; "
+                "give it to the catalog connection instead"
+            )
+        if key == "format-version":
+            raise InvalidInput("property 'format-version' cannot be set; tables are version 4")
+
+
+def _identity(part: PartitionField) -> tuple[int, str, str]:
+    return part.source_id, str(part.transform), part.name
+
+
+def _renumbered(part: PartitionField, field_id: int) -> PartitionField:
+    return PartitionField(
+        source_id=part.source_id, field_id=field_id, transform=part.transform, name=part.name
+    )
+
+
+def _check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
+    try:
+        spec.check_compatible(schema)
+        order.check_compatible(schema)
+    except (ValueError, ValidationError) as error:
+        raise InvalidInput(str(error)) from error
+
+
+def _check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
+    names: set[str] = set()
+    results: set[tuple[int, str]] = set()
+    for part in spec.fields:
+        if not part.name or part.name in names:
+            raise InvalidInput(f"partition field name {part.name!r} is empty or used twice")
+        result = (part.source_id, str(part.transform))
+        if result in results:
+            raise InvalidInput(
+                f"partition field {part.name!r} repeats {part.transform} of a column"
+            )
+        names.add(part.name)
+        results.add(result)
+        column = next((f for f in schema.fields if f.name == part.name), None)
+        same = isinstance(part.transform, IdentityTransform) and (
+            column is not None and column.field_id == part.source_id
+        )
+        if column is not None and not same:
+            raise InvalidInput(f"partition field {part.name!r} has the name of a column")

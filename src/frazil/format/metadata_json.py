@@ -1,0 +1,519 @@
+"""Table metadata as JSON: bytes in, `(TableMetadata, History)` out, and back.
+
+Reads format-versions 1 to 4 into the same values and writes 1 to 4; refuses newer ones. Schemas,
+partition specs and sort orders go through PyIceberg's models, everything else is checked here, so
+that a bad field is named. What this version does not know is kept in `extra`, at the level where
+it was found, and written back. Written bytes depend on the values alone: the same metadata gives
+the same bytes.
+
+A catalog stores the parts of a table that rarely change (the *definition*) apart from those every
+commit changes; `dump_definition`, `dump_refs` and `dump_snapshot` are those parts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
+from pyiceberg.transforms import parse_transform
+from pyiceberg.typedef import IcebergBaseModel
+
+from frazil.errors import FormatError, Unsupported
+from frazil.format.json_fields import Fields, kind_of
+from frazil.format.metadata import (
+    FIRST_PARTITION_FIELD_ID,
+    FORMAT_VERSION,
+    MAIN,
+    UNSORTED,
+    DerivedColumn,
+    FieldId,
+    History,
+    MetadataLogEntry,
+    RefKind,
+    SchemaId,
+    Snapshot,
+    SnapshotId,
+    SnapshotLogEntry,
+    SnapshotRef,
+    SortOrderId,
+    SpecId,
+    TableMetadata,
+)
+
+Model = TypeVar("Model", bound=IcebergBaseModel)
+
+KNOWN_FEATURES: frozenset[str] = frozenset()
+"""Names that `required-features` may hold: what a reader must understand to read the table."""
+
+_VOLATILE = (
+    "last-sequence-number",
+    "last-updated-ms",
+    "current-snapshot-id",
+    "refs",
+    "next-row-id",
+)
+
+
+def loads(data: bytes, *, path: str, location: str | None = None) -> tuple[TableMetadata, History]:
+    """Read a metadata file; `path` names it in errors, `location` overrides the one it states."""
+    raw = Fields.parsed(_unzipped(data, path), path=path)
+    return _table(raw, location=location)
+
+
+def dumps(metadata: TableMetadata, history: History) -> bytes:
+    """Write a metadata file: one line of UTF-8 JSON."""
+    table = _table_json(metadata)
+    table["snapshots"] = [_snapshot_json(s, metadata.format_version) for s in history.snapshots]
+    table["snapshot-log"] = [
+        {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}
+        for entry in history.snapshot_log
+    ]
+    table["metadata-log"] = [
+        {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file}
+        for entry in history.metadata_log
+    ]
+    table.update(metadata.extra)
+    return _compact(table).encode("utf-8")
+
+
+def dump_definition(metadata: TableMetadata) -> str:
+    """The part of the metadata that ordinary commits leave alone."""
+    table = _table_json(metadata)
+    for key in _VOLATILE:
+        table.pop(key, None)
+    table.update(metadata.extra)
+    return _compact(table)
+
+
+def load_definition(text: str, *, path: str) -> TableMetadata:
+    """The metadata of a stored definition; what every commit changes is still at its start."""
+    raw = Fields.parsed(text.encode("utf-8"), path=path)
+    for key in _VOLATILE:
+        raw.values.pop(key, None)
+    raw.values.update({"last-updated-ms": 0, "last-sequence-number": 0})
+    return _table(raw, location=None)[0]
+
+
+def dump_refs(refs: Mapping[str, SnapshotRef]) -> str:
+    """The branches and tags as a JSON object."""
+    return _compact(_refs_json(refs))
+
+
+def load_refs(text: str, *, path: str) -> dict[str, SnapshotRef]:
+    """Branches and tags from a JSON object."""
+    return _refs(Fields.parsed(text.encode("utf-8"), path=path))
+
+
+def dump_snapshot(snapshot: Snapshot) -> str:
+    """One snapshot as a JSON object, as it stands in a metadata file."""
+    return _compact(_snapshot_json(snapshot, FORMAT_VERSION))
+
+
+def load_snapshot(text: str | bytes, *, path: str) -> Snapshot:
+    """One snapshot from a JSON object."""
+    data = text.encode("utf-8") if isinstance(text, str) else text
+    return _snapshot(Fields.parsed(data, path=path), FORMAT_VERSION)
+
+
+# Reading
+
+
+def _unzipped(data: bytes, path: str) -> bytes:
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"is not a whole gzip file: {error}", path=path) from error
+
+
+def _table(raw: Fields, *, location: str | None) -> tuple[TableMetadata, History]:
+    version = raw.need("format-version", int)
+    if version > FORMAT_VERSION:
+        raise Unsupported(
+            f"{raw.path}: format-version is {version}; this version of Frazil reads up to "
+            f"{FORMAT_VERSION}. The table was written by something newer.",
+            feature=f"format-version {version}",
+        )
+    if version < 1:
+        raise raw.bad("format-version", f"is {version}; expected 1 to {FORMAT_VERSION}")
+    _check_features(raw)
+    if version == 1:
+        _normalise_v1(raw, str(location or raw.values.get("location") or raw.path))
+    stated = raw.take("location", str)
+    metadata = TableMetadata(
+        format_version=version,
+        table_uuid=_uuid(raw),
+        location=_location(raw, location or stated),
+        last_sequence_number=raw.need("last-sequence-number", int),
+        last_updated_ms=raw.need("last-updated-ms", int),
+        last_column_id=raw.need("last-column-id", int),
+        schemas=_models(raw, "schemas", Schema),
+        current_schema_id=SchemaId(raw.need("current-schema-id", int)),
+        partition_specs=_models(raw, "partition-specs", PartitionSpec),
+        default_spec_id=SpecId(raw.need("default-spec-id", int)),
+        last_partition_id=raw.need("last-partition-id", int),
+        sort_orders=_models(raw, "sort-orders", SortOrder),
+        default_sort_order_id=SortOrderId(raw.need("default-sort-order-id", int)),
+        properties=raw.texts("properties"),
+        next_row_id=raw.take("next-row-id", int) or 0,
+        expressions=tuple(_derived(each) for each in raw.each("expressions")),
+        statistics=tuple(each.values for each in raw.each("statistics")),
+        partition_statistics=tuple(each.values for each in raw.each("partition-statistics")),
+    )
+    current = raw.take("current-snapshot-id", int)
+    refs = _refs(raw.inner("refs"))
+    history = _history(raw, version)
+    metadata = replace(metadata, refs=_with_main(raw, refs, current), extra=raw.values)
+    _check(metadata, history, raw)
+    return metadata, history
+
+
+def _check_features(raw: Fields) -> None:
+    features = raw.values.get("required-features") or []
+    if not isinstance(features, list):
+        raise raw.bad("required-features", f"is {kind_of(features)}; expected a list")
+    for feature in features:
+        if not isinstance(feature, str) or feature not in KNOWN_FEATURES:
+            raise Unsupported(
+                f"{raw.path}: the table requires {feature!r}, which this version does not know",
+                feature=str(feature),
+            )
+
+
+def _normalise_v1(raw: Fields, place: str) -> None:
+    """Give version 1 metadata the fields that version 2 made mandatory."""
+    values = raw.values
+    schema = values.pop("schema", None)
+    if not values.get("schemas"):
+        single = Fields(schema, path=raw.path, at="schema").values
+        single.setdefault("schema-id", 0)
+        values["schemas"] = [single]
+        values["current-schema-id"] = single["schema-id"]
+    fields = raw.take("partition-spec", list)
+    if not values.get("partition-specs"):
+        values["partition-specs"] = [{"spec-id": 0, "fields": fields or []}]
+        values["default-spec-id"] = 0
+    last = _number_partition_fields(raw)
+    values.setdefault("last-partition-id", last)
+    if not values.get("sort-orders"):
+        values["sort-orders"] = [{"order-id": 0, "fields": []}]
+        values["default-sort-order-id"] = 0
+    values.setdefault("last-sequence-number", 0)
+    # The same table must have the same identity each time it is opened.
+    values.setdefault("table-uuid", str(uuid.uuid5(uuid.NAMESPACE_URL, place)))
+
+
+def _number_partition_fields(raw: Fields) -> int:
+    last = FIRST_PARTITION_FIELD_ID - 1
+    specs = []
+    for spec in raw.each("partition-specs"):
+        fields = []
+        for i, part in enumerate(spec.each("fields")):
+            given = part.values.setdefault("field-id", FIRST_PARTITION_FIELD_ID + i)
+            last = max(last, given) if isinstance(given, int) else last
+            fields.append(part.values)
+        specs.append({**spec.values, "fields": fields})
+    raw.values["partition-specs"] = specs
+    return last
+
+
+def _uuid(raw: Fields) -> uuid.UUID:
+    text = raw.need("table-uuid", str)
+    try:
+        return uuid.UUID(text)
+    except ValueError as error:
+        raise raw.bad("table-uuid", f"is {text!r}; expected a UUID") from error
+
+
+def _location(raw: Fields, stated: str | None) -> str:
+    if not stated:
+        folder, _, _ = raw.path.rpartition("/")
+        stated, _, last = folder.rpartition("/")
+        if last != "metadata" or not stated:
+            raise raw.bad("location", "is missing, and the file's path does not tell it")
+    return stated.rstrip("/")
+
+
+def _models(raw: Fields, key: str, model: type[Model]) -> tuple[Model, ...]:
+    items = raw.each(key)
+    if not items:
+        raise raw.bad(key, "is missing or empty")
+    return tuple(_model(item, model) for item in items)
+
+
+def _model(item: Fields, model: type[Model]) -> Model:
+    try:
+        return model.model_validate(item.values)
+    except Exception as error:  # PyIceberg's validators let several kinds through
+        if _has_variant(item.values):
+            raise Unsupported(
+                f"{item.path}: {item.at}: columns of type variant cannot be read",
+                feature="variant",
+            ) from error
+        reason = str(error).splitlines()
+        problem = f"is not a valid {model.__name__}: {' '.join(reason[:3])}"
+        raise FormatError(problem, path=item.path, field=item.at) from error
+
+
+def _has_variant(schema: dict[str, Any]) -> bool:
+    rest: list[Any] = [schema]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            if "variant" in (value.get("type"), value.get("element"), value.get("value")):
+                return True
+            rest.extend(value.values())
+        elif isinstance(value, list):
+            rest.extend(value)
+    return False
+
+
+def _derived(raw: Fields) -> DerivedColumn:
+    expr_id = raw.need("expr-id", int)
+    partition_field_id = raw.need("partition-field-id", int)
+    expr = raw.inner("expr")
+    sources = expr.need("source-ids", list)
+    if not sources or not all(type(source) is int for source in sources):
+        raise expr.bad("source-ids", "must list field ids")
+    text = expr.need("transform", str)
+    try:
+        transform = parse_transform(text)
+    except Exception as error:  # PyIceberg's validators let several kinds through
+        raise expr.bad("transform", f"is {text!r}: {error}") from error
+    name = expr.need("name", str)
+    extra = {**raw.values, "expr": expr.values} if expr.values else raw.values
+    return DerivedColumn(
+        expr_id=FieldId(expr_id),
+        source_ids=tuple(sources),
+        transform=transform,
+        name=name,
+        partition_field_id=partition_field_id,
+        extra=extra,
+    )
+
+
+def _refs(raw: Fields) -> dict[str, SnapshotRef]:
+    return {name: _ref(raw.inner(name)) for name in list(raw.values)}
+
+
+def _ref(raw: Fields) -> SnapshotRef:
+    kind = raw.need("type", str)
+    if kind not in set(RefKind):
+        raise raw.bad("type", f"is {kind!r}; expected branch or tag")
+    return SnapshotRef(
+        snapshot_id=SnapshotId(raw.need("snapshot-id", int)),
+        kind=RefKind(kind),
+        min_snapshots_to_keep=raw.take("min-snapshots-to-keep", int),
+        max_snapshot_age_ms=raw.take("max-snapshot-age-ms", int),
+        max_ref_age_ms=raw.take("max-ref-age-ms", int),
+        extra=raw.values,
+    )
+
+
+def _with_main(
+    raw: Fields, refs: dict[str, SnapshotRef], current: int | None
+) -> dict[str, SnapshotRef]:
+    if current is None or current == -1:
+        return refs
+    main = refs.get(MAIN)
+    if main is None:
+        return {MAIN: SnapshotRef(snapshot_id=SnapshotId(current)), **refs}
+    if main.snapshot_id != current:
+        raise raw.bad(
+            "current-snapshot-id",
+            f"is {current}, but the main branch points to {main.snapshot_id}",
+        )
+    return refs
+
+
+def _history(raw: Fields, version: int) -> History:
+    return History(
+        snapshots=tuple(_snapshot(each, version) for each in raw.each("snapshots")),
+        snapshot_log=tuple(
+            SnapshotLogEntry(
+                snapshot_id=SnapshotId(each.need("snapshot-id", int)),
+                timestamp_ms=each.need("timestamp-ms", int),
+            )
+            for each in raw.each("snapshot-log")
+        ),
+        metadata_log=tuple(
+            MetadataLogEntry(
+                metadata_file=each.need("metadata-file", str),
+                timestamp_ms=each.need("timestamp-ms", int),
+            )
+            for each in raw.each("metadata-log")
+        ),
+    )
+
+
+def _snapshot(raw: Fields, version: int) -> Snapshot:
+    parent = raw.take("parent-snapshot-id", int)
+    schema_id = raw.take("schema-id", int)
+    root, listed = raw.take("root-manifest", str), raw.take("manifest-list", str)
+    direct = raw.take("manifests", list) if root is None and listed is None else None
+    sequence = raw.take("sequence-number", int)
+    if sequence is None:
+        sequence = 0 if version == 1 or direct is not None else raw.need("sequence-number", int)
+    if sum(tree is not None for tree in (root, listed, direct)) != 1:
+        raise FormatError(
+            "must have exactly one of root-manifest and manifest-list",
+            path=raw.path,
+            field=raw.at or "snapshot",
+        )
+    if direct is not None and not all(isinstance(each, str) for each in direct):
+        raise raw.bad("manifests", "must list paths")
+    return Snapshot(
+        snapshot_id=SnapshotId(raw.need("snapshot-id", int)),
+        parent_snapshot_id=None if parent is None else SnapshotId(parent),
+        sequence_number=sequence,
+        timestamp_ms=raw.need("timestamp-ms", int),
+        schema_id=None if schema_id is None else SchemaId(schema_id),
+        root_manifest=root,
+        manifest_list=listed,
+        manifests=None if direct is None else tuple(direct),
+        first_row_id=raw.take("first-row-id", int),
+        added_rows=raw.take("added-rows", int),
+        summary=raw.texts("summary"),
+        extra=raw.values,
+    )
+
+
+def _check(metadata: TableMetadata, history: History, raw: Fields) -> None:
+    """Refuse metadata that points at what it does not have."""
+    schema_ids = tuple(schema.schema_id for schema in metadata.schemas)
+    spec_ids = tuple(spec.spec_id for spec in metadata.partition_specs)
+    order_ids = tuple(order.order_id for order in metadata.sort_orders)
+    expr_ids: tuple[int, ...] = tuple(column.expr_id for column in metadata.expressions)
+    snapshot_ids: tuple[int, ...] = tuple(snap.snapshot_id for snap in history.snapshots)
+    for key, used, ids in (
+        ("schemas", metadata.current_schema_id, schema_ids),
+        ("partition-specs", metadata.default_spec_id, spec_ids),
+        ("sort-orders", metadata.default_sort_order_id, (*order_ids, UNSORTED.order_id)),
+    ):
+        if used not in ids:
+            raise raw.bad(key, f"has ids {list(ids)}, but the table uses {used}")
+    for key, ids in (
+        ("schemas", schema_ids),
+        ("partition-specs", spec_ids),
+        ("sort-orders", order_ids),
+        ("expressions", expr_ids),
+        ("snapshots", snapshot_ids),
+    ):
+        twice = [i for i, count in Counter(ids).items() if count > 1]
+        if twice:
+            raise raw.bad(key, f"has the same id twice: {twice[:10]}")
+    known = set(snapshot_ids)
+    for name, ref in metadata.refs.items():
+        if ref.snapshot_id not in known:
+            problem = f"points to snapshot {ref.snapshot_id}, which is not there"
+            raise raw.bad(f"refs.{name}", problem)
+    columns = {field_id for schema in metadata.schemas for field_id in schema.field_ids}
+    for column in metadata.expressions:
+        if column.expr_id in columns:
+            raise raw.bad("expressions", f"expr-id {column.expr_id} is a column's id")
+
+
+# Writing
+
+
+def _table_json(metadata: TableMetadata) -> dict[str, Any]:
+    table: dict[str, Any] = {
+        "format-version": metadata.format_version,
+        "table-uuid": str(metadata.table_uuid),
+        "location": metadata.location,
+        "last-sequence-number": metadata.last_sequence_number,
+        "last-updated-ms": metadata.last_updated_ms,
+        "last-column-id": metadata.last_column_id,
+        "current-schema-id": metadata.current_schema_id,
+        "schemas": [schema.model_dump(mode="json") for schema in metadata.schemas],
+        "default-spec-id": metadata.default_spec_id,
+        "partition-specs": [spec.model_dump(mode="json") for spec in metadata.partition_specs],
+        "last-partition-id": metadata.last_partition_id,
+        "default-sort-order-id": metadata.default_sort_order_id,
+        "sort-orders": [order.model_dump(mode="json") for order in metadata.sort_orders],
+        "properties": dict(metadata.properties),
+    }
+    if metadata.format_version == 1:
+        del table["last-sequence-number"]
+        table["schema"] = metadata.schema().model_dump(mode="json")
+        table["partition-spec"] = metadata.spec().model_dump(mode="json")["fields"]
+    if metadata.format_version >= 3:
+        table["next-row-id"] = metadata.next_row_id
+    if metadata.current_snapshot_id is not None:
+        table["current-snapshot-id"] = metadata.current_snapshot_id
+    table["refs"] = _refs_json(metadata.refs)
+    if metadata.format_version >= FORMAT_VERSION:
+        table["expressions"] = [_derived_json(column) for column in metadata.expressions]
+    table["statistics"] = [dict(each) for each in metadata.statistics]
+    table["partition-statistics"] = [dict(each) for each in metadata.partition_statistics]
+    return table
+
+
+def _refs_json(refs: Mapping[str, SnapshotRef]) -> dict[str, Any]:
+    return {
+        name: {
+            "snapshot-id": ref.snapshot_id,
+            "type": str(ref.kind),
+            **_present("min-snapshots-to-keep", ref.min_snapshots_to_keep),
+            **_present("max-snapshot-age-ms", ref.max_snapshot_age_ms),
+            **_present("max-ref-age-ms", ref.max_ref_age_ms),
+            **ref.extra,
+        }
+        for name, ref in refs.items()
+    }
+
+
+def _derived_json(column: DerivedColumn) -> dict[str, Any]:
+    extra = dict(column.extra)
+    return {
+        "expr-id": column.expr_id,
+        "expr": {
+            "source-ids": list(column.source_ids),
+            "transform": str(column.transform),
+            "name": column.name,
+            **extra.pop("expr", {}),
+        },
+        "partition-field-id": column.partition_field_id,
+        **extra,
+    }
+
+
+def _snapshot_json(snapshot: Snapshot, version: int) -> dict[str, Any]:
+    result: dict[str, Any] = {"snapshot-id": snapshot.snapshot_id}
+    if snapshot.parent_snapshot_id is not None:
+        result["parent-snapshot-id"] = snapshot.parent_snapshot_id
+    if version > 1:
+        result["sequence-number"] = snapshot.sequence_number
+    result["timestamp-ms"] = snapshot.timestamp_ms
+    for key, value in (
+        ("schema-id", snapshot.schema_id),
+        ("root-manifest", snapshot.root_manifest),
+        ("manifest-list", snapshot.manifest_list),
+        ("manifests", None if snapshot.manifests is None else list(snapshot.manifests)),
+        ("first-row-id", snapshot.first_row_id),
+        ("added-rows", snapshot.added_rows),
+    ):
+        if value is not None:
+            result[key] = value
+    if snapshot.summary:
+        result["summary"] = dict(snapshot.summary)
+    result.update(snapshot.extra)
+    return result
+
+
+def _present(key: str, value: int | None) -> dict[str, int]:
+    return {} if value is None else {key: value}
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
