@@ -1,0 +1,166 @@
+"""Locations in metadata: relative to the table where they lie under it, absolute elsewhere.
+
+Knows how a stored path and the table location make the address of a file, and back. Paths are
+opaque text: percent signs, repeated slashes and case are never touched. Knows nothing of file
+systems.
+
+- A path that starts with a URI scheme is absolute and used as it is.
+- Anything else is relative: table location + `/` + path. It has no `.` or `..` segment, so it
+  cannot leave the table.
+- `file:/x`, `file:///x` and a bare `/x` are one local file. This is the only case in which two
+  spellings are taken as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import FormatError, InvalidInput
+
+# Written once, for `re` and for Arrow's RE2 alike.
+_SCHEME_PATTERN = r"^[A-Za-z][A-Za-z0-9+.\-]*:"
+_DOT_PATTERN = r"(^|/)\.\.?(/|$)"
+_LOCAL_PATTERN = r"^file:(//)?/([^/]|$)"
+_LOCAL_PREFIX = r"^file:(//)?/"
+
+_scheme = re.compile(_SCHEME_PATTERN)
+_dot_segment = re.compile(_DOT_PATTERN)
+_local = re.compile(_LOCAL_PATTERN)
+_local_prefix = re.compile(_LOCAL_PREFIX)
+_root = re.compile(_SCHEME_PATTERN + r"(//[^/]*)?")
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path in v4 metadata stands for itself: whether it starts with a URI scheme."""
+    return _scheme.match(path) is not None
+
+
+def scheme(path: str) -> str | None:
+    """The URI scheme of a path in lower case, or None when it has none."""
+    found = _scheme.match(path)
+    return found.group(0)[:-1].lower() if found else None
+
+
+def resolve(location: str, path: str) -> str:
+    """The address of the file that v4 metadata of the table at `location` calls `path`."""
+    if is_absolute(path):
+        return path
+    _check_relative(path)
+    return f"{_base(location)}/{path}"
+
+
+def relativise(location: str, path: str) -> str:
+    """How v4 metadata of the table at `location` stores the address `path`.
+
+    Relative when it lies strictly under the location. A bare local path elsewhere is given the
+    location's scheme, or `file`: without one it would be read as relative. A path that is already
+    relative stays.
+    """
+    base = _base(_as_local(location))
+    address = _as_local(resolve_legacy(location, path) if path.startswith("/") else path)
+    if address.startswith(f"{base}/"):
+        tail = address[len(base) + 1 :]
+        if _dot_segment.search(tail):
+            raise _dotted(path)
+        if tail and not is_absolute(tail):
+            return tail
+    if path.startswith("/"):
+        return f"{_root_of(location)}{path}"
+    if not is_absolute(path):
+        _check_relative(path)
+    return path
+
+
+def resolve_legacy(location: str, path: str) -> str:
+    """The address of a file that a v1 to v3 manifest of the table at `location` calls `path`.
+
+    Such paths are absolute; one without a scheme is given the table location's, with its host or
+    bucket.
+    """
+    root = _root.match(location)
+    if is_absolute(path) or root is None:
+        return path
+    if not path.startswith("/"):
+        raise FormatError("is neither absolute nor has it a scheme", path=path)
+    return root.group(0) + path
+
+
+def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`resolve` for a column; nulls stay null."""
+    absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
+    _check_all_relative(paths, pc.invert(absolute))
+    joined = pc.binary_join_element_wise(_text(_base(location), paths), paths, _text("/", paths))
+    return pc.if_else(absolute, paths, joined)
+
+
+def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`relativise` for a column; nulls stay null."""
+    base = _base(_as_local(location))
+    absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
+    bare = pc.starts_with(paths, "/")
+    root = _text(_root_of(location), paths)
+    rooted = pc.if_else(bare, pc.binary_join_element_wise(root, paths, _text("", paths)), paths)
+    is_local = pc.match_substring_regex(rooted, _LOCAL_PATTERN)
+    addresses = pc.if_else(is_local, pc.replace_substring_regex(rooted, _LOCAL_PREFIX, "/"), rooted)
+
+    under = pc.starts_with(addresses, f"{base}/")
+    tails = pc.utf8_slice_codeunits(addresses, len(base) + 1)
+    dotted = pc.and_(under, pc.match_substring_regex(tails, _DOT_PATTERN))
+    _refuse(paths, dotted, _dotted)
+    relative = pc.and_not(under, pc.match_substring_regex(tails, f"^$|{_SCHEME_PATTERN}"))
+    _check_all_relative(paths, pc.invert(pc.or_(relative, pc.or_(absolute, bare))))
+    return pc.if_else(relative, tails, rooted)
+
+
+def _base(location: str) -> str:
+    """The location without its trailing slashes; those of a bare `s3://` or `file://` stay."""
+    if not location:
+        raise InvalidInput("the table location is empty")
+    root = _root.match(location)
+    head = len(root.group(0)) if root else 0
+    return location[:head] + location[head:].rstrip("/")
+
+
+def _root_of(location: str) -> str:
+    """What turns a bare local path into an absolute one for a table at `location`."""
+    root = _root.match(location)
+    return root.group(0) if root else "file://"
+
+
+def _as_local(path: str) -> str:
+    return _local_prefix.sub("/", path) if _local.match(path) else path
+
+
+def _check_relative(path: str) -> None:
+    if not path:
+        raise _empty(path)
+    if _dot_segment.search(path):
+        raise _dotted(path)
+
+
+def _check_all_relative(paths: pa.ChunkedArray, relative: pa.ChunkedArray) -> None:
+    _refuse(paths, pc.and_(relative, pc.equal(paths, _text("", paths))), _empty)
+    _refuse(paths, pc.and_(relative, pc.match_substring_regex(paths, _DOT_PATTERN)), _dotted)
+
+
+def _refuse(
+    paths: pa.ChunkedArray, bad: pa.ChunkedArray, problem: Callable[[str], FormatError]
+) -> None:
+    if pc.any(bad).as_py():
+        raise problem(paths.filter(bad)[0].as_py())
+
+
+def _text(value: str, like: pa.ChunkedArray) -> pa.Scalar:
+    return pa.scalar(value, like.type)
+
+
+def _dotted(path: str) -> FormatError:
+    return FormatError("has a '.' or '..' segment; a relative path must not", path=path)
+
+
+def _empty(path: str) -> FormatError:
+    return FormatError("the path is empty", path=path or "''")
