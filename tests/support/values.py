@@ -1,0 +1,181 @@
+"""Values of Iceberg types between Arrow, plain Python and the exact JSON form of the Java harness.
+
+Plain Python holds dates, times and timestamps as counts of the type's unit, so that every stored
+value fits. Nothing here uses Frazil: expected values must not come from the code under test.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import uuid
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_ARROW: dict[type[IcebergType], pa.DataType] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", "UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.binary(16),
+    BinaryType: pa.binary(),
+}
+
+
+def arrow_type(kind: IcebergType) -> pa.DataType:
+    """The Arrow type that holds an Iceberg type, nested ones included."""
+    match kind:
+        case DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case FixedType():
+            return pa.binary(len(kind))
+        case StructType():
+            return pa.struct([pa.field(f.name, arrow_type(f.field_type)) for f in kind.fields])
+        case ListType():
+            return pa.list_(arrow_type(kind.element_type))
+        case MapType():
+            return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
+        case _:
+            return _ARROW[type(kind)]
+
+
+def to_json(kind: IcebergType, value: Any) -> Any:
+    """The harness's form of a plain value; structs are mappings by field name."""
+    if value is None:
+        return None
+    match kind:
+        case FloatType():
+            return int(struct.unpack("<i", struct.pack("<f", value))[0])
+        case DoubleType():
+            return int(struct.unpack("<q", struct.pack("<d", value))[0])
+        case DecimalType():
+            return str(int(Decimal(value).scaleb(kind.scale)))
+        case UUIDType():
+            return str(uuid.UUID(bytes=value))
+        case FixedType() | BinaryType():
+            return bytes(value).hex()
+        case StructType():
+            return {str(f.field_id): to_json(f.field_type, value.get(f.name)) for f in kind.fields}
+        case ListType():
+            return [to_json(kind.element_type, item) for item in value]
+        case MapType():
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [[to_json(kind.key_type, k), to_json(kind.value_type, v)] for k, v in pairs]
+        case _:
+            return value
+
+
+def from_json(kind: IcebergType, value: Any) -> Any:
+    """The plain value of the harness's form; structs are mappings by field name."""
+    if value is None:
+        return None
+    match kind:
+        case FloatType():
+            return struct.unpack("<f", struct.pack("<i", value))[0]
+        case DoubleType():
+            return struct.unpack("<d", struct.pack("<q", value))[0]
+        case DecimalType():
+            return Decimal(value).scaleb(-kind.scale)
+        case UUIDType():
+            return uuid.UUID(value).bytes
+        case FixedType() | BinaryType():
+            return bytes.fromhex(value)
+        case StructType():
+            return {f.name: from_json(f.field_type, value[str(f.field_id)]) for f in kind.fields}
+        case ListType():
+            return [from_json(kind.element_type, item) for item in value]
+        case MapType():
+            return [(from_json(kind.key_type, k), from_json(kind.value_type, v)) for k, v in value]
+        case _:
+            return value
+
+
+def rows_to_json(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Plain rows, mappings by column name, in the harness's form."""
+    return [to_json(schema.as_struct(), row) for row in rows]
+
+
+def rows_from_json(schema: Schema, rows: Sequence[Any]) -> pa.Table:
+    """The harness's rows as an Arrow table of the schema."""
+    plain = [from_json(schema.as_struct(), row) for row in rows]
+    arrays = {
+        field.name: pa.array([row[field.name] for row in plain], arrow_type(field.field_type))
+        for field in schema.fields
+    }
+    return pa.table(arrays)
+
+
+def canonical_rows(table: pa.Table) -> list[tuple[tuple[str, Any], ...]]:
+    """Rows in a form that compares equal across engines whatever the order and the Arrow types.
+
+    Timestamps become nanoseconds, uuid and fixed bytes, NaN the text `NaN`; columns are sorted by
+    name and rows by their text.
+    """
+    names = sorted(table.column_names)
+    columns = [[_canonical(scalar) for scalar in table.column(name)] for name in names]
+    rows = [tuple(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+    return sorted(rows, key=repr)
+
+
+_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def _canonical(scalar: pa.Scalar) -> Any:
+    if not scalar.is_valid:
+        return None
+    kind = scalar.type
+    if isinstance(scalar, pa.ExtensionScalar):
+        return _canonical(scalar.value)
+    if pa.types.is_dictionary(kind):
+        return _canonical(scalar.value)
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        return scalar.value * _NANOS[kind.unit]
+    if pa.types.is_temporal(kind):
+        return scalar.value
+    if pa.types.is_floating(kind):
+        number = scalar.as_py()
+        return "NaN" if math.isnan(number) else number
+    if pa.types.is_struct(kind):
+        return tuple((name, _canonical(scalar[name])) for name in sorted(f.name for f in kind))
+    if pa.types.is_map(kind):
+        pairs = [
+            (_canonical(item["key"]), _canonical(item["value"])) for item in scalar.values or []
+        ]
+        return tuple(sorted(pairs, key=repr))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return tuple(_canonical(item) for item in scalar.values)
+    return scalar.as_py()
