@@ -173,18 +173,37 @@ def _nest_stats(
     structs: list[pa.Array] = []
     parts: list[pa.Field] = []
     for field_id, members in sorted(by_field.items()):
-        members.sort(key=lambda member: stats.offset_of(member[0]))
-        arrays = [array for _, array in members]
-        kinds = [
-            _with_id(pa.field(name, array.type), stats.stats_base(field_id) + stats.offset_of(name))
-            for name, array in members
-        ]
-        struct = pa.StructArray.from_arrays(arrays, fields=kinds, mask=_all_null(arrays))
+        part, struct = _nest_column_stats(field_id, labels[field_id], dict(members))
+        parts.append(part)
         structs.append(struct)
-        parts.append(
-            _with_id(pa.field(labels[field_id], struct.type), stats.stats_base(field_id))
-        )
     return _struct(fields.CONTENT_STATS, parts, structs, _all_null(structs))
+
+
+def _nest_column_stats(
+    field_id: int, label: str, members: dict[str, pa.Array]
+) -> tuple[pa.Field, pa.Array]:
+    """One column's statistics; the bounds of a geo column are structs of their coordinates."""
+    base = stats.stats_base(field_id)
+    parts: list[pa.Field] = []
+    arrays: list[pa.Array] = []
+    for bound, axes in (("lower_bound", stats.GEO_LOWER), ("upper_bound", stats.GEO_UPPER)):
+        points = [axis for axis in axes if axis in members]
+        if points:
+            kinds = [
+                _with_id(
+                    pa.field(axis[-1], members[axis].type), base + stats.OFFSETS[axis]
+                )
+                for axis in points
+            ]
+            values = [members.pop(axis) for axis in points]
+            point = pa.StructArray.from_arrays(values, fields=kinds, mask=_all_null(values))
+            parts.append(_with_id(pa.field(bound, point.type), base + stats.OFFSETS[bound]))
+            arrays.append(point)
+    for name in sorted(members, key=lambda member: stats.OFFSETS[member]):
+        parts.append(_with_id(pa.field(name, members[name].type), base + stats.OFFSETS[name]))
+        arrays.append(members[name])
+    struct = pa.StructArray.from_arrays(arrays, fields=parts, mask=_all_null(arrays))
+    return _with_id(pa.field(label, struct.type), base), struct
 
 
 def _struct(
@@ -324,6 +343,9 @@ def _stats_columns(found: dict[str, str], column: pa.Field, where: str) -> None:
     if not pa.types.is_struct(column.type):
         return
     for leaf in column.type:
+        if pa.types.is_struct(leaf.type):
+            _stats_columns(found, leaf, f"{where}.{leaf.name}")
+            continue
         resolved = stats.field_of_stats_id(_field_id(leaf))
         if resolved is not None:
             found[fields.stats_key(*resolved)] = f"{where}.{leaf.name}"

@@ -68,7 +68,7 @@ class TreeWriter:
                 "table-uuid": str(self._metadata.table_uuid),
                 "snapshot-id": str(snapshot.snapshot_id),
                 "sequence-number": str(snapshot.sequence_number),
-                "frazil.snapshot": metadata_json.snapshot_text(snapshot),
+                "frazil.snapshot": metadata_json.dump_snapshot(snapshot),
             },
         )
         return self._write(snapshot.root_manifest, data)
@@ -121,7 +121,7 @@ class TreeWriter:
             **leaf_counts(batch),
             **aggregate.aggregate(batch, self._fields, has_manifest_dv=False),
         }
-        return EntryBatch.from_rows([row], aggregate.arrow_types(self._fields))
+        return EntryBatch.from_rows([row], stats.stats_types(self._fields))
 
     def _write(self, location: str, data: pa.Buffer) -> Written:
         written = Written(location=location, size=data.size)
@@ -199,9 +199,17 @@ def column_names(metadata: TableMetadata) -> manifest.ColumnNames:
 
 def tracked_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:
     """Every column a manifest of this table may have statistics for, derived ones included."""
-    return stats.tracked_fields(metadata.schema()) + stats.derived_fields(
-        metadata.expressions, metadata.schema()
+    schema = metadata.schema()
+    derived = tuple(
+        TrackedField(
+            id=column.expr_id,
+            full_name=column.name,
+            type=column.transform.result_type(schema.find_type(column.source_ids[0])),
+        )
+        for column in metadata.expressions
+        if column.source_ids[0] in schema.field_ids
     )
+    return (*stats.tracked_fields(schema), *derived, *stats.ROW_LINEAGE)
 
 
 __all__ = [

@@ -1,0 +1,114 @@
+"""What a commit wants to do, as a value that can be replayed on any head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from pyiceberg.expressions import BooleanExpression
+
+from frazil.commit.updates import MetadataUpdate
+from frazil.errors import InvalidInput
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import MAIN
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+
+class Isolation(StrEnum):
+    """How much concurrent change an operation by filter tolerates."""
+
+    SERIALIZABLE = "serializable"
+    SNAPSHOT = "snapshot"
+
+    @staticmethod
+    def parse(text: str) -> Isolation:
+        """From a table property or argument."""
+        try:
+            return Isolation(text.lower())
+        except ValueError:
+            raise InvalidInput(
+                f"isolation level {text!r}; expected serializable or snapshot"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class VectorEdit:
+    """Rows of one data file to delete, besides those that are deleted already.
+
+    `positions` are the rows this commit deletes; `resolved` are rows that carried-over delete files
+    retire and that the new vector takes over. `leaf` and `position` are the entry's address when it
+    was planned: a hint. `exclusive` means that the rows live on elsewhere (an update), so that a
+    concurrent delete of one of them is a conflict.
+    """
+
+    location: str
+    positions: Positions
+    resolved: Positions | None = None
+    leaf: str | None = None
+    position: int | None = None
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Change:
+    """An intent. Files leave by location: `removed` as DELETED, `replaced` as REPLACED.
+
+    `removed` and `replaced` hold at least the column `location`; the columns `@leaf` and
+    `@position` are hints. `conflict_filter` is what the change was planned on: under serializable
+    isolation nothing that could match it may have been added since `base_snapshot_id`.
+    """
+
+    added: EntryBatch | None = None
+    removed: EntryBatch | None = None
+    replaced: EntryBatch | None = None
+    vectors: tuple[VectorEdit, ...] = ()
+    updates: tuple[MetadataUpdate, ...] = ()
+    branch: str = MAIN
+    base_snapshot_id: int | None = None
+    conflict_filter: BooleanExpression | None = None
+    isolation: Isolation = Isolation.SERIALIZABLE
+    is_rewrite: bool = False
+    rewrite_leaves: tuple[str, ...] | None = None
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_content(self) -> bool:
+        """Whether it makes a snapshot; metadata updates alone do not."""
+        return bool(
+            _rows(self.added)
+            or _rows(self.removed)
+            or _rows(self.replaced)
+            or self.vectors
+            or self.rewrite_leaves is not None
+        )
+
+    @property
+    def operation(self) -> str:
+        """Iceberg's word for it: append, delete, overwrite or replace."""
+        if self.is_rewrite or self.rewrite_leaves is not None:
+            return "replace"
+        takes = bool(_rows(self.removed) or _rows(self.replaced) or self.vectors)
+        if not takes:
+            return "append" if _only_data(self.added) else "delete"
+        return "overwrite" if _rows(self.added) else "delete"
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether it can never conflict."""
+        return not (_rows(self.removed) or _rows(self.replaced) or self.vectors)
+
+    def with_summary(self, **items: str) -> Change:
+        """The change with more summary properties."""
+        return replace(self, summary={**self.summary, **items})
+
+
+def _rows(batch: EntryBatch | None) -> int:
+    return 0 if batch is None else batch.num_rows
+
+
+def _only_data(batch: EntryBatch | None) -> bool:
+    return batch is None or not bool(batch.numpy("content_type").any())

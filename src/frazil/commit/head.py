@@ -1,0 +1,78 @@
+"""The seam to whoever points at a table's current snapshot.
+
+A `Head` loads the state of one table and swaps it for the next by compare-and-set. Catalogs
+implement it; the commit loop uses nothing else of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from frazil.format.metadata import MAIN, Snapshot, TableMetadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A table as loaded: its metadata, the version to compare, and the snapshots its refs name."""
+
+    version: int
+    metadata: TableMetadata
+    snapshots: Mapping[int, Snapshot] = field(default_factory=dict)
+    metadata_location: str | None = None
+
+    def tip(self, branch: str = MAIN) -> Snapshot | None:
+        """The snapshot a branch or tag points at; None when there is none yet."""
+        ref = self.metadata.refs.get(branch)
+        return None if ref is None else self.snapshots[ref.snapshot_id]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """The next state of a table."""
+
+    metadata: TableMetadata
+    added_snapshots: tuple[Snapshot, ...] = ()
+    removed_snapshot_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """The draft is the table's state now."""
+
+    state: State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Another commit came first; nothing of the draft is visible."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """The swap may or may not have happened: ask `landed` before doing anything else."""
+
+    cause: Exception
+
+
+Outcome = Landed | Lost | Unknown
+
+
+class Head(Protocol):
+    """Who points at the current snapshot of one table."""
+
+    def load(self) -> State:
+        """The current state."""
+
+    def swap(self, base: State, draft: Draft) -> Outcome:
+        """Make the draft current if `base` still is."""
+
+    def landed(self, snapshot_id: int) -> State | None:
+        """The state, if the table holds that snapshot; None if it does not."""
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """One snapshot of the history; NotFound when it was expired."""
+
+    def snapshots(self) -> Iterable[Snapshot]:
+        """The whole history, oldest first."""

@@ -1,0 +1,140 @@
+"""The summary of a snapshot: Iceberg's keys, with totals carried on from the parent's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import PARTITION_PREFIX, ContentType
+from frazil.format.metadata import Snapshot
+
+ROOT_ENTRIES = "frazil.root-entries"
+LEAVES_WRITTEN = "frazil.leaves-written"
+METADATA_BYTES_WRITTEN = "frazil.metadata-bytes-written"
+
+SUMMARY_KEYS = (
+    "content_type",
+    "record_count",
+    "file_size_in_bytes",
+    "deletion_vector.cardinality",
+    "deletion_vector.location",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Files, rows and bytes of some entries."""
+
+    data_files: int = 0
+    records: int = 0
+    bytes: int = 0
+    equality_files: int = 0
+    equality_records: int = 0
+    vectors: int = 0
+    vector_rows: int = 0
+
+    @staticmethod
+    def of(*batches: EntryBatch | None) -> Tally:
+        """Count entries."""
+        total = Tally()
+        for batch in batches:
+            if batch is not None and batch.num_rows:
+                total = total.plus(_tally(batch))
+        return total
+
+    def plus(self, other: Tally) -> Tally:
+        """The sum of two."""
+        return Tally(
+            data_files=self.data_files + other.data_files,
+            records=self.records + other.records,
+            bytes=self.bytes + other.bytes,
+            equality_files=self.equality_files + other.equality_files,
+            equality_records=self.equality_records + other.equality_records,
+            vectors=self.vectors + other.vectors,
+            vector_rows=self.vector_rows + other.vector_rows,
+        )
+
+
+def _tally(batch: EntryBatch) -> Tally:
+    data = batch.numpy("content_type") == ContentType.DATA
+    equality = batch.numpy("content_type") == ContentType.EQUALITY_DELETES
+    records = batch.numpy("record_count", missing=0)
+    vectors = batch.column("deletion_vector.cardinality")
+    return Tally(
+        data_files=int(data.sum()),
+        records=int(records[data].sum()),
+        bytes=int(batch.numpy("file_size_in_bytes", missing=0).sum()),
+        equality_files=int(equality.sum()),
+        equality_records=int(records[equality].sum()),
+        vectors=batch.num_rows - vectors.null_count,
+        vector_rows=pc.sum(vectors).as_py() or 0,
+    )
+
+
+def summarise(
+    *,
+    operation: str,
+    added: Tally,
+    removed: Tally,
+    before: Tally,
+    after: Tally,
+    partitions: int,
+    parent: Snapshot | None,
+    extra: Mapping[str, str],
+) -> dict[str, str]:
+    """`added` and `removed` are files that came and went; `before` and `after` are the entries of
+    files whose deletion vector changed."""
+    counts = {
+        "added-data-files": added.data_files,
+        "deleted-data-files": removed.data_files,
+        "added-records": added.records,
+        "deleted-records": removed.records,
+        "added-files-size": added.bytes,
+        "removed-files-size": removed.bytes,
+        "added-equality-delete-files": added.equality_files,
+        "removed-equality-delete-files": removed.equality_files,
+        "added-equality-deletes": added.equality_records,
+        "removed-equality-deletes": removed.equality_records,
+        "added-dvs": added.vectors + after.vectors,
+        "removed-dvs": removed.vectors + before.vectors,
+        "added-position-deletes": added.vector_rows + after.vector_rows,
+        "removed-position-deletes": removed.vector_rows + before.vector_rows,
+        "changed-partition-count": partitions,
+    }
+    counts["added-delete-files"] = counts["added-dvs"] + added.equality_files
+    counts["removed-delete-files"] = counts["removed-dvs"] + removed.equality_files
+    totals = {
+        "total-data-files": added.data_files - removed.data_files,
+        "total-delete-files": counts["added-delete-files"] - counts["removed-delete-files"],
+        "total-records": added.records - removed.records,
+        "total-files-size": added.bytes - removed.bytes,
+        "total-position-deletes": counts["added-position-deletes"]
+        - counts["removed-position-deletes"],
+        "total-equality-deletes": added.equality_records - removed.equality_records,
+    }
+    summary = {"operation": operation}
+    summary.update({key: str(value) for key, value in counts.items() if value})
+    for key, delta in totals.items():
+        known = "0" if parent is None else parent.summary.get(key)
+        if known is not None and known.lstrip("-").isdigit():
+            summary[key] = str(int(known) + delta)
+    summary.update(extra)
+    return summary
+
+
+def changed_partitions(*batches: EntryBatch | None) -> int:
+    """How many distinct partitions the entries lie in."""
+    seen: set[tuple[object, ...]] = set()
+    for batch in batches:
+        if batch is None or not batch.num_rows:
+            continue
+        keys = sorted(key for key in batch.keys if key.startswith(PARTITION_PREFIX))
+        if not keys:
+            seen.add(())
+            continue
+        distinct = batch.select([*keys, "spec_id"]).table.group_by([*keys]).aggregate([])
+        seen.update(tuple(row.items()) for row in distinct.to_pylist())
+    return len(seen)

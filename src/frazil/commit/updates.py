@@ -1,0 +1,124 @@
+"""Changes to a table's metadata as values: each says what it was built on and refuses another base."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
+
+from frazil.errors import CommitConflict, Conflict
+from frazil.format.metadata import SnapshotRef, TableMetadata
+
+
+class MetadataUpdate(Protocol):
+    """One change to the metadata."""
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        """The metadata after it; CommitConflict when the base is not the one it was built on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetProperties:
+    """Set and remove table properties."""
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[str, ...] = ()
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        return metadata.with_properties(self.updates, removals=self.removals, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSchema:
+    """Make a schema the current one."""
+
+    schema: Schema
+    based_on_schema_id: int
+    based_on_last_column_id: int
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        _same("current schema", self.based_on_schema_id, metadata.current_schema_id)
+        _same("last column id", self.based_on_last_column_id, metadata.last_column_id)
+        return metadata.with_schema(self.schema, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSpec:
+    """Make a partition spec the default for new files."""
+
+    spec: PartitionSpec
+    based_on_spec_id: int
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        _same("default partition spec", self.based_on_spec_id, metadata.default_spec_id)
+        return metadata.with_spec(self.spec, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSortOrder:
+    """Make a sort order the default for new files."""
+
+    order: SortOrder
+    based_on_order_id: int
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        _same("default sort order", self.based_on_order_id, metadata.default_sort_order_id)
+        return metadata.with_sort_order(self.order, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetRef:
+    """Create or move a branch or tag; `expected` is where it must point now (None: not there)."""
+
+    name: str
+    ref: SnapshotRef
+    expected: int | None
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        now = metadata.refs.get(self.name)
+        _same(f"ref {self.name}", self.expected, None if now is None else now.snapshot_id)
+        return metadata.with_ref(self.name, self.ref, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveRef:
+    """Remove a branch or tag."""
+
+    name: str
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        return metadata.without_ref(self.name, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveSnapshots:
+    """Forget snapshots; none of them may have a name."""
+
+    snapshot_ids: tuple[int, ...]
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        named = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
+        held = [(id, named[id]) for id in self.snapshot_ids if id in named]  # type: ignore[index, operator]
+        if held:
+            raise CommitConflict(
+                "snapshots to expire got a name meanwhile; plan the expiry again",
+                [Conflict(what="referenced by", where=f"{name} → {id}") for id, name in held],
+            )
+        gone = {str(id) for id in self.snapshot_ids}
+        statistics = tuple(
+            entry for entry in metadata.statistics if str(entry.get("snapshot-id")) not in gone
+        )
+        return replace(metadata, statistics=statistics, last_updated_ms=now_ms)
+
+
+def _same(what: str, expected: object, found: object) -> None:
+    if expected != found:
+        raise CommitConflict(
+            f"{what} changed from {expected} to {found} while this change was prepared; "
+            "load the table again and repeat it",
+            [Conflict(what=f"{what} changed", where=f"{expected} → {found}")],
+        )

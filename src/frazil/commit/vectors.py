@@ -1,0 +1,130 @@
+"""Turn rows to delete into deletion vectors: union with the old vector, one Puffin file per commit.
+
+The Puffin file is written once and reused by every retry, unless another commit changed the vector
+of one of the files: then the union is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.commit.change import Positions, VectorEdit
+from frazil.errors import Conflict, InvalidInput
+from frazil.format import bitmap, paths, puffin
+from frazil.format.batch import EntryBatch
+from frazil.storage import Storage
+
+CREATED_BY = "frazil"
+_KEYS = (
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.size_in_bytes",
+    "deletion_vector.cardinality",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergedVectors:
+    """Entries with their new vectors, how many rows they newly delete, and conflicts found."""
+
+    entries: EntryBatch
+    rows_deleted: int
+    conflicts: tuple[Conflict, ...] = ()
+
+
+class VectorMerger:
+    """Merges the edits of one commit into entries, remembering what it wrote."""
+
+    def __init__(
+        self,
+        edits: Sequence[VectorEdit],
+        *,
+        storage: Storage,
+        location: str,
+        new_id: Callable[[], str],
+    ) -> None:
+        self._edits = tuple(edits)
+        self._storage = storage
+        self._location = location
+        self._new_id = new_id
+        self._seen: tuple[object, ...] | None = None
+        self._merged: tuple[tuple[puffin.VectorBlob, ...], str, int] | None = None
+        self.written: list[tuple[str, int]] = []
+
+    def merge(self, entries: EntryBatch) -> MergedVectors:
+        """`entries` are the current entries of the edited files, in the order of the edits."""
+        current = tuple(zip(*(entries.pylist(key) for key in _KEYS), strict=True))
+        if self._merged is None or self._seen != current:
+            conflicts = self._write(entries, current)
+            if conflicts:
+                return MergedVectors(entries=entries, rows_deleted=0, conflicts=conflicts)
+            self._seen = current
+        assert self._merged is not None
+        blobs, path, deleted = self._merged
+        changed = (
+            entries.with_column(_KEYS[0], pa.array([path] * len(blobs), pa.string()))
+            .with_column(_KEYS[1], pa.array([blob.offset for blob in blobs], pa.int64()))
+            .with_column(_KEYS[2], pa.array([blob.size_in_bytes for blob in blobs], pa.int64()))
+            .with_column(_KEYS[3], pa.array([blob.cardinality for blob in blobs], pa.int64()))
+        )
+        return MergedVectors(entries=changed, rows_deleted=deleted)
+
+    def _write(
+        self, entries: EntryBatch, current: Sequence[tuple[object, ...]]
+    ) -> tuple[Conflict, ...]:
+        records = entries.numpy("record_count")
+        conflicts: list[Conflict] = []
+        vectors: list[tuple[str, Positions]] = []
+        deleted = 0
+        for index, edit in enumerate(self._edits):
+            old = read_vector(
+                self._storage, self._location, current[index], int(records[index])
+            )
+            if edit.exclusive and np.intersect1d(old, edit.positions, assume_unique=True).size:
+                conflicts.append(
+                    Conflict(what="a row to update was deleted meanwhile", where=edit.location)
+                )
+                continue
+            if edit.positions.size and int(edit.positions.max()) >= records[index]:
+                raise InvalidInput(
+                    f"{edit.location}: position {int(edit.positions.max())} is past the file's "
+                    f"{int(records[index])} rows"
+                )
+            merged = bitmap.union(old, edit.positions)
+            if edit.resolved is not None:
+                merged = bitmap.union(merged, edit.resolved)
+            deleted += len(merged) - len(old)
+            address = paths.resolve(self._location, edit.location)
+            vectors.append((address, merged))
+        if conflicts:
+            return tuple(conflicts)
+        data, blobs = puffin.write_vectors(vectors, created_by=CREATED_BY)
+        path = f"data/{self._new_id()}.puffin"
+        self.written.append((path, len(data)))
+        self._storage.write_new(paths.resolve(self._location, path), data)
+        self._merged = (blobs, path, deleted)
+        return ()
+
+
+def read_vector(
+    storage: Storage, location: str, vector: tuple[object, ...], record_count: int
+) -> Positions:
+    """The positions an entry's deletion vector holds; none when it has no vector."""
+    where, offset, size, cardinality = vector
+    if where is None:
+        return np.zeros(0, dtype=np.int64)
+    assert isinstance(where, str)
+    assert isinstance(offset, int)
+    assert isinstance(size, int)
+    assert isinstance(cardinality, int)
+    path = paths.resolve(location, where)
+    return puffin.read_vector(
+        storage.open(path).read_at(offset, size),
+        path=path,
+        cardinality=cardinality,
+        record_count=record_count,
+    )

@@ -1,0 +1,131 @@
+"""Find files in a tree by location.
+
+A file is listed in the root, or at a position of a leaf. Addresses remembered from planning are
+hints: leaves are immutable, so a hint holds while its leaf is in the root and the position alive.
+What a concurrent flush or compaction moved is found again by reading the leaves' locations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.format import tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader
+
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+_IN_ROOT = -1
+_MISSING = -2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Where files are: `leaf` is the leaf's row in the root, or -1 for the root itself (-2: gone).
+
+    `position` is the position in the leaf, or the row of the root.
+    """
+
+    locations: tuple[str, ...]
+    leaf: Rows
+    position: Rows
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Files that are not live in this tree."""
+        return tuple(self.locations[index] for index in np.flatnonzero(self.leaf == _MISSING))
+
+    @property
+    def root_rows(self) -> Rows:
+        """Rows of the root that list files themselves."""
+        return self.position[self.leaf == _IN_ROOT]
+
+    def by_leaf(self) -> dict[int, Rows]:
+        """Positions per leaf row, sorted."""
+        rows = np.unique(self.leaf[self.leaf >= 0])
+        return {int(row): np.sort(self.position[self.leaf == row]) for row in rows}
+
+    def entries(self, reader: TreeReader, tree: Tree, *, keys: list[str] | None) -> EntryBatch:
+        """The entries found, in the order of `locations`; `keys` None reads whole rows."""
+        batches: list[EntryBatch] = []
+        order: list[Rows] = []
+        in_root = np.flatnonzero(self.leaf == _IN_ROOT)
+        if in_root.size:
+            batches.append(tree.root.take(self.position[in_root]))
+            order.append(in_root)
+        refs = {leaf.row: leaf for leaf in tree.leaves()}
+        for row in np.unique(self.leaf[self.leaf >= 0]):
+            mine = np.flatnonzero(self.leaf == row)
+            batch = reader.entries(refs[int(row)], keys=keys)
+            batches.append(batch.take(self.position[mine]))
+            order.append(mine)
+        merged = EntryBatch.concat(batches)
+        return merged.take(np.argsort(np.concatenate(order))) if order else merged
+
+
+def locate(reader: TreeReader, tree: Tree, wanted: EntryBatch) -> Located:
+    """Find each file of `wanted` (its `location`, and the `@leaf`/`@position` hints it may have)."""
+    count = wanted.num_rows
+    leaf = np.full(count, _MISSING, dtype=np.int64)
+    position = np.full(count, _MISSING, dtype=np.int64)
+    names = wanted.column("location")
+    _in_root(tree, names, leaf, position)
+    leaves = tree.leaves()
+    if (leaf == _MISSING).any() and wanted.has(LEAF):
+        _by_hint(leaves, wanted, leaf, position)
+    if (leaf == _MISSING).any():
+        _by_search(reader, leaves, names, leaf, position)
+    return Located(locations=tuple(names.to_pylist()), leaf=leaf, position=position)
+
+
+def _in_root(tree: Tree, names: pa.ChunkedArray, leaf: Rows, position: Rows) -> None:
+    kind = tree.root.numpy("content_type")
+    rows = np.flatnonzero(tracking.live_mask(tree.root) & (kind < ContentType.DATA_MANIFEST))
+    if not rows.size:
+        return
+    listed = tree.root.column("location").take(pa.array(rows))
+    found = _index_in(names, listed)
+    hit = found >= 0
+    leaf[hit] = _IN_ROOT
+    position[hit] = rows[found[hit]]
+
+
+def _by_hint(leaves: tuple[LeafRef, ...], wanted: EntryBatch, leaf: Rows, position: Rows) -> None:
+    hints = np.asarray(wanted.column(LEAF).to_pylist(), dtype=object)
+    places = wanted.numpy(POSITION)
+    for ref in leaves:
+        mine = (leaf == _MISSING) & (hints == ref.location) & (places >= 0)
+        if not mine.any():
+            continue
+        rows = np.flatnonzero(mine)
+        alive = ~np.isin(places[rows], ref.dead_positions())
+        leaf[rows[alive]] = ref.row
+        position[rows[alive]] = places[rows[alive]]
+
+
+def _by_search(
+    reader: TreeReader,
+    leaves: tuple[LeafRef, ...],
+    names: pa.ChunkedArray,
+    leaf: Rows,
+    position: Rows,
+) -> None:
+    listed = reader.each(leaves, lambda ref: reader.live(ref, keys=["location"]))
+    for ref, batch in zip(leaves, listed, strict=True):
+        open_rows = np.flatnonzero(leaf == _MISSING)
+        if not open_rows.size:
+            continue
+        found = _index_in(names.take(pa.array(open_rows)), batch.column("location"))
+        hit = found >= 0
+        leaf[open_rows[hit]] = ref.row
+        position[open_rows[hit]] = batch.numpy(POSITION)[found[hit]]
+
+
+def _index_in(names: pa.ChunkedArray, listed: pa.ChunkedArray) -> Rows:
+    index = pc.index_in(names, value_set=listed.combine_chunks())
+    return np.asarray(pc.fill_null(index, -1).to_numpy(), dtype=np.int64)
