@@ -1,0 +1,1 @@
+"""Apache Paimon tables: read, inspected and taken over in place."""
