@@ -53,10 +53,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """Names of the table-dependent columns; informational, readers resolve by id."""
+    """Names of the table-dependent columns; informational, readers resolve by id.
+
+    `uuids` has the keys of columns that hold a uuid: on disk they differ from fixed(16).
+    """
 
     stats: Mapping[int, str]
     partition: Mapping[int, str]
+    uuids: Collection[str] = frozenset()
 
 
 def encode(
@@ -103,9 +107,9 @@ def _nest(batch: EntryBatch, names: ColumnNames) -> Iterator[tuple[pa.Field, pa.
     }
     for field in fields.ENTRY:
         if field is fields.PARTITION:
-            built = _nest_partition(batch, present, names.partition)
+            built = _nest_partition(batch, present, names)
         elif field is fields.CONTENT_STATS:
-            built = _nest_stats(batch, present, names.stats)
+            built = _nest_stats(batch, present, names)
         elif field.children:
             built = _nest_group(batch, field, present)
         elif field.name in present:
@@ -141,14 +145,14 @@ def _nest_group(
 
 
 def _nest_partition(
-    batch: EntryBatch, present: Mapping[str, pa.ChunkedArray], names: Mapping[int, str]
+    batch: EntryBatch, present: Mapping[str, pa.ChunkedArray], names: ColumnNames
 ) -> tuple[pa.Field, pa.Array] | None:
     keys = [key for key in present if key.startswith(fields.PARTITION_PREFIX)]
     if not keys:
         return None
     ids = [int(key.removeprefix(fields.PARTITION_PREFIX)) for key in keys]
-    labels = _distinct({id: names.get(id, f"partition_{id}") for id in ids})
-    arrays = [_one(present[key]) for key in keys]
+    labels = _distinct({id: names.partition.get(id, f"partition_{id}") for id in ids})
+    arrays = [_as_uuid(_one(present[key]), is_uuid=key in names.uuids) for key in keys]
     parts = [
         _with_id(pa.field(labels[id], array.type), id)
         for id, array in zip(ids, arrays, strict=True)
@@ -160,7 +164,7 @@ def _nest_partition(
 
 
 def _nest_stats(
-    batch: EntryBatch, present: Mapping[str, pa.ChunkedArray], names: Mapping[int, str]
+    batch: EntryBatch, present: Mapping[str, pa.ChunkedArray], names: ColumnNames
 ) -> tuple[pa.Field, pa.Array] | None:
     by_field: dict[int, list[tuple[str, pa.Array]]] = {}
     for key, column in present.items():
@@ -169,21 +173,29 @@ def _nest_stats(
             by_field.setdefault(field_id, []).append((name, _one(column)))
     if not by_field:
         return None
-    labels = _distinct({id: names.get(id, f"field_{id}").replace(".", "_") for id in by_field})
+    labels = _distinct(
+        {id: names.stats.get(id, f"field_{id}").replace(".", "_") for id in by_field}
+    )
     structs: list[pa.Array] = []
     parts: list[pa.Field] = []
     for field_id, members in sorted(by_field.items()):
-        part, struct = _nest_column_stats(field_id, labels[field_id], dict(members))
+        part, struct = _nest_column_stats(field_id, labels[field_id], dict(members), names.uuids)
         parts.append(part)
         structs.append(struct)
     return _struct(fields.CONTENT_STATS, parts, structs, _all_null(structs))
 
 
 def _nest_column_stats(
-    field_id: int, label: str, members: dict[str, pa.Array]
+    field_id: int, label: str, members: dict[str, pa.Array], uuids: Collection[str]
 ) -> tuple[pa.Field, pa.Array]:
-    """One column's statistics; the bounds of a geo column are structs of their coordinates."""
+    """One column's statistics; the bounds of a geo column are structs of their coordinates.
+
+    `tight_bounds` is never null where there are statistics: Iceberg Java's reader requires a value.
+    """
     base = stats.stats_base(field_id)
+    nothing = _all_null(list(members.values()))
+    if not any(axis in members for axis in (*stats.GEO_LOWER, *stats.GEO_UPPER)):
+        members["tight_bounds"] = _tight_bounds(members)
     parts: list[pa.Field] = []
     arrays: list[pa.Array] = []
     for bound, axes in (("lower_bound", stats.GEO_LOWER), ("upper_bound", stats.GEO_UPPER)):
@@ -200,10 +212,22 @@ def _nest_column_stats(
             parts.append(_with_id(pa.field(bound, point.type), base + stats.OFFSETS[bound]))
             arrays.append(point)
     for name in sorted(members, key=lambda member: stats.OFFSETS[member]):
-        parts.append(_with_id(pa.field(name, members[name].type), base + stats.OFFSETS[name]))
-        arrays.append(members[name])
-    struct = pa.StructArray.from_arrays(arrays, fields=parts, mask=_all_null(arrays))
+        array = _as_uuid(members[name], is_uuid=fields.stats_key(field_id, name) in uuids)
+        parts.append(_with_id(pa.field(name, array.type), base + stats.OFFSETS[name]))
+        arrays.append(array)
+    struct = pa.StructArray.from_arrays(arrays, fields=parts, mask=nothing)
     return _with_id(pa.field(label, struct.type), base), struct
+
+
+def _tight_bounds(members: Mapping[str, pa.Array]) -> pa.Array:
+    known = members.get("tight_bounds")
+    if known is None:
+        return pa.repeat(pa.scalar(False), len(next(iter(members.values()))))
+    return pc.fill_null(known, False)
+
+
+def _as_uuid(array: pa.Array, *, is_uuid: bool) -> pa.Array:
+    return pa.ExtensionArray.from_storage(pa.uuid(), array) if is_uuid else array
 
 
 def _struct(
@@ -269,6 +293,7 @@ def decode(
         file = pq.ParquetFile(
             pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else source,
             pre_buffer=False,
+            arrow_extensions_enabled=False,
         )
         metadata = _metadata(file, path)
         columns = _leaf_columns(file, path)

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import UUIDType
 
 from frazil.errors import InvalidInput
 from frazil.format import aggregate, manifest, metadata_json, paths, stats, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
+from frazil.format.fields import PARTITION_PREFIX, ContentType, partition_key, stats_key
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.format.stats import TrackedField
 from frazil.format.tracking import Status
@@ -190,11 +192,26 @@ def _only(column: pa.ChunkedArray) -> int | None:
 
 def column_names(metadata: TableMetadata) -> manifest.ColumnNames:
     """Names for the table-dependent columns of a manifest."""
-    names = {field.id: field.full_name for field in tracked_fields(metadata)}
-    partition = {
-        field.field_id: field.name for spec in metadata.partition_specs for field in spec.fields
+    tracked = tracked_fields(metadata)
+    partition = [field for spec in metadata.partition_specs for field in spec.fields]
+    by_id = {field.id: field.type for field in tracked}
+    uuids = {
+        stats_key(id, bound)
+        for id, kind in by_id.items()
+        if isinstance(kind, UUIDType)
+        for bound in ("lower_bound", "upper_bound")
     }
-    return manifest.ColumnNames(stats=names, partition=partition)
+    uuids |= {
+        partition_key(field.field_id)
+        for field in partition
+        if isinstance(by_id.get(field.source_id), UUIDType)
+        and isinstance(field.transform, IdentityTransform)
+    }
+    return manifest.ColumnNames(
+        stats={field.id: field.full_name for field in tracked},
+        partition={field.field_id: field.name for field in partition},
+        uuids=frozenset(uuids),
+    )
 
 
 def tracked_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:

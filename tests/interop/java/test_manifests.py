@@ -25,6 +25,7 @@ QUICK = settings(
 NAMES = manifest.ColumnNames(
     stats={id: SCHEMA_WITH_DERIVED.find_column_name(id) or "" for id in scenarios.STATS_TYPES},
     partition={field.field_id: field.name for spec in SPECS for field in spec.fields},
+    uuids=["content_stats.13.lower_bound", "content_stats.13.upper_bound", "partition.1013"],
 )
 
 
