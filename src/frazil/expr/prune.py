@@ -1,0 +1,398 @@
+"""One filter over the entries of any manifest: which might match, which must, and why not.
+
+`compile_filter` does once what does not depend on the entries (projecting predicates onto
+partition fields and derived columns); the `Filter` it returns is applied to a root, then to each
+leaf. The functions at the end do both steps for those who have one batch.
+
+Every predicate is judged three ways: by partition tuple, by the statistics of derived columns, and
+by those of its own column. The answers are combined predicate by predicate, which prunes at least
+as much as evaluating the whole filter three times. Columns that a batch does not have are unknown:
+they never prune.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    BoundPredicate,
+    Or,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import Transform
+from pyiceberg.types import IcebergType
+
+from frazil.errors import InvalidInput
+from frazil.expr import bounds, project
+from frazil.expr.bounds import Stats, both, either
+from frazil.expr.partition import PartitionTest, holds, partition_tests
+from frazil.expr.project import Condition
+from frazil.expr.vectors import Mask, Vector, vector
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType, partition_key, stats_key
+from frazil.format.types import is_floating
+
+_ENTRY_KEYS: Final = frozenset({"content_type", "spec_id"})
+
+
+class Derived(Protocol):
+    """A derived column: statistics kept of a transform of a source column."""
+
+    @property
+    def expr_id(self) -> int:
+        """The id its statistics are stored under."""
+
+    @property
+    def source_ids(self) -> Sequence[int]:
+        """The columns the transform takes."""
+
+    @property
+    def transform(self) -> Transform[Any, Any]:
+        """The transform."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneContext:
+    """What a table says about its columns: schema, partition specs by id, derived columns."""
+
+    schema: Schema
+    specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
+    derived: Sequence[Derived] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PruneResult:
+    """Which entries might match, and how many each kind of evidence ruled out.
+
+    An entry is counted once: under partition if the tuples alone rule it out, else under derived
+    columns, else under bounds.
+    """
+
+    mask: Mask
+    by_partition: int = 0
+    by_derived: int = 0
+    by_bounds: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StatsTest:
+    """What a predicate asks of the statistics of one column, its own or a derived one."""
+
+    field_id: int
+    required: bool
+    inclusive: Condition | None
+    strict: Condition | None
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        return tuple(c for c in (self.inclusive, self.strict) if c is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaf:
+    """One predicate with everything that can judge it."""
+
+    partition: tuple[PartitionTest, ...]
+    derived: tuple[_StatsTest, ...]
+    own: _StatsTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """AND or OR of several nodes."""
+
+    every: bool
+    children: tuple[_Leaf | _Node | bool, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Might:
+    """Where a node might match by partition; by that and derived columns; by those and bounds."""
+
+    partition: Mask | None
+    derived: Mask | None
+    bounds: Mask | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A filter compiled for a table, to be applied to any number of batches."""
+
+    root: _Leaf | _Node | bool
+    required_keys: frozenset[str]
+
+    def prune(self, batch: EntryBatch) -> PruneResult:
+        """The entries that might match, with what ruled the others out."""
+        count = batch.num_rows
+        found = _might(self.root, _View(batch))
+        by_partition = _missing(found.partition)
+        upto_derived = _missing(found.derived)
+        mask = np.ones(count, dtype=np.bool_) if found.bounds is None else found.bounds
+        return PruneResult(
+            mask=mask,
+            by_partition=by_partition,
+            by_derived=upto_derived - by_partition,
+            by_bounds=count - int(np.count_nonzero(mask)) - upto_derived,
+        )
+
+    def might_match(self, batch: EntryBatch) -> Mask:
+        """False only where no row can match."""
+        return self.prune(batch).mask
+
+    def must_match(self, batch: EntryBatch) -> Mask:
+        """True only where every row matches; such a file needs no row filter."""
+        found = _must(self.root, _View(batch))
+        if found is None:
+            return np.zeros(batch.num_rows, dtype=np.bool_)
+        return found
+
+    def residual_needed(self, batch: EntryBatch) -> Mask:
+        """Where some rows might match and others not: the file's rows have to be filtered.
+
+        Cheapest on a batch that was pruned already.
+        """
+        return self.might_match(batch) & ~self.must_match(batch)
+
+
+def compile_filter(expression: BooleanExpression, context: PruneContext) -> Filter:
+    """Prepare a filter that `parse` returned for pruning entries of the table."""
+    root = _compile(expression, context)
+    return Filter(root=root, required_keys=frozenset(_keys(root)))
+
+
+def prune(expression: BooleanExpression, batch: EntryBatch, context: PruneContext) -> PruneResult:
+    """`Filter.prune` for one batch."""
+    return compile_filter(expression, context).prune(batch)
+
+
+def might_match(expression: BooleanExpression, batch: EntryBatch, context: PruneContext) -> Mask:
+    """`Filter.might_match` for one batch."""
+    return compile_filter(expression, context).might_match(batch)
+
+
+def must_match(expression: BooleanExpression, batch: EntryBatch, context: PruneContext) -> Mask:
+    """`Filter.must_match` for one batch."""
+    return compile_filter(expression, context).must_match(batch)
+
+
+def residual_needed(
+    expression: BooleanExpression, batch: EntryBatch, context: PruneContext
+) -> Mask:
+    """`Filter.residual_needed` for one batch."""
+    return compile_filter(expression, context).residual_needed(batch)
+
+
+def required_keys(expression: BooleanExpression, context: PruneContext) -> frozenset[str]:
+    """The columns of a batch that the masks look at; others need not be read."""
+    return compile_filter(expression, context).required_keys
+
+
+# --- compiling -----------------------------------------------------------------------------------
+
+
+def _compile(expression: BooleanExpression, context: PruneContext) -> _Leaf | _Node | bool:
+    if isinstance(expression, And | Or):
+        children = (_compile(expression.left, context), _compile(expression.right, context))
+        return _Node(every=isinstance(expression, And), children=children)
+    if isinstance(expression, AlwaysTrue):
+        return True
+    if isinstance(expression, AlwaysFalse):
+        return False
+    if not isinstance(expression, BoundPredicate):
+        raise InvalidInput(f"the filter is not bound: {expression}; bind it with frazil.expr.parse")
+    return _leaf(expression, context)
+
+
+def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
+    column = predicate.term.ref().field
+    condition = project.condition(predicate)
+    own = _StatsTest(
+        field_id=column.field_id,
+        required=column.required,
+        inclusive=condition,
+        strict=condition,
+    )
+    derived = (
+        _StatsTest(
+            field_id=derived.expr_id,
+            required=column.required,
+            inclusive=project.inclusive(derived.transform, predicate),
+            strict=project.strict(derived.transform, predicate),
+        )
+        for derived in context.derived
+        if tuple(derived.source_ids) == (column.field_id,)
+    )
+    return _Leaf(
+        partition=partition_tests(predicate, context.specs),
+        derived=tuple(test for test in derived if test.conditions),
+        own=own,
+    )
+
+
+def _keys(node: _Leaf | _Node | bool) -> set[str]:
+    if isinstance(node, bool):
+        return set()
+    if isinstance(node, _Node):
+        return set().union(*(_keys(child) for child in node.children))
+    found: set[str] = set()
+    for test in node.partition:
+        found |= _ENTRY_KEYS | {partition_key(test.partition_field_id)}
+    for stats in (*node.derived, node.own):
+        for condition in stats.conditions:
+            found |= bounds.keys(condition, stats.field_id, required=stats.required)
+    return found
+
+
+# --- evaluating ----------------------------------------------------------------------------------
+
+
+class _View:
+    """The columns of one batch as vectors and counts, each converted at most once."""
+
+    def __init__(self, batch: EntryBatch) -> None:
+        self._batch = batch
+        self._stats: dict[tuple[int, str], Stats] = {}
+        self._values: dict[str, Vector | None] = {}
+        self._in_spec: dict[tuple[int, ...], Mask] = {}
+        self.count = batch.num_rows
+
+    def stats(self, test: _StatsTest, type_: IcebergType) -> Stats:
+        """The statistics of the test's column."""
+        same = (test.field_id, str(type_))
+        found = self._stats.get(same)
+        if found is None:
+            found = self._stats[same] = Stats(
+                lower=self._bound(stats_key(test.field_id, "lower_bound"), type_),
+                upper=self._bound(stats_key(test.field_id, "upper_bound"), type_),
+                values=self._counts(stats_key(test.field_id, "value_count")),
+                nulls=self._counts(stats_key(test.field_id, "null_value_count")),
+                nans=self._counts(stats_key(test.field_id, "nan_value_count")),
+                required=test.required,
+                floating=is_floating(type_),
+            )
+        return found
+
+    def _bound(self, key: str, type_: IcebergType) -> Vector | None:
+        if not self._batch.has(key) or not self.count:
+            return None
+        return vector(self._batch.column(key), type_)
+
+    def _counts(self, key: str) -> bounds.Counts | None:
+        return self._batch.numpy(key) if self._batch.has(key) else None
+
+    def holds(self, partition_field_id: int, condition: Condition) -> Mask | None:
+        """Where a partition field's value satisfies the condition; None when nothing is known."""
+        key = partition_key(partition_field_id)
+        if not self._batch.has(key) or not self._batch.has("spec_id"):
+            return None
+        column: pa.ChunkedArray = self._batch.column(key)
+        if column.null_count == self.count:
+            return holds(condition, None, self.count)
+        if key not in self._values:
+            self._values[key] = vector(column, condition.type, nan_known=True)
+        values = self._values[key]
+        return None if values is None else holds(condition, values, self.count)
+
+    def in_spec(self, spec_ids: tuple[int, ...]) -> Mask:
+        """Where the entry is a file, of one of the specs."""
+        found = self._in_spec.get(spec_ids)
+        if found is None:
+            specs = self._batch.numpy("spec_id")
+            found = specs == spec_ids[0] if len(spec_ids) == 1 else np.isin(specs, spec_ids)
+            kinds = self._batch.numpy("content_type")
+            found &= (kinds >= 0) & (kinds < ContentType.DATA_MANIFEST)
+            self._in_spec[spec_ids] = found
+        return found
+
+
+def _missing(mask: Mask | None) -> int:
+    return 0 if mask is None else len(mask) - int(np.count_nonzero(mask))
+
+
+def _might(node: _Leaf | _Node | bool, view: _View) -> _Might:
+    if isinstance(node, bool):
+        nowhere = None if node else np.zeros(view.count, dtype=np.bool_)
+        return _Might(partition=None, derived=None, bounds=nowhere)
+    if isinstance(node, _Node):
+        found = [_might(child, view) for child in node.children]
+        combine = both if node.every else _or
+        return _Might(
+            partition=_fold(combine, [m.partition for m in found]),
+            derived=_fold(combine, [m.derived for m in found]),
+            bounds=_fold(combine, [m.bounds for m in found]),
+        )
+    partition: Mask | None = None
+    for test in node.partition:
+        partition = both(partition, _partition_might(test, view))
+    derived = partition
+    for stats_test in node.derived:
+        derived = both(derived, _stats_might(stats_test, view))
+    own = both(derived, _stats_might(node.own, view))
+    return _Might(partition=partition, derived=derived, bounds=own)
+
+
+def _must(node: _Leaf | _Node | bool, view: _View) -> Mask | None:
+    if isinstance(node, bool):
+        return np.ones(view.count, dtype=np.bool_) if node else None
+    if isinstance(node, _Node):
+        combine = _and if node.every else either
+        return _fold(combine, [_must(child, view) for child in node.children])
+    found: Mask | None = None
+    for test in node.partition:
+        found = either(found, _partition_must(test, view))
+    for stats_test in (*node.derived, node.own):
+        condition = stats_test.strict
+        if condition is not None:
+            stats = view.stats(stats_test, condition.type)
+            found = either(found, bounds.must(condition, stats))
+    return found
+
+
+def _stats_might(test: _StatsTest, view: _View) -> Mask | None:
+    condition = test.inclusive
+    if condition is None:
+        return None
+    return bounds.might(condition, view.stats(test, condition.type))
+
+
+def _partition_might(test: PartitionTest, view: _View) -> Mask | None:
+    if test.inclusive is None:
+        return None
+    found = view.holds(test.partition_field_id, test.inclusive)
+    return None if found is None else found | ~view.in_spec(test.spec_ids)
+
+
+def _partition_must(test: PartitionTest, view: _View) -> Mask | None:
+    if test.strict is None:
+        return None
+    found = view.holds(test.partition_field_id, test.strict)
+    return None if found is None else found & view.in_spec(test.spec_ids)
+
+
+def _or(left: Mask | None, right: Mask | None) -> Mask | None:
+    """OR of masks where None is true everywhere."""
+    return None if left is None or right is None else left | right
+
+
+def _and(left: Mask | None, right: Mask | None) -> Mask | None:
+    """AND of masks where None is false everywhere."""
+    return None if left is None or right is None else left & right
+
+
+def _fold(
+    combine: Callable[[Mask | None, Mask | None], Mask | None],
+    masks: Sequence[Mask | None],
+) -> Mask | None:
+    found = masks[0]
+    for mask in masks[1:]:
+        found = combine(found, mask)
+    return found
