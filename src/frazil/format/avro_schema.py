@@ -1,0 +1,283 @@
+"""Avro schemas: parsed from JSON, and turned into steps over records.
+
+Knows Avro's types and the ids that Iceberg puts on record fields. A schema becomes either a tree of
+`Step`s that reads wanted leaves of many records at once, or a plain function that steps over one
+record; the second finds where records start when nothing better is known.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from frazil.errors import FormatError
+from frazil.format import avro_steps as walk
+from frazil.format.avro_steps import Step
+from frazil.format.avro_walk import Path
+
+Skip = Callable[[bytes, int], int]
+"""From the start of a value to its end; IndexError when the bytes run out."""
+
+_WIDTHS: Final = {"float": (4, "<f4"), "double": (8, "<f8")}
+_PRIMITIVES: Final = frozenset(
+    {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroField:
+    """One field of a record."""
+
+    name: str
+    id: int | None
+    type: AvroType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroType:
+    """A type of Avro's: a primitive, or one of record, array, map, union, enum, fixed."""
+
+    kind: str
+    fields: tuple[AvroField, ...] = ()
+    items: AvroType | None = None
+    branches: tuple[AvroType, ...] = ()
+    size: int = 0
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values are one variable-length number."""
+        return self.kind in ("int", "long", "enum")
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are a length and bytes."""
+        return self.kind in ("string", "bytes")
+
+    def at(self, path: Path) -> AvroType | None:
+        """The type at a path, looking through nullability; None if the schema has none there.
+
+        What follows an array in a path is a slot or a key: its type is that of the items.
+        """
+        here = self._present()
+        for id_ in path:
+            if here.items is not None:
+                here = here.items._present()
+                continue
+            found = next((field.type for field in here.fields if field.id == id_), None)
+            if found is None:
+                return None
+            here = found._present()
+        return here
+
+    def _present(self) -> AvroType:
+        branches = [branch for branch in self.branches if branch.kind != "null"]
+        return branches[0] if len(branches) == 1 else self
+
+
+@lru_cache(maxsize=256)
+def parse(text: str) -> AvroType:
+    """The schema as types; FormatError when it is none."""
+    try:
+        return _parse(json.loads(text), {}, "")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FormatError(f"not an Avro schema: {error}", field="avro.schema") from error
+
+
+def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
+    if isinstance(node, str):
+        if node in _PRIMITIVES:
+            return AvroType(kind=node)
+        found = named.get(node) or named.get(f"{space}.{node}")
+        if found is None:
+            raise ValueError(f"unknown type {node!r}")
+        return found
+    if isinstance(node, list):
+        return AvroType(kind="union", branches=tuple(_parse(one, named, space) for one in node))
+    kind = node["type"]
+    if not isinstance(kind, str):
+        return _parse(kind, named, space)
+    space = node.get("namespace", space)
+    if kind == "record":
+        parsed = AvroType(
+            kind=kind,
+            fields=tuple(
+                AvroField(
+                    name=one["name"], id=one.get("field-id"), type=_parse(one["type"], named, space)
+                )
+                for one in node["fields"]
+            ),
+        )
+    elif kind == "array":
+        parsed = AvroType(kind=kind, items=_parse(node["items"], named, space))
+    elif kind == "map":
+        parsed = AvroType(kind=kind, items=_parse(node["values"], named, space))
+    elif kind == "fixed":
+        parsed = AvroType(kind=kind, size=int(node["size"]))
+    elif kind == "enum":
+        parsed = AvroType(kind=kind)
+    else:
+        return _parse(kind, named, space)
+    if "name" in node:
+        named[node["name"]] = parsed
+        if space:
+            named[f"{space}.{node['name']}"] = parsed
+    return parsed
+
+
+@lru_cache(maxsize=256)
+def steps(type_: AvroType, wanted: frozenset[Path]) -> Step:
+    """The steps that read these leaves of a record and step over the rest."""
+    return _steps(type_, (), wanted)
+
+
+def _steps(type_: AvroType, path: Path | None, wanted: frozenset[Path]) -> Step:
+    leaf = path if path in wanted else None
+    match type_.kind:
+        case "null":
+            return walk.Nothing()
+        case "int" | "long" | "enum":
+            return walk.Number(leaf)
+        case "string" | "bytes":
+            return walk.Text(leaf)
+        case "boolean":
+            return walk.Flag(leaf)
+        case "float" | "double":
+            width, dtype = _WIDTHS[type_.kind]
+            return walk.Fixed(leaf, width, dtype)
+        case "fixed":
+            return walk.Fixed(leaf, type_.size)
+        case "union":
+            return walk.Choice(tuple(_steps(one, path, wanted) for one in type_.branches))
+        case "record":
+            return walk.Record(
+                tuple(_steps(one.type, _child(path, one.id), wanted) for one in type_.fields)
+            )
+        case "map":
+            assert type_.items is not None
+            pair = walk.Record((walk.Text(None), _steps(type_.items, None, wanted)))
+            return walk.ItemSlots((pair,))
+        case _:
+            assert type_.items is not None
+            return _items(type_.items, path, wanted)
+
+
+def _child(path: Path | None, id_: int | None) -> Path | None:
+    return None if path is None or id_ is None else (*path, id_)
+
+
+def _items(items: AvroType, path: Path | None, wanted: frozenset[Path]) -> Step:
+    below = _below(path, wanted)
+    pair = [field.type for field in items.fields]
+    keyed = len(pair) == 2 and items.fields[0].name == "key" and pair[0].is_number
+    if path is not None and path in wanted and items.is_number:
+        return walk.NumberList(path)
+    if keyed and pair[1].is_text:
+        return walk.TextMap(path or (), frozenset(one[0] for one in below))
+    if keyed and pair[1].is_number and below and path is not None:
+        return walk.NumberMap(path, frozenset(one[0] for one in below))
+    plain = _steps(items, None, frozenset())
+    if path is None or not below:
+        return walk.ItemSlots((plain,)) if plain.varints is None else walk.Numbers(plain.varints)
+    slots = [_steps(items, (*path, slot), wanted) for slot in range(max(below)[0] + 1)]
+    return walk.ItemSlots((*slots, plain))
+
+
+def _below(path: Path | None, wanted: Collection[Path]) -> set[Path]:
+    if path is None:
+        return set()
+    depth = len(path)
+    return {one[depth:] for one in wanted if len(one) > depth and one[:depth] == path}
+
+
+@lru_cache(maxsize=256)
+def skipper(type_: AvroType) -> Skip:
+    """A function from the start of one value to its end, byte by byte."""
+    match type_.kind:
+        case "null":
+            return lambda data, at: at
+        case "int" | "long" | "enum":
+            return _skip_number
+        case "string" | "bytes":
+            return _skip_text
+        case "boolean":
+            return lambda data, at: at + 1
+        case "float" | "double":
+            width = _WIDTHS[type_.kind][0]
+            return lambda data, at: at + width
+        case "fixed":
+            return lambda data, at: at + type_.size
+        case "union":
+            return _skip_union(tuple(skipper(one) for one in type_.branches))
+        case "record":
+            return _skip_record(tuple(skipper(one.type) for one in type_.fields))
+        case "map":
+            assert type_.items is not None
+            return _skip_items(_skip_record((_skip_text, skipper(type_.items))))
+        case _:
+            assert type_.items is not None
+            return _skip_items(skipper(type_.items))
+
+
+def number(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a position, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise IndexError("a number longer than ten bytes")
+
+
+def _skip_number(data: bytes, at: int) -> int:
+    while data[at] >= 0x80:
+        at += 1
+    return at + 1
+
+
+def _skip_text(data: bytes, at: int) -> int:
+    length, at = number(data, at)
+    if length < 0 or at + length > len(data):
+        raise IndexError("a length past the data")
+    return at + length
+
+
+def _skip_union(branches: tuple[Skip, ...]) -> Skip:
+    def skip(data: bytes, at: int) -> int:
+        index, at = number(data, at)
+        if index < 0:
+            raise IndexError("a negative union branch")
+        return branches[index](data, at)
+
+    return skip
+
+
+def _skip_record(fields: tuple[Skip, ...]) -> Skip:
+    def skip(data: bytes, at: int) -> int:
+        for field in fields:
+            at = field(data, at)
+        return at
+
+    return skip
+
+
+def _skip_items(item: Skip) -> Skip:
+    def skip(data: bytes, at: int) -> int:
+        while True:
+            count, at = number(data, at)
+            if count == 0:
+                return at
+            if count < 0:
+                _, at = number(data, at)
+            if abs(count) > len(data):
+                raise IndexError("more items than bytes")
+            for _ in range(abs(count)):
+                at = item(data, at)
+
+    return skip

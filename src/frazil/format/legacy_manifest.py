@@ -1,0 +1,276 @@
+"""Manifests of v1 to v3 as an `EntryBatch`: their columns under v4's keys.
+
+Knows how an entry of old maps to a content entry: its fields, what v1 leaves out, bounds that were
+bytes, partition tuples, and statistics of derived columns that follow from the tuple. Whether the
+file is Avro, or the Parquet that early v4 writers used, is told by its first bytes
+(`frazil.format.avro`, `frazil.format.legacy_interim`). What an entry inherits from its manifest is
+not filled in here: `frazil.format.tracking.inherit` does that for manifests of every version.
+
+Delete files of v2 and v3 keep their own entries, which v4 does not have: a position delete file has
+content type 1 and names the one data file it applies to, if it is one, in `referenced_file`. A
+deletion vector is such an entry with its blob in the `deletion_vector` columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import IcebergType
+
+from frazil.errors import FormatError
+from frazil.format import avro, fields, legacy_interim, legacy_types, paths, single_value, stats
+from frazil.format.avro import Columns
+from frazil.format.avro_walk import Path
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import TableMetadata
+
+_DATA_FILE: Final = 2
+_LOWER: Final = 125
+_UPPER: Final = 128
+_PARTITION: Final = 102
+_COUNTS: Final = {"value_count": 109, "null_value_count": 110, "nan_value_count": 137}
+
+_PATHS: Final[Mapping[str, Path]] = {
+    "tracking.status": (0,),
+    "tracking.snapshot_id": (1,),
+    "tracking.sequence_number": (3,),
+    "tracking.file_sequence_number": (4,),
+    "tracking.first_row_id": (_DATA_FILE, 142),
+    "content_type": (_DATA_FILE, 134),
+    "location": (_DATA_FILE, 100),
+    "file_format": (_DATA_FILE, 101),
+    "record_count": (_DATA_FILE, 103),
+    "file_size_in_bytes": (_DATA_FILE, 104),
+    "sort_order_id": (_DATA_FILE, 140),
+    "key_metadata": (_DATA_FILE, 131),
+    "split_offsets": (_DATA_FILE, 132),
+    "equality_ids": (_DATA_FILE, 135),
+    "referenced_file": (_DATA_FILE, 143),
+    "deletion_vector.offset": (_DATA_FILE, 144),
+    "deletion_vector.size_in_bytes": (_DATA_FILE, 145),
+}
+_REQUIRED: Final = ("tracking.status", "location", "file_format", "record_count")
+_SEQUENCE_KEYS: Final = ("tracking.sequence_number", "tracking.file_sequence_number")
+_VECTOR_KEYS: Final = ("deletion_vector.location", "deletion_vector.cardinality")
+_DOMAINS: Final = {(0,): 3, (_DATA_FILE, 134): 3}
+"""Status and content have three values each: what tells a record's start from other bytes."""
+
+
+def entries_of(
+    data: bytes,
+    *,
+    path: str,
+    content_type: ContentType,
+    spec_id: int | None,
+    metadata: TableMetadata,
+    location: str,
+    keys: Collection[str] | None = None,
+    file_format: str | None = None,
+) -> EntryBatch:
+    """The entries of a v1 to v3 manifest, in file order, dead ones included.
+
+    `keys` limits the columns that are decoded; None reads all, with the statistics of the current
+    schema's columns. Null tracking is left null, except for v1 manifests, which have no sequence
+    numbers: theirs are 0. `content_type` is that of the manifest's own entry. `file_format` is
+    what that entry says; the file's first bytes decide.
+    """
+    context = legacy_types.TableTypes.of(metadata)
+    wanted = frozenset(_all_keys(context) if keys is None else keys)
+    try:
+        columns = read_columns(data, _wanted_paths(wanted, context), path=path)
+        built = _fixed_columns(columns, wanted, path, location)
+        built |= _partition_columns(columns, wanted, context)
+        built |= _stats_columns(columns, wanted, context)
+    except FormatError as error:
+        raise error.at(path) from error
+    rows = columns.num_rows
+    constants: dict[str, int] = {"format_version": 0}
+    if "content_type" not in built:
+        if content_type is ContentType.DELETE_MANIFEST and rows:
+            raise FormatError("a delete manifest without content", path=path, field="content")
+        constants["content_type"] = ContentType.DATA
+    spec = spec_id if spec_id is not None else columns.metadata.get("partition-spec-id")
+    if spec is not None:
+        constants["spec_id"] = int(spec)
+    for key, value in constants.items():
+        if key in wanted:
+            built[key] = pa.repeat(pa.scalar(value, pa.int32()), rows)
+    if not built:
+        return EntryBatch.empty()
+    return EntryBatch(pa.table(built))
+
+
+def read_columns(data: bytes, wanted: Collection[Path], *, path: str) -> Columns:
+    """The wanted leaves of a manifest, Avro or Parquet as its first bytes say."""
+    if data[:4] == legacy_interim.MAGIC:
+        return legacy_interim.decode(data, wanted, path=path)
+    return avro.decode(data, wanted, path=path, domains=_DOMAINS)
+
+
+def _all_keys(context: legacy_types.TableTypes) -> set[str]:
+    keys = {*_PATHS, *_VECTOR_KEYS, "content_type", "format_version", "spec_id"}
+    keys |= {fields.partition_key(field_id) for field_id in context.partitions}
+    for field_id in (*context.current_ids, *context.derived):
+        kind = context.columns.get(field_id) or context.derived[field_id].type
+        tracked = stats.TrackedField(id=field_id, full_name="", type=kind)
+        keys |= {column.key for column in stats.stats_columns(tracked)}
+    return keys
+
+
+def _wanted_paths(keys: frozenset[str], context: legacy_types.TableTypes) -> set[Path]:
+    found = {_PATHS[key] for key in keys if key in _PATHS}
+    if keys & _VECTOR_KEYS_ALL:
+        found |= {_PATHS[key] for key in ("deletion_vector.offset", "location", "record_count")}
+    for key in keys:
+        if key.startswith(fields.PARTITION_PREFIX):
+            found.add((_DATA_FILE, _PARTITION, int(key.removeprefix(fields.PARTITION_PREFIX))))
+        elif key.startswith(fields.STATS_PREFIX):
+            field_id, name = fields.split_stats_key(key)
+            derived = context.derived.get(field_id)
+            if derived is not None:
+                found.add((_DATA_FILE, _PARTITION, derived.partition_field_id))
+                found.add(_PATHS["record_count"])
+            elif name in _COUNTS:
+                found.add((_DATA_FILE, _COUNTS[name], field_id))
+            elif name.startswith("lower_"):
+                found.add((_DATA_FILE, _LOWER, field_id))
+            elif name.startswith("upper_"):
+                found.add((_DATA_FILE, _UPPER, field_id))
+    return found
+
+
+_VECTOR_KEYS_ALL: Final = frozenset(
+    {*_VECTOR_KEYS, "deletion_vector.offset", "deletion_vector.size_in_bytes"}
+)
+
+
+def _fixed_columns(
+    columns: Columns, wanted: frozenset[str], path: str, location: str
+) -> dict[str, pa.Array]:
+    built: dict[str, pa.Array] = {}
+    for key, leaf in _PATHS.items():
+        if key not in wanted:
+            continue
+        array = columns.arrays.get(leaf)
+        if key in _REQUIRED and columns.num_rows and (array is None or array.null_count):
+            raise FormatError("an entry has no value for it", path=path, field=key)
+        if array is not None:
+            kind = fields.LEAVES[key].type
+            built[key] = array if array.type == kind else array.cast(kind)
+    for key in _SEQUENCE_KEYS:
+        if key in wanted and _PATHS[key] not in columns.leaves and _is_first_version(columns):
+            built[key] = pa.repeat(pa.scalar(0, pa.int64()), columns.num_rows)
+    if "location" in built:
+        built["location"] = stored_paths(location, built["location"])
+    if "referenced_file" in built:
+        built["referenced_file"] = stored_paths(location, built["referenced_file"])
+    if "file_format" in built:
+        built["file_format"] = pc.utf8_lower(built["file_format"])
+    offsets = columns.arrays.get(_PATHS["deletion_vector.offset"])
+    if offsets is not None and wanted & frozenset(_VECTOR_KEYS):
+        has_vector = pc.is_valid(offsets)
+        puffin = stored_paths(location, columns.arrays[_PATHS["location"]])
+        count = columns.arrays[_PATHS["record_count"]]
+        built["deletion_vector.location"] = pc.if_else(has_vector, puffin, None)
+        built["deletion_vector.cardinality"] = pc.if_else(has_vector, count, None)
+    return {key: array for key, array in built.items() if key in wanted}
+
+
+def _is_first_version(columns: Columns) -> bool:
+    return columns.metadata.get("format-version", "1") == "1"
+
+
+def stored_paths(location: str, array: pa.Array) -> pa.Array:
+    """Paths of v1 to v3 as v4 metadata stores them: relative where they lie under the table."""
+    stored = paths.relativise_all(location, pa.chunked_array([array]))
+    return stored.combine_chunks() if isinstance(stored, pa.ChunkedArray) else stored
+
+
+def _partition_columns(
+    columns: Columns, wanted: frozenset[str], context: legacy_types.TableTypes
+) -> dict[str, pa.Array]:
+    built: dict[str, pa.Array] = {}
+    for key in wanted:
+        if key.startswith(fields.PARTITION_PREFIX):
+            field_id = int(key.removeprefix(fields.PARTITION_PREFIX))
+            array = _partition(columns, field_id, context.partitions.get(field_id))
+            if array is not None:
+                built[key] = array
+    return built
+
+
+def _partition(columns: Columns, field_id: int, kind: IcebergType | None) -> pa.Array | None:
+    array = columns.arrays.get((_DATA_FILE, _PARTITION, field_id))
+    if array is None or kind is None:
+        return array
+    try:
+        return legacy_types.typed(array, kind)
+    except FormatError as error:
+        raise FormatError(error.problem, field=fields.partition_key(field_id)) from error
+
+
+def _stats_columns(
+    columns: Columns, wanted: frozenset[str], context: legacy_types.TableTypes
+) -> dict[str, pa.Array]:
+    asked: dict[int, set[str]] = {}
+    for key in wanted:
+        if key.startswith(fields.STATS_PREFIX):
+            field_id, name = fields.split_stats_key(key)
+            asked.setdefault(field_id, set()).add(name)
+    built: dict[str, pa.Array] = {}
+    for field_id, names in asked.items():
+        if field_id in context.derived:
+            found = _derived_stats(columns, context.derived[field_id])
+        else:
+            found = _column_stats(columns, field_id, context.columns.get(field_id))
+        built |= {fields.stats_key(field_id, name): found[name] for name in names & found.keys()}
+    return built
+
+
+def _column_stats(columns: Columns, field_id: int, kind: IcebergType | None) -> dict[str, pa.Array]:
+    found: dict[str, pa.Array] = {}
+    for name, map_id in _COUNTS.items():
+        counts = columns.arrays.get((_DATA_FILE, map_id, field_id))
+        if counts is not None:
+            found[name] = counts
+    if kind is None or not stats.has_bounds(kind):
+        return found
+    for name, map_id in (("lower_bound", _LOWER), ("upper_bound", _UPPER)):
+        raw = columns.arrays.get((_DATA_FILE, map_id, field_id))
+        if raw is None:
+            continue
+        try:
+            found |= bounds(raw, kind, name)
+        except FormatError as error:
+            raise FormatError(error.problem, field=fields.stats_key(field_id, name)) from error
+    return found
+
+
+def bounds(raw: pa.Array, kind: IcebergType, name: str) -> dict[str, pa.Array]:
+    """Serialised bounds as the columns of `lower_bound` or `upper_bound`; points for geo types."""
+    if not legacy_types.is_geo(kind):
+        return {name: single_value.decode_bounds(raw, kind)}
+    side = name.removesuffix("bound")
+    return {side + axis: array for axis, array in single_value.decode_points(raw).items()}
+
+
+def _derived_stats(columns: Columns, derived: legacy_types.Derived) -> dict[str, pa.Array]:
+    """Statistics of a transform's result: the file has one value of it, its partition's."""
+    value = _partition(columns, derived.partition_field_id, derived.type)
+    if value is None:
+        return {}
+    rows = columns.arrays[_PATHS["record_count"]]
+    is_null = np.asarray(pc.is_null(value))
+    no_rows = np.zeros(len(value), dtype=np.int64)
+    return {
+        "lower_bound": value,
+        "upper_bound": value,
+        "tight_bounds": pa.array(~is_null, mask=is_null),
+        "value_count": rows,
+        "null_value_count": pa.array(np.where(is_null, rows.to_numpy(), no_rows)),
+    }
