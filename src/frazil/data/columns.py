@@ -1,0 +1,147 @@
+"""Columns that a reader can ask for besides the table's own, and finding columns by field id.
+
+Metadata columns have reserved field ids, the same as in Iceberg, and names that start with `_`.
+Two of them, the row lineage, may also be stored in data files (`lineage`); the others are
+computed while reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
+
+from frazil.errors import InvalidInput
+
+FILE: Final = NestedField(field_id=2147483646, name="_file", field_type=StringType(), required=True)
+POS: Final = NestedField(field_id=2147483645, name="_pos", field_type=LongType(), required=True)
+SPEC_ID: Final = NestedField(field_id=2147483643, name="_spec_id", field_type=IntegerType())
+PARTITION_ID: Final = 2147483642
+DELETED_FILE_PATH: Final = NestedField(
+    field_id=2147483546, name="file_path", field_type=StringType(), required=True
+)
+DELETED_POS: Final = NestedField(
+    field_id=2147483545, name="pos", field_type=LongType(), required=True
+)
+ROW_ID: Final = NestedField(field_id=2147483540, name="_row_id", field_type=LongType())
+LAST_UPDATED: Final = NestedField(
+    field_id=2147483539, name="_last_updated_sequence_number", field_type=LongType()
+)
+
+LINEAGE: Final = (ROW_ID, LAST_UPDATED)
+METADATA_COLUMNS: Final = {
+    field.name: field for field in (FILE, POS, SPEC_ID, ROW_ID, LAST_UPDATED)
+}
+"""Metadata columns by name; `_partition` depends on the table, see `partition_column`."""
+
+RESERVED_IDS: Final = frozenset(
+    {PARTITION_ID, *(field.field_id for field in METADATA_COLUMNS.values())}
+)
+
+
+def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
+    """The `_partition` column of a table: the partition fields of all its specs, by field id."""
+    fields: dict[int, NestedField] = {}
+    for spec in specs:
+        for part in spec.fields:
+            source = schema.find_field(part.source_id)
+            fields[part.field_id] = NestedField(
+                field_id=part.field_id,
+                name=part.name,
+                field_type=part.transform.result_type(source.field_type),
+                required=False,
+            )
+    kind = StructType(*fields.values())
+    return NestedField(field_id=PARTITION_ID, name="_partition", field_type=kind, required=False)
+
+
+def with_columns(schema: Schema, extra: Iterable[NestedField]) -> Schema:
+    """The schema with metadata columns after its own."""
+    added = tuple(extra)
+    taken = {field.name for field in schema.fields} & {field.name for field in added}
+    if taken:
+        raise InvalidInput(
+            f"The table has columns named {', '.join(sorted(taken))}; those names are reserved "
+            "for metadata columns. Rename them to read both."
+        )
+    return Schema(*schema.fields, *added)
+
+
+def covering(projected: Schema, table: Schema, needed: Collection[int]) -> Schema:
+    """The schema asked for, widened to the columns that a filter or delete looks at.
+
+    A column that holds a needed field the projection left out is taken whole.
+    """
+    missing = set(needed) - _all_ids(projected.fields)
+    if not missing:
+        return projected
+    extra: dict[int, NestedField] = {}
+    for field in (*table.fields, *METADATA_COLUMNS.values()):
+        if missing & _all_ids((field,)):
+            extra.setdefault(field.field_id, field)
+    kept = [extra.pop(field.field_id, field) for field in projected.fields]
+    return Schema(*kept, *extra.values())
+
+
+def _all_ids(fields: Iterable[NestedField]) -> set[int]:
+    found: set[int] = set()
+    for field in fields:
+        found.add(field.field_id)
+        if isinstance(field.field_type, StructType):
+            found |= _all_ids(field.field_type.fields)
+    return found
+
+
+def with_dropped(current: Schema, older: Iterable[Schema]) -> Schema:
+    """The schema with the top-level columns that older schemas had and it has not.
+
+    Equality deletes may compare columns that were dropped since. A dropped column whose name is
+    taken again goes by name and field id.
+    """
+    fields = {field.field_id: field for field in current.fields}
+    names = {field.name for field in current.fields}
+    for schema in older:
+        for field in schema.fields:
+            if field.field_id in fields:
+                continue
+            name = field.name if field.name not in names else f"{field.name}#{field.field_id}"
+            names.add(name)
+            changed = {"name": name, "required": False}
+            fields[field.field_id] = field.model_copy(update=changed)
+    return Schema(*fields.values())
+
+
+def path_of(schema: Schema, field_id: int) -> tuple[int, ...]:
+    """Indices from the root of the schema, through structs, to a field."""
+    found = _path(schema.fields, field_id)
+    if found is None:
+        raise InvalidInput(f"Field id {field_id} is no column of the table that structs lead to.")
+    return found
+
+
+def _path(fields: tuple[NestedField, ...], field_id: int) -> tuple[int, ...] | None:
+    for index, field in enumerate(fields):
+        if field.field_id == field_id:
+            return (index,)
+        if isinstance(field.field_type, StructType):
+            below = _path(field.field_type.fields, field_id)
+            if below is not None:
+                return (index, *below)
+    return None
+
+
+def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
+    """The column at a path of indices; null where a struct on the way is null."""
+    array = batch.column(path[0])
+    return pc.struct_field(array, list(path[1:])) if len(path) > 1 else array

@@ -1,0 +1,270 @@
+"""Incoming Arrow data made to fit a table schema, by column name and without loss.
+
+`Conformer` decides once per input what every column becomes and reports every misfit together;
+applied to a batch it checks what only values can tell: nulls in required columns and values that
+a cast would change. Where the data comes from is the business of `rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from frazil.data import reshape
+from frazil.data.reshape import Cast, Fill, Keep, Plan
+from frazil.data.schema import (
+    arrow_schema,
+    is_bytes,
+    is_list,
+    is_text,
+    nested_arrow_type,
+    plain_type,
+)
+from frazil.errors import InvalidInput
+from frazil.format.types import scalar
+
+MAX_BATCH_ROWS = 1 << 17
+MAX_BATCH_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why one column does not fit."""
+
+    column: str
+    found: str
+    expected: str
+
+    def __str__(self) -> str:
+        return f"column '{self.column}': found {self.found}; expected {self.expected}"
+
+
+def refuse(what: str, problems: Iterable[Problem]) -> InvalidInput:
+    """One error that lists every problem."""
+    listed = "".join(f"\n  - {problem}" for problem in problems)
+    return InvalidInput(f"{what}:{listed}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conformer:
+    """How data of one Arrow schema becomes rows of a table schema."""
+
+    schema: Schema
+    arrow: pa.Schema
+    plans: tuple[tuple[int | None, Plan], ...]
+
+    @staticmethod
+    def between(incoming: pa.Schema, schema: Schema) -> Conformer:
+        """Match columns by name; refuses, all at once, whatever does not fit."""
+        problems: list[Problem] = []
+        plans = _match(list(incoming), schema.fields, "", problems)
+        if problems:
+            raise refuse("The data does not fit the table", problems)
+        return Conformer(schema=schema, arrow=arrow_schema(schema), plans=plans)
+
+    def conform(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The batch in the table's types, in pieces of bounded size."""
+        for piece in _pieces(batch):
+            yield self._conform(piece)
+
+    def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        problems: list[Problem] = []
+        columns: list[pa.Array] = []
+        for (index, plan), field in zip(self.plans, self.schema.fields, strict=True):
+            source = None if index is None else batch.column(index)
+            try:
+                column = reshape.reshape(plan, source, batch.num_rows)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
+                kind = "a constant" if source is None else str(source.type)
+                found = f"{kind} with a value that does not fit ({error})"
+                expected = str(field.field_type)
+                problems.append(Problem(column=field.name, found=found, expected=expected))
+                continue
+            problems.extend(_nulls_in_required(column, field, field.name))
+            columns.append(column)
+        if problems:
+            raise refuse("The data does not fit the table", problems)
+        return reshape.record_batch(columns, self.arrow, batch.num_rows)
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    rows = batch.num_rows
+    if rows == 0:
+        return
+    by_bytes = MAX_BATCH_BYTES * rows // max(batch.nbytes, 1)
+    step = max(1, min(MAX_BATCH_ROWS, by_bytes))
+    if rows <= step:
+        yield batch
+        return
+    for start in range(0, rows, step):
+        yield batch.slice(start, step)
+
+
+def _match(
+    incoming: list[pa.Field], wanted: Iterable[NestedField], prefix: str, problems: list[Problem]
+) -> tuple[tuple[int | None, Plan], ...]:
+    wanted = tuple(wanted)
+    names = [field.name for field in incoming]
+    known = {field.name for field in wanted}
+    for name in dict.fromkeys(names):
+        if names.count(name) > 1:
+            found = f"{names.count(name)} columns of this name"
+            problems.append(Problem(column=f"{prefix}{name}", found=found, expected="one"))
+        if name not in known:
+            found = f"an extra column ({incoming[names.index(name)].type})"
+            expected = "only columns of the table: " + ", ".join(field.name for field in wanted)
+            problems.append(Problem(column=f"{prefix}{name}", found=found, expected=expected))
+    plans: list[tuple[int | None, Plan]] = []
+    for field in wanted:
+        path = f"{prefix}{field.name}"
+        if field.name in names:
+            index = names.index(field.name)
+            plans.append((index, _plan(incoming[index].type, field, path, problems)))
+        else:
+            plans.append((None, _absent(field, path, problems)))
+    return tuple(plans)
+
+
+def _absent(field: NestedField, path: str, problems: list[Problem]) -> Plan:
+    if field.write_default is not None:
+        return Fill(scalar(field.write_default, field.field_type))
+    if field.required:
+        expected = f"a value in every row ({field.field_type})"
+        problems.append(Problem(column=path, found="no such column", expected=expected))
+    return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
+
+
+def _plan(incoming: pa.DataType, field: NestedField, path: str, problems: list[Problem]) -> Plan:
+    wanted = field.field_type
+    target = nested_arrow_type(wanted)
+    found = plain_type(incoming)
+    if pa.types.is_null(found):
+        return Fill(pa.scalar(None, target))
+    match wanted:
+        case StructType() if pa.types.is_struct(found):
+            children = _match(list(found), wanted.fields, f"{path}.", problems)
+            return reshape.simplified(reshape.Struct(target, children), incoming)
+        case ListType() if is_list(found):
+            element = _plan(found.value_type, wanted.element_field, f"{path}.element", problems)
+            return reshape.simplified(reshape.List(target, element), incoming)
+        case MapType() if (pair := _pair(found)) is not None:
+            key = _plan(pair[0], wanted.key_field, f"{path}.key", problems)
+            value = _plan(pair[1], wanted.value_field, f"{path}.value", problems)
+            return reshape.simplified(reshape.Map(target, key, value), incoming)
+    if incoming == target:
+        return Keep(target)
+    if not fits(found, wanted):
+        expected = f"{wanted} (Arrow {target})"
+        problems.append(Problem(column=path, found=str(incoming), expected=expected))
+    return Cast(target)
+
+
+def _pair(arrow: pa.DataType) -> tuple[pa.DataType, pa.DataType] | None:
+    if pa.types.is_map(arrow):
+        return arrow.key_type, arrow.item_type
+    if is_list(arrow) and pa.types.is_struct(arrow.value_type):
+        pair = arrow.value_type  # how Polars hands over maps
+        if [child.name for child in pair] == ["key", "value"]:
+            return pair.field(0).type, pair.field(1).type
+    return None
+
+
+def fits(found: pa.DataType, wanted: IcebergType) -> bool:
+    """Whether values of an Arrow type can become values of a table type without loss.
+
+    True also where single values may still not fit (finer time units); the cast then refuses.
+    """
+    types = pa.types
+    match wanted:
+        case BooleanType():
+            return bool(types.is_boolean(found))
+        case IntegerType():
+            return bool(types.is_integer(found) and _integer_bits(found) <= 32)
+        case LongType():
+            return bool(types.is_integer(found) and _integer_bits(found) <= 64)
+        case FloatType():
+            return bool(types.is_floating(found) and found.bit_width <= 32)
+        case DoubleType():
+            return bool(types.is_floating(found))
+        case DecimalType():
+            return bool(
+                types.is_decimal(found)
+                and 0 <= found.scale <= wanted.scale
+                and found.precision - found.scale <= wanted.precision - wanted.scale
+            )
+        case DateType():
+            return bool(types.is_date(found))
+        case TimeType():
+            return bool(types.is_time(found))
+        case TimestampType() | TimestampNanoType():
+            return bool(types.is_timestamp(found) and found.tz is None)
+        case TimestamptzType() | TimestamptzNanoType():
+            return bool(types.is_timestamp(found) and found.tz is not None)
+        case StringType():
+            return is_text(found)
+        case UUIDType():
+            return isinstance(found, pa.UuidType) or found == pa.binary(16)
+        case FixedType():
+            return bool(found == pa.binary(len(wanted)))
+        case BinaryType() | GeometryType() | GeographyType():
+            return is_bytes(found) or bool(types.is_fixed_size_binary(found))
+        case UnknownType():
+            return bool(types.is_null(found))
+    return False
+
+
+def _integer_bits(found: pa.DataType) -> int:
+    return int(found.bit_width) + (1 if pa.types.is_unsigned_integer(found) else 0)
+
+
+def _nulls_in_required(array: pa.Array, field: NestedField, path: str) -> Iterator[Problem]:
+    if field.required and array.null_count:
+        yield Problem(
+            column=path,
+            found=f"{array.null_count} null{'s' if array.null_count > 1 else ''}",
+            expected=f"a value in every row ({field.field_type}, required)",
+        )
+    match field.field_type:
+        case StructType(fields=children):
+            live = array.filter(array.is_valid()) if array.null_count else array
+            for index, child in enumerate(children):
+                yield from _nulls_in_required(live.field(index), child, f"{path}.{child.name}")
+        case ListType() as kind if _needs_check(kind.element_field):
+            yield from _nulls_in_required(array.flatten(), kind.element_field, f"{path}.element")
+        case MapType() as kind:
+            _, pairs = reshape.list_parts(array)
+            yield from _nulls_in_required(pairs.field(0), kind.key_field, f"{path}.key")
+            yield from _nulls_in_required(pairs.field(1), kind.value_field, f"{path}.value")
+
+
+def _needs_check(field: NestedField) -> bool:
+    return field.required or not field.field_type.is_primitive

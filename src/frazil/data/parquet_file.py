@@ -1,0 +1,122 @@
+"""One Parquet data file being written.
+
+Rows come in memory types and leave as Parquet with field ids at every level. It knows row groups,
+sizes and offsets; which rows go into which file is decided in `write`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.schema import Schema
+
+from frazil.data.options import WriteOptions
+from frazil.data.project import file_fields, projection
+from frazil.data.reshape import without_nulls_below
+from frazil.data.schema import identified_schema, parquet_schema, stored_schema
+from frazil.data.stats import StatsCollector
+from frazil.format.metrics import MetricsConfig
+from frazil.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenFile:
+    """A data file that is complete."""
+
+    path: str
+    record_count: int
+    size_in_bytes: int
+    split_offsets: tuple[int, ...]
+    stats: Mapping[str, Any]
+
+
+class FileShape:
+    """How rows of one schema are laid out in Parquet; made once per write."""
+
+    def __init__(self, schema: Schema, options: WriteOptions, metrics: MetricsConfig) -> None:
+        self.schema = schema
+        self.options = options
+        self.metrics = metrics
+        self.arrow = parquet_schema(schema)
+        self._projection = projection(file_fields(identified_schema(schema)), stored_schema(schema))
+
+    def stored(self, rows: pa.Table) -> pa.Table:
+        """Rows as the file holds them."""
+        batches = [self._stored(batch) for batch in rows.to_batches()]
+        return pa.Table.from_batches(batches, self.arrow)
+
+    def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        rows = self._projection.project(rows)
+        columns = []
+        for column, plain, field in zip(rows.columns, rows.schema, self.arrow, strict=True):
+            valid = without_nulls_below(column, plain)
+            columns.append(valid if valid.type == field.type else valid.cast(field.type))
+        return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
+
+
+class ParquetFile:
+    """An open data file; ends in `close` or `abort`."""
+
+    def __init__(self, storage: Storage, path: str, shape: FileShape) -> None:
+        self.path = path
+        self._shape = shape
+        self._stats = StatsCollector(shape.schema, shape.metrics)
+        self._rows = 0
+        self._footers: list[Any] = []
+        self._stream = storage.create(path)
+        self._writer = pq.ParquetWriter(
+            self._stream,
+            shape.arrow,
+            metadata_collector=self._footers,
+            **shape.options.writer_arguments(),
+        )
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes written so far."""
+        return int(self._stream.tell())
+
+    def write_row_group(self, rows: pa.Table) -> None:
+        """Add rows as one row group."""
+        self._writer.write_table(self._shape.stored(rows), row_group_size=max(rows.num_rows, 1))
+        self._stats.update(rows)
+        self._rows += rows.num_rows
+
+    def close(self) -> WrittenFile:
+        """Complete the file."""
+        self._writer.close()
+        size = self.size_in_bytes
+        self._stream.close()
+        return WrittenFile(
+            path=self.path,
+            record_count=self._rows,
+            size_in_bytes=size,
+            split_offsets=row_group_offsets(self._footers[0]),
+            stats=self._stats.finish(),
+        )
+
+    def abort(self) -> None:
+        """Let go of the file without completing it; never fails."""
+        for part in (self._writer, self._stream):
+            try:
+                part.close()
+            except Exception:
+                continue
+
+
+def row_group_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:
+    """Where each row group of a file starts."""
+    return tuple(_start(footer.row_group(at)) for at in range(footer.num_row_groups))
+
+
+def _start(group: pq.RowGroupMetaData) -> int:
+    if group.num_columns == 0:
+        return 0
+    column = group.column(0)
+    dictionary = column.dictionary_page_offset
+    first = int(column.data_page_offset)
+    return min(first, int(dictionary)) if dictionary is not None and dictionary > 0 else first

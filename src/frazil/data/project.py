@@ -1,0 +1,255 @@
+"""A data file's columns as the columns a reader asked for, matched by field id.
+
+Covers renamed, reordered, added, dropped and promoted columns at every level of nesting, files
+without field ids (through a name mapping), constants of identity partitions and initial defaults.
+Knows Arrow schemas, not file formats; `read` does the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.table.name_mapping import MappedField, NameMapping
+from pyiceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    UUIDType,
+)
+
+from frazil.data import reshape
+from frazil.data.conform import fits
+from frazil.data.reshape import Cast, Fill, Keep, Plan
+from frazil.data.schema import (
+    FIELD_ID_KEY,
+    arrow_schema,
+    is_bytes,
+    is_list,
+    is_text,
+    nested_arrow_type,
+    plain_type,
+)
+from frazil.errors import FormatError
+from frazil.format.types import scalar
+
+_ORC_ID_KEY: Final = b"iceberg.id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileField:
+    """A field of a data file: its id, if it has one, and where it lies."""
+
+    index: int
+    """Place among its siblings."""
+    name: str
+    field_id: int | None
+    type: pa.DataType
+    leaves: range
+    """Its leaf columns, counted over the whole file, depth first."""
+    children: tuple[FileField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """How batches of one file become batches of the schema asked for."""
+
+    schema: Schema
+    arrow: pa.Schema
+    plans: tuple[tuple[int | None, Plan], ...]
+
+    def project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch in the schema asked for."""
+        made = [
+            reshape.reshape(plan, None if at is None else batch.column(at), batch.num_rows)
+            for at, plan in self.plans
+        ]
+        return reshape.record_batch(made, self.arrow, batch.num_rows)
+
+
+def file_fields(arrow: pa.Schema, mapping: NameMapping | None = None) -> tuple[FileField, ...]:
+    """The fields of a file, by their own ids or, when no field has one, by the name mapping."""
+    fields = _file_fields(list(arrow), 0)
+    if any(_has_id(field) for field in fields):
+        return fields
+    if mapping is None:
+        raise FormatError(
+            "no column has a field id, and the table has no schema.name-mapping.default; "
+            "set that property to say which column is which"
+        )
+    return _mapped(fields, mapping.root)
+
+
+def needed_leaves(fields: tuple[FileField, ...], wanted: Iterable[NestedField]) -> list[int]:
+    """The leaf columns of a file that hold values of these fields, in file order."""
+    leaves: set[int] = set()
+    for field in wanted:
+        source = _by_id(fields, field.field_id)
+        if source is not None:
+            leaves.update(_needed_below(source, field.field_type))
+    return sorted(leaves)
+
+
+def _needed_below(source: FileField, wanted: IcebergType) -> Iterable[int]:
+    if not isinstance(wanted, StructType) or not source.children:
+        return source.leaves
+    # A struct that lost all its columns still says by one of them where it is null.
+    return needed_leaves(source.children, wanted.fields) or source.leaves[:1]
+
+
+def projection(
+    fields: tuple[FileField, ...], schema: Schema, *, constants: Mapping[int, Any] | None = None
+) -> Projection:
+    """Plan the columns of `schema` from a file's fields.
+
+    `constants` gives values by field id for columns the file lacks (identity partitions).
+    """
+    plans = _Planner(constants=constants or {}).fields(schema.fields, fields, "")
+    return Projection(schema=schema, arrow=arrow_schema(schema), plans=plans)
+
+
+def _file_fields(fields: list[pa.Field], leaf: int) -> tuple[FileField, ...]:
+    made = []
+    for index, field in enumerate(fields):
+        children = _file_fields(_children(field.type), leaf)
+        end = children[-1].leaves.stop if children else leaf + 1
+        made.append(
+            FileField(
+                index=index,
+                name=field.name,
+                field_id=_field_id(field.metadata or {}),
+                type=field.type,
+                leaves=range(leaf, end),
+                children=children,
+            )
+        )
+        leaf = end
+    return tuple(made)
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if is_list(kind):
+        return [kind.value_field]
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return []
+
+
+def _field_id(metadata: Mapping[bytes, bytes]) -> int | None:
+    text = metadata.get(FIELD_ID_KEY) or metadata.get(_ORC_ID_KEY)
+    return int(text) if text else None
+
+
+def _has_id(field: FileField) -> bool:
+    return field.field_id is not None or any(_has_id(child) for child in field.children)
+
+
+def _by_id(fields: tuple[FileField, ...], field_id: int) -> FileField | None:
+    return next((field for field in fields if field.field_id == field_id), None)
+
+
+def _mapped(fields: tuple[FileField, ...], mapping: Iterable[MappedField]) -> tuple[FileField, ...]:
+    known = {name: mapped for mapped in mapping for name in mapped.names}
+    made = []
+    for field in fields:
+        found = known.get(field.name)
+        children = _mapped(_standard_names(field), found.fields if found is not None else ())
+        field_id = found.field_id if found is not None else None
+        made.append(replace(field, field_id=field_id, children=children))
+    return tuple(made)
+
+
+def _standard_names(field: FileField) -> tuple[FileField, ...]:
+    """The children; those of lists and maps under the names that mappings use."""
+    if is_list(field.type):
+        return (replace(field.children[0], name="element"),)
+    if pa.types.is_map(field.type):
+        key, value = field.children
+        return replace(key, name="key"), replace(value, name="value")
+    return field.children
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planner:
+    constants: Mapping[int, Any]
+
+    def fields(
+        self, wanted: tuple[NestedField, ...], found: tuple[FileField, ...], prefix: str
+    ) -> tuple[tuple[int | None, Plan], ...]:
+        plans: list[tuple[int | None, Plan]] = []
+        for field in wanted:
+            source = _by_id(found, field.field_id)
+            path = f"{prefix}{field.name}"
+            if source is None:
+                plans.append((None, self.absent(field, path)))
+            else:
+                plans.append((source.index, self.plan(field.field_type, source, path)))
+        return tuple(plans)
+
+    def absent(self, field: NestedField, path: str) -> Plan:
+        if field.field_id in self.constants:
+            value = self.constants[field.field_id]
+            return Fill(_constant(value, field.field_type))
+        if field.initial_default is not None:
+            return Fill(scalar(field.initial_default, field.field_type))
+        if field.required:
+            raise FormatError(
+                f"required column {path} (field id {field.field_id}) is not in the file and has "
+                "no initial default"
+            )
+        return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
+
+    def plan(self, wanted: IcebergType, source: FileField, path: str) -> Plan:
+        target = nested_arrow_type(wanted)
+        match wanted:
+            case StructType() if pa.types.is_struct(source.type):
+                children = self.fields(wanted.fields, source.children, f"{path}.")
+                return reshape.simplified(reshape.Struct(target, children), source.type)
+            case ListType() if is_list(source.type):
+                element = self.plan(wanted.element_type, source.children[0], f"{path}.element")
+                return reshape.simplified(reshape.List(target, element), source.type)
+            case MapType() if pa.types.is_map(source.type):
+                key = self.plan(wanted.key_type, source.children[0], f"{path}.key")
+                value = self.plan(wanted.value_type, source.children[1], f"{path}.value")
+                return reshape.simplified(reshape.Map(target, key, value), source.type)
+            case PrimitiveType() if readable(source.type, wanted):
+                return Keep(target) if source.type == target else Cast(target)
+        raise FormatError(f"found {source.type}; expected {wanted}", field=path)
+
+
+def _constant(value: Any, kind: IcebergType) -> pa.Scalar:
+    if isinstance(kind, StructType):
+        return pa.scalar(value, nested_arrow_type(kind))
+    return scalar(value, kind)
+
+
+def readable(found: pa.DataType, wanted: PrimitiveType) -> bool:
+    """Whether a file's column can be read as a table type: as written, promoted, or as other
+    engines write it (timestamps without a zone for UTC, text without its annotation)."""
+    found = plain_type(found)
+    if fits(found, wanted) or pa.types.is_null(found):
+        return True
+    match wanted:
+        case TimestampType() | TimestampNanoType():
+            return bool(pa.types.is_timestamp(found) or pa.types.is_date(found))
+        case TimestamptzType() | TimestamptzNanoType():
+            return bool(pa.types.is_timestamp(found))
+        case UUIDType():
+            return bool(found == pa.binary(16))
+    if is_text(nested_arrow_type(wanted)):
+        return is_bytes(found)
+    if is_bytes(nested_arrow_type(wanted)):
+        return is_text(found)
+    return False

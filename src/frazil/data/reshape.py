@@ -1,0 +1,216 @@
+"""Turning a column of one nested shape into another, without loss.
+
+A `Plan` says, per node of the target type, where its values come from: the source as it is, the
+source cast, children taken from elsewhere in the source, or a constant. Plans are made once per
+input or file (`conform` matches by name, `project` by field id) and applied to every batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """The source column as it is."""
+
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The source column in another primitive type; a value that does not fit is an error."""
+
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """The same value in every row, whatever the source."""
+
+    value: pa.Scalar
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of the value."""
+        return self.value.type
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct whose children come from children of the source struct, by index."""
+
+    type: pa.DataType
+    children: tuple[tuple[int | None, Plan], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list whose elements are reshaped."""
+
+    type: pa.DataType
+    element: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A map whose keys and values are reshaped."""
+
+    type: pa.DataType
+    key: Plan
+    value: Plan
+
+
+Plan = Keep | Cast | Fill | Struct | List | Map
+
+
+def simplified(plan: Plan, source: pa.DataType) -> Plan:
+    """`Keep` when the plan changes nothing about a source of this type, else the plan."""
+    if source != plan.type:
+        return plan
+    match plan:
+        case Struct():
+            as_is = all(
+                index == at and isinstance(child, Keep)
+                for at, (index, child) in enumerate(plan.children)
+            )
+        case List():
+            as_is = isinstance(plan.element, Keep)
+        case Map():
+            as_is = isinstance(plan.key, Keep) and isinstance(plan.value, Keep)
+        case _:
+            as_is = False
+    return Keep(plan.type) if as_is else plan
+
+
+def reshape(plan: Plan, array: pa.Array | None, length: int) -> pa.Array:
+    """The column that the plan makes of a source column; `array` is None only for `Fill`.
+
+    Raises pyarrow's errors for a value that does not fit its new type.
+    """
+    if isinstance(plan, Fill):
+        return pa.repeat(plan.value, length)
+    if array is None:
+        raise AssertionError("only a constant has no source column")
+    match plan:
+        case Keep():
+            return array
+        case Cast():
+            return plain_values(array).cast(plan.type)
+        case Struct():
+            return _struct(plan, plain_values(array))
+        case List():
+            return _list(plan, plain_values(array))
+        case Map():
+            return _map(plan, plain_values(array))
+
+
+def plain_values(array: pa.Array) -> pa.Array:
+    """The values without extension type, dictionary or run-length encoding."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain_values(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return plain_values(array.dictionary_decode())
+    if pa.types.is_run_end_encoded(array.type):
+        return plain_values(pc.run_end_decode(array))
+    return array
+
+
+def _struct(plan: Struct, array: pa.StructArray) -> pa.Array:
+    children = [
+        reshape(child, None if index is None else array.field(index), len(array))
+        for index, child in plan.children
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(plan.type), mask=_null_mask(array))
+
+
+def _list(plan: List, array: pa.Array) -> pa.Array:
+    offsets, values = list_parts(array)
+    element = reshape(plan.element, values, len(values))
+    return pa.ListArray.from_arrays(offsets, element, type=plan.type, mask=_null_mask(array))
+
+
+def _map(plan: Map, array: pa.Array) -> pa.Array:
+    offsets, pairs = list_parts(array)
+    keys = reshape(plan.key, pairs.field(0), len(pairs))
+    values = reshape(plan.value, pairs.field(1), len(pairs))
+    return pa.MapArray.from_arrays(offsets, keys, values, type=plan.type, mask=_null_mask(array))
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Offsets from zero and the elements of the non-null lists; a map's elements are its pairs."""
+    if pa.types.is_map(array.type):
+        pair = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
+        array = array.cast(pa.list_(pair))
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    offsets = np.zeros(len(array) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return pa.array(offsets, pa.int64()).cast(pa.int32()), array.flatten()
+
+
+def _null_mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def reshape_batch(
+    plans: tuple[tuple[int | None, Plan], ...], batch: pa.RecordBatch, schema: pa.Schema
+) -> pa.RecordBatch:
+    """One plan per column of the target schema, applied to a batch."""
+    columns = [
+        reshape(plan, None if index is None else batch.column(index), batch.num_rows)
+        for index, plan in plans
+    ]
+    return record_batch(columns, schema, batch.num_rows)
+
+
+def record_batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
+    """A batch of these columns; keeps the row count when there are none."""
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    rows = pa.array([{}] * num_rows, pa.struct([]))
+    return pa.RecordBatch.from_struct_array(rows)
+
+
+def without_nulls_below(array: pa.Array, field: pa.Field) -> pa.Array:
+    """The column with no null inside required children, where a parent is null.
+
+    Arrow's Parquet writer refuses a required child with nulls even when every one of them lies
+    under a null parent and is never written. Such slots get whatever bytes lie beneath.
+    """
+    if not _nested_required(field.type):
+        return array
+    return _filled(array, field)
+
+
+def _nested_required(arrow: pa.DataType) -> bool:
+    children = [arrow.field(index) for index in range(arrow.num_fields)]
+    return any(
+        (pa.types.is_struct(arrow) and not child.nullable) or _nested_required(child.type)
+        for child in children
+    )
+
+
+def _filled(array: pa.Array, field: pa.Field) -> pa.Array:
+    arrow = field.type
+    mask = None if not field.nullable else _null_mask(array)
+    if pa.types.is_struct(arrow):
+        children = [_filled(array.field(i), arrow.field(i)) for i in range(arrow.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)
+    if pa.types.is_list(arrow):
+        offsets, values = list_parts(array)
+        values = _filled(values, arrow.value_field)
+        return pa.ListArray.from_arrays(offsets, values, type=arrow, mask=mask)
+    if pa.types.is_map(arrow):
+        offsets, pairs = list_parts(array)
+        keys = _filled(pairs.field(0), arrow.key_field)
+        items = _filled(pairs.field(1), arrow.item_field)
+        return pa.MapArray.from_arrays(offsets, keys, items, type=arrow, mask=mask)
+    if field.nullable or not array.null_count:
+        return array
+    buffers: list[Any] = [None, *array.buffers()[1:]]
+    return pa.Array.from_buffers(array.type, len(array), buffers, 0, array.offset)

@@ -1,0 +1,264 @@
+"""What users hand over as rows, turned into Arrow batches of a table schema.
+
+Arrow tables, batches, readers, datasets; anything that speaks the Arrow stream interface (Polars,
+DuckDB, PyArrow); pandas; Python dicts and lists. Arrow data stays a stream: nothing is
+collected. Fitting types is the business of `conform`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+
+from frazil.data.conform import Conformer, Problem, refuse
+from frazil.data.schema import arrow_schema, iceberg_schema, nested_arrow_type
+from frazil.errors import InvalidInput, Unsupported
+from frazil.format.types import plain
+
+Rows: TypeAlias = Any
+"""Arrow table, batch or reader; pandas or Polars frame; dict of columns; list of dicts; …"""
+
+_PYTHON_BATCH_ROWS = 10_000
+_NONE = object()
+
+
+def conformed(data: Rows, schema: Schema) -> Iterator[pa.RecordBatch]:
+    """The rows as batches of the table's types; refuses data that does not fit.
+
+    The check of names and types happens at once, before the first batch is asked for.
+    """
+    source = record_batches(data, schema)
+    conformer = Conformer.between(source.schema, schema)
+    return chain.from_iterable(conformer.conform(batch) for batch in source)
+
+
+def schema_of(data: Rows) -> Schema:
+    """A table schema for rows that come with one of their own, with fresh field ids."""
+    if isinstance(data, Mapping | list | tuple):
+        data = _inferred(data)
+    return iceberg_schema(record_batches(data, None).schema)
+
+
+def record_batches(data: Rows, schema: Schema | None) -> pa.RecordBatchReader:
+    """The rows as a stream of Arrow batches, in the types they come in."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.Table):
+        return data.to_reader()
+    if isinstance(data, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(data.schema, [data])
+    if _is_from(data, "pandas", "DataFrame"):
+        return _pandas(data).to_reader()
+    if _is_from(data, "polars", "LazyFrame"):
+        return record_batches(data.collect(), schema)
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if _is_from(data, "pyarrow", "Dataset"):
+        return data.scanner().to_reader()
+    if _is_from(data, "pyarrow", "Scanner"):
+        return data.to_reader()
+    if isinstance(data, Mapping):
+        return _columns(data, _needed(schema)).to_reader()
+    if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+        return _iterable(data, schema)
+    raise InvalidInput(
+        f"Rows cannot be taken from {type(data).__module__}.{type(data).__name__}; expected an "
+        "Arrow table, batch or reader, a pandas or Polars frame, a dict of columns or a list of "
+        "dicts."
+    )
+
+
+def _is_from(data: Any, package: str, name: str) -> bool:
+    return any(
+        kind.__module__.split(".")[0] == package and kind.__name__ == name
+        for kind in type(data).__mro__
+    )
+
+
+def _needed(schema: Schema | None) -> Schema:
+    if schema is None:
+        raise Unsupported("Rows without types need a table schema.", feature="schema inference")
+    return schema
+
+
+def _pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+        raise InvalidInput(f"The pandas frame has no Arrow form: {error}") from error
+
+
+def _iterable(data: Iterable[Any], schema: Schema | None) -> pa.RecordBatchReader:
+    rows = iter(data)
+    first = next(rows, _NONE)
+    if first is _NONE:
+        empty = arrow_schema(schema) if schema is not None else pa.schema([])
+        return pa.RecordBatchReader.from_batches(empty, [])
+    if isinstance(first, pa.RecordBatch):
+        return pa.RecordBatchReader.from_batches(first.schema, chain([first], rows))
+    if isinstance(first, pa.Table):
+        tables = chain([first], rows)
+        batches = (batch for table in tables for batch in table.to_batches())
+        return pa.RecordBatchReader.from_batches(first.schema, batches)
+    if isinstance(first, Mapping):
+        wanted = _needed(schema)
+        arrow = pa.schema(list(_nullable(nested_arrow_type(wanted.as_struct()))))
+        return pa.RecordBatchReader.from_batches(arrow, _dicts(chain([first], rows), wanted, arrow))
+    raise InvalidInput(
+        f"A row is a {type(first).__name__}; expected a dict of column names to values."
+    )
+
+
+def _inferred(data: Any) -> pa.Table:
+    try:
+        if isinstance(data, Mapping):
+            return pa.table(dict(data))
+        return pa.Table.from_pylist(list(data))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        raise InvalidInput(f"No column types can be told from the rows: {error}") from error
+
+
+def _columns(data: Mapping[str, Any], schema: Schema) -> pa.Table:
+    """A dict of columns. Arrow, numpy and pandas columns keep their types; Python ones take the
+    table's."""
+    problems: list[Problem] = []
+    arrays: dict[str, Any] = {}
+    wanted = {field.name: field for field in schema.fields}
+    for name, values in data.items():
+        field = wanted.get(name)
+        if field is None or not isinstance(values, Sequence) or isinstance(values, str | bytes):
+            arrays[name] = _untyped(name, values)
+        else:
+            arrays[name] = _typed(list(values), field, name, problems)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInput(f"Columns differ in length: {lengths}.")
+    if problems:
+        raise refuse("The data does not fit the table", problems)
+    return pa.table(arrays)
+
+
+def _untyped(name: str, values: Any) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+        raise InvalidInput(f"column '{name}': no Arrow form: {error}") from error
+
+
+def _dicts(
+    rows: Iterable[Mapping[str, Any]], schema: Schema, arrow: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    row = NestedField(field_id=0, name="row", field_type=schema.as_struct(), required=False)
+    pending: list[Any] = []
+    for values in rows:
+        pending.append(values)
+        if len(pending) == _PYTHON_BATCH_ROWS:
+            yield _dict_batch(pending, row, arrow)
+            pending = []
+    if pending:
+        yield _dict_batch(pending, row, arrow)
+
+
+def _dict_batch(rows: list[Any], field: NestedField, arrow: pa.Schema) -> pa.RecordBatch:
+    problems: list[Problem] = []
+    array = _typed(rows, field, "", problems)
+    if problems:
+        raise refuse("The data does not fit the table", problems)
+    # Nulls in required columns are found when the batch is conformed, which names them.
+    return pa.RecordBatch.from_arrays(
+        [array.field(index) for index in range(len(arrow))], schema=arrow
+    )
+
+
+def _typed(values: list[Any], field: NestedField, path: str, problems: list[Problem]) -> pa.Array:
+    seen: set[str] = set()
+
+    def convert(value: Any, kind: IcebergType, at: str) -> Any:
+        if _is_null(value):
+            return None
+        try:
+            return _python_value(value, kind, at, convert)
+        except InvalidInput:
+            if at not in seen:
+                seen.add(at)
+                problems.append(_misfit(value, kind, at))
+            return None
+
+    plain_values = [convert(value, field.field_type, path) for value in values]
+    return pa.array(plain_values, _nullable(nested_arrow_type(field.field_type)))
+
+
+def _python_value(value: Any, kind: IcebergType, at: str, convert: Any) -> Any:
+    prefix = f"{at}." if at else ""
+    match kind:
+        case StructType():
+            if not isinstance(value, Mapping):
+                raise InvalidInput("expected a dict")
+            names = {field.name: field for field in kind.fields}
+            for extra in value.keys() - names.keys():
+                convert(_Extra(value[extra], tuple(names)), kind, f"{prefix}{extra}")
+            return {
+                field.name: convert(
+                    value.get(field.name, field.write_default),
+                    field.field_type,
+                    f"{prefix}{field.name}",
+                )
+                for field in kind.fields
+            }
+        case ListType():
+            if not isinstance(value, Sequence | np.ndarray) or isinstance(value, str | bytes):
+                raise InvalidInput("expected a list")
+            return [convert(item, kind.element_type, f"{prefix}element") for item in value]
+        case MapType():
+            pairs = value.items() if isinstance(value, Mapping) else value
+            if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+                raise InvalidInput("expected a dict or pairs")
+            return [
+                (
+                    convert(key, kind.key_type, f"{prefix}key"),
+                    convert(item, kind.value_type, f"{prefix}value"),
+                )
+                for key, item in pairs
+            ]
+    return plain(value, kind)
+
+
+class _Extra:
+    """A value under a name the table does not have."""
+
+    def __init__(self, value: Any, known: tuple[str, ...]) -> None:
+        self.value = value
+        self.known = known
+
+
+def _misfit(value: Any, kind: IcebergType, at: str) -> Problem:
+    if isinstance(value, _Extra):
+        found = f"an extra column ({repr(value.value)[:60]})"
+        expected = "only columns of the table: " + ", ".join(value.known)
+        return Problem(column=at, found=found, expected=expected)
+    found = f"{repr(value)[:60]} ({type(value).__name__})"
+    return Problem(column=at, found=found, expected=str(kind))
+
+
+def _is_null(value: Any) -> bool:
+    """None, and the markers by which pandas says missing (NA, NaT)."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _nullable(kind: pa.DataType) -> pa.DataType:
+    """The type with no required parts, so that Arrow can hold what is checked later."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(child.name, _nullable(child.type)) for child in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _nullable(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _nullable(kind.item_type))
+    return kind

@@ -1,0 +1,301 @@
+"""Iceberg schemas as Arrow schemas and back.
+
+Three Arrow renderings of one table schema: rows in memory (`arrow_schema`, plain storage types, so
+that every compute kernel works), rows as stored in Parquet (`parquet_schema`, field ids at every
+level, UUIDs marked as such, columns of unknown type left out) and rows for people (`shown`).
+It knows types only; values are conformed in `conform` and files are projected in `project`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from frazil.errors import InvalidInput, Unsupported
+from frazil.format.types import arrow_type
+
+FIELD_ID_KEY: Final = b"PARQUET:field_id"
+DOC_KEY: Final = b"doc"
+
+
+def arrow_schema(schema: Schema | StructType) -> pa.Schema:
+    """The Arrow schema of rows in memory."""
+    return pa.schema([_field(field, ids=False, uuids=False) for field in schema.fields])
+
+
+def parquet_schema(schema: Schema | StructType) -> pa.Schema:
+    """The Arrow schema to write Parquet with: field ids at all levels, UUIDs as UUIDs."""
+    return pa.schema(
+        [_field(field, ids=True, uuids=True) for field in stored_schema(schema).fields]
+    )
+
+
+def identified_schema(schema: Schema | StructType) -> pa.Schema:
+    """`arrow_schema` with field ids, as a file in memory would have them."""
+    return pa.schema([_field(field, ids=True, uuids=False) for field in schema.fields])
+
+
+def nested_arrow_type(iceberg_type: IcebergType) -> pa.DataType:
+    """The Arrow type of a column in memory, whatever its nesting."""
+    return _type(iceberg_type, ids=False, uuids=False)
+
+
+def stored_schema(schema: Schema | StructType) -> Schema:
+    """The schema without what data files never hold: columns of unknown type."""
+    kept = _without_unknown(schema.fields)
+    if isinstance(schema, Schema) and len(kept) == len(schema.fields):
+        return schema
+    return Schema(*kept)
+
+
+def shown(table: pa.Table, schema: Schema | StructType) -> pa.Table:
+    """Rows of this schema for people: UUID columns marked as UUIDs."""
+    fields = [_field(field, ids=False, uuids=True) for field in schema.fields]
+    if table.schema.equals(pa.schema(fields)):
+        return table
+    return table.cast(pa.schema(fields))
+
+
+def iceberg_schema(arrow: pa.Schema) -> Schema:
+    """A table schema for Arrow data, with fresh field ids; every problem is listed at once."""
+    problems: list[str] = []
+    numbers = count(1)
+    fields = _fields_from_arrow(arrow, "", problems, numbers)
+    if not fields and not problems:
+        problems.append("no columns; a table needs at least one")
+    if problems:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise InvalidInput(f"The Arrow schema does not make a table schema:{listed}")
+    return assign_fresh_schema_ids(Schema(*fields))
+
+
+def _field(field: NestedField, *, ids: bool, uuids: bool) -> pa.Field:
+    metadata: dict[bytes, bytes] = {}
+    if ids:
+        metadata[FIELD_ID_KEY] = str(field.field_id).encode()
+    return pa.field(
+        field.name,
+        _type(field.field_type, ids=ids, uuids=uuids),
+        nullable=not field.required,
+        metadata=metadata or None,
+    )
+
+
+def _type(iceberg_type: IcebergType, *, ids: bool, uuids: bool) -> pa.DataType:
+    match iceberg_type:
+        case StructType():
+            return pa.struct([_field(field, ids=ids, uuids=uuids) for field in iceberg_type.fields])
+        case ListType():
+            return pa.list_(_field(iceberg_type.element_field, ids=ids, uuids=uuids))
+        case MapType():
+            return pa.map_(
+                _field(iceberg_type.key_field, ids=ids, uuids=uuids),
+                _field(iceberg_type.value_field, ids=ids, uuids=uuids),
+            )
+        case UUIDType() if uuids:
+            return pa.uuid()
+        case UnknownType():
+            return pa.null()
+        case PrimitiveType():
+            return arrow_type(iceberg_type)
+    raise Unsupported(f"Type {iceberg_type} has no Arrow type.", feature=str(iceberg_type))
+
+
+def _without_unknown(fields: Iterable[NestedField]) -> list[NestedField]:
+    kept = []
+    for field in fields:
+        stored = _stored_type(field.field_type)
+        if stored is None:
+            continue
+        if stored is not field.field_type:
+            field = field.model_copy(update={"field_type": stored})
+        kept.append(field)
+    return kept
+
+
+def _stored_type(iceberg_type: IcebergType) -> IcebergType | None:
+    match iceberg_type:
+        case UnknownType():
+            return None
+        case StructType():
+            kept = _without_unknown(iceberg_type.fields)
+            if len(kept) == len(iceberg_type.fields) and all(
+                a is b for a, b in zip(kept, iceberg_type.fields, strict=True)
+            ):
+                return iceberg_type
+            return StructType(*kept) if kept else None
+        case ListType() if _stored_type(iceberg_type.element_type) is None:
+            return None
+        case MapType() if _stored_type(iceberg_type.value_type) is None:
+            return None
+    return iceberg_type
+
+
+def _fields_from_arrow(
+    fields: Iterable[pa.Field], prefix: str, problems: list[str], numbers: count[int]
+) -> list[NestedField]:
+    made: list[NestedField] = []
+    seen: set[str] = set()
+    for field in fields:
+        path = f"{prefix}{field.name}"
+        if field.name in seen:
+            problems.append(f"column '{path}': the name occurs twice")
+            continue
+        if not field.name:
+            problems.append(f"column {len(made) + 1} of '{prefix}': the name is empty")
+            continue
+        seen.add(field.name)
+        found = _type_from_arrow(field.type, path, problems, numbers)
+        if found is None:
+            continue
+        doc = (field.metadata or {}).get(DOC_KEY)
+        made.append(
+            NestedField(
+                field_id=next(numbers),
+                name=field.name,
+                field_type=found,
+                required=not field.nullable and not isinstance(found, UnknownType),
+                doc=doc.decode() if doc else None,
+            )
+        )
+    return made
+
+
+def _type_from_arrow(
+    arrow: pa.DataType, path: str, problems: list[str], numbers: count[int]
+) -> IcebergType | None:
+    if pa.types.is_struct(arrow):
+        return StructType(*_fields_from_arrow(arrow, f"{path}.", problems, numbers))
+    if is_list(arrow):
+        element = arrow.value_field
+        found = _type_from_arrow(element.type, f"{path}.element", problems, numbers)
+        if found is None:
+            return None
+        return ListType(
+            element_id=next(numbers), element=found, element_required=not element.nullable
+        )
+    if pa.types.is_map(arrow):
+        key = _type_from_arrow(arrow.key_type, f"{path}.key", problems, numbers)
+        value = _type_from_arrow(arrow.item_type, f"{path}.value", problems, numbers)
+        if key is None or value is None:
+            return None
+        return MapType(
+            key_id=next(numbers),
+            key_type=key,
+            value_id=next(numbers),
+            value_type=value,
+            value_required=not arrow.item_field.nullable,
+        )
+    primitive = _primitive_from_arrow(plain_type(arrow))
+    if primitive is None:
+        problems.append(f"column '{path}': Arrow type {arrow} has no table type")
+    return primitive
+
+
+def plain_type(arrow: pa.DataType) -> pa.DataType:
+    """The type of the values, without dictionary or run-length encoding or an extension type.
+
+    UUID stays: it is a table type of its own.
+    """
+    if pa.types.is_dictionary(arrow) or pa.types.is_run_end_encoded(arrow):
+        return plain_type(arrow.value_type)
+    if isinstance(arrow, pa.BaseExtensionType) and not isinstance(arrow, pa.UuidType):
+        return plain_type(arrow.storage_type)
+    return arrow
+
+
+def is_list(arrow: pa.DataType) -> bool:
+    """Whether an Arrow type is any of the list types."""
+    return bool(
+        pa.types.is_list(arrow)
+        or pa.types.is_large_list(arrow)
+        or pa.types.is_fixed_size_list(arrow)
+        or pa.types.is_list_view(arrow)
+        or pa.types.is_large_list_view(arrow)
+    )
+
+
+def is_text(arrow: pa.DataType) -> bool:
+    """Whether an Arrow type is any of the string types."""
+    return bool(
+        pa.types.is_string(arrow)
+        or pa.types.is_large_string(arrow)
+        or pa.types.is_string_view(arrow)
+    )
+
+
+def is_bytes(arrow: pa.DataType) -> bool:
+    """Whether an Arrow type is any of the binary types of varying length."""
+    return bool(
+        pa.types.is_binary(arrow)
+        or pa.types.is_large_binary(arrow)
+        or pa.types.is_binary_view(arrow)
+    )
+
+
+def _primitive_from_arrow(arrow: pa.DataType) -> PrimitiveType | None:
+    types = pa.types
+    if isinstance(arrow, pa.UuidType):
+        return UUIDType()
+    if types.is_null(arrow):
+        return UnknownType()
+    if types.is_boolean(arrow):
+        return BooleanType()
+    if types.is_integer(arrow):
+        if types.is_uint64(arrow):
+            return None
+        narrow = arrow.bit_width <= 16 or types.is_int32(arrow)
+        return IntegerType() if narrow else LongType()
+    if types.is_floating(arrow):
+        return DoubleType() if types.is_float64(arrow) else FloatType()
+    if types.is_decimal(arrow):
+        fits = arrow.precision <= 38 and 0 <= arrow.scale <= arrow.precision
+        return DecimalType(arrow.precision, arrow.scale) if fits else None
+    if types.is_date(arrow):
+        return DateType()
+    if types.is_time(arrow):
+        return TimeType()
+    if types.is_timestamp(arrow):
+        return _timestamp_from_arrow(arrow)
+    if is_text(arrow):
+        return StringType()
+    if types.is_fixed_size_binary(arrow):
+        return FixedType(arrow.byte_width)
+    if is_bytes(arrow):
+        return BinaryType()
+    return None
+
+
+def _timestamp_from_arrow(arrow: pa.TimestampType) -> PrimitiveType:
+    if arrow.unit == "ns":
+        return TimestampNanoType() if arrow.tz is None else TimestamptzNanoType()
+    return TimestampType() if arrow.tz is None else TimestamptzType()

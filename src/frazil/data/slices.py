@@ -1,0 +1,33 @@
+"""What a reader needs to know of a data file; planners make it from an entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFileSlice:
+    """A data file, or the row groups of it that start in a range of bytes.
+
+    `path` is absolute. `partition` gives values by partition field id. `length` None means to the
+    end of the file; a row group belongs to the slice its first byte lies in, so slices that cover
+    a file cover each row once.
+    """
+
+    path: str
+    file_format: str
+    record_count: int
+    file_size_in_bytes: int
+    spec_id: int | None = None
+    partition: Mapping[int, Any] = field(default_factory=dict)
+    first_row_id: int | None = None
+    data_sequence_number: int | None = None
+    start: int = 0
+    length: int | None = None
+
+    def holds(self, offset: int) -> bool:
+        """Whether what starts at this byte belongs to the slice."""
+        end = None if self.length is None else self.start + self.length
+        return self.start <= offset and (end is None or offset < end)

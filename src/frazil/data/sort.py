@@ -1,0 +1,36 @@
+"""Rows in the order of a sort order.
+
+Iceberg's order where it differs from Arrow's: nulls go where each field says, and NaN is greater
+than every number, so a descending field starts with it.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
+
+from frazil.data.columns import column_at, path_of
+from frazil.expr.transforms import transform_array
+
+
+def sort_rows(batch: pa.RecordBatch, order: SortOrder, schema: Schema) -> pa.RecordBatch:
+    """The rows of a batch in a sort order; rows that compare equal keep their places."""
+    columns: list[pa.Array] = []
+    keys: list[tuple[str, str, str]] = []
+    for field in order.fields:
+        kind = schema.find_field(field.source_id).field_type
+        source = column_at(batch, path_of(schema, field.source_id))
+        values = transform_array(field.transform, source, kind)
+        direction = "ascending" if field.direction == SortDirection.ASC else "descending"
+        nulls = "at_start" if field.null_order == NullOrder.NULLS_FIRST else "at_end"
+        if pa.types.is_floating(values.type):
+            columns.append(pc.is_nan(values))
+            keys.append((str(len(keys)), direction, nulls))
+        columns.append(values)
+        keys.append((str(len(keys)), direction, nulls))
+    if not keys or batch.num_rows < 2:
+        return batch
+    table = pa.table(columns, names=[name for name, _, _ in keys])
+    return batch.take(pc.sort_indices(table, options=pc.SortOptions(sort_keys=keys)))

@@ -1,0 +1,166 @@
+"""Data files as streams of raw batches with the position of their first row.
+
+One class per file format, the same few members each: the file's Arrow schema, its row count, and
+batches of chosen leaf columns. Whole blocks (row groups, stripes) are skipped by whoever chooses
+them; positions stay right because every block knows where it starts. Nothing here knows tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from frazil.data.parquet_file import row_group_offsets
+from frazil.data.slices import DataFileSlice
+from frazil.errors import FormatError, FrazilError, Unsupported
+from frazil.storage import RandomAccess, Storage
+
+_BUFFERED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A run of rows that is read or skipped as a whole."""
+
+    index: int
+    first_row: int
+    rows: int
+    offset: int
+
+
+class Source(Protocol):
+    """An open data file."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, with field ids where it has them."""
+
+    @property
+    def blocks(self) -> list[Block]:
+        """Its rows, in order."""
+
+    def batches(self, block: Block, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a block, with the top-level columns that hold these leaves."""
+
+
+def open_source(storage: Storage, source: DataFileSlice) -> Source:
+    """Open a data file and check that it is the one the metadata describes."""
+    access = storage.open(source.path, size=source.file_size_in_bytes)
+    if access.size != source.file_size_in_bytes:
+        raise FormatError(
+            f"the file has {access.size} bytes; the metadata records "
+            f"{source.file_size_in_bytes}. The data file was changed after it was committed",
+            path=source.path,
+        )
+    with explained(source.path):
+        opened = _opened(access, source)
+        rows = sum(block.rows for block in opened.blocks)
+    if rows != source.record_count:
+        raise FormatError(
+            f"the file has {rows} rows; the metadata records {source.record_count}. "
+            "The data file was changed after it was committed",
+            path=source.path,
+        )
+    return opened
+
+
+def _opened(access: RandomAccess, source: DataFileSlice) -> Source:
+    match source.file_format.lower():
+        case "parquet":
+            return ParquetSource(access)
+        case "orc":
+            return OrcSource(access)
+    raise Unsupported(
+        f"{source.path}: data files of format '{source.file_format}' cannot be read; expected "
+        "parquet or orc. Rewrite the file with an engine that reads it.",
+        feature=f"reading {source.file_format}",
+    )
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Arrow's complaints about a file's content, as errors that name the file."""
+    try:
+        yield
+    except FormatError as error:
+        raise error.at(path) from error
+    except FrazilError:
+        raise
+    except (pa.ArrowException, OSError, EOFError) as error:
+        first_line = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise FormatError(f"cannot be read: {first_line}", path=path) from error
+
+
+class ParquetSource:
+    """A Parquet file; its blocks are row groups."""
+
+    def __init__(self, access: RandomAccess) -> None:
+        self._file = pq.ParquetFile(
+            access.arrow(),
+            buffer_size=_BUFFERED_BYTES,
+            pre_buffer=True,
+            coerce_int96_timestamp_unit="us",
+            arrow_extensions_enabled=False,
+        )
+        self.schema: pa.Schema = self._file.schema_arrow
+        self.blocks = list(self._row_groups())
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """The file's metadata."""
+        return self._file.metadata
+
+    def batches(self, block: Block, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group."""
+        names = [self._file.schema.column(leaf).path for leaf in leaves]
+        return iter(
+            self._file.iter_batches(batch_size=batch_rows, row_groups=[block.index], columns=names)
+        )
+
+    def _row_groups(self) -> Iterator[Block]:
+        first_row = 0
+        for index, offset in enumerate(row_group_offsets(self._file.metadata)):
+            rows = int(self._file.metadata.row_group(index).num_rows)
+            yield Block(index=index, first_row=first_row, rows=rows, offset=offset)
+            first_row += rows
+
+
+class OrcSource:
+    """An ORC file, read as one block: Arrow does not say where its stripes lie."""
+
+    def __init__(self, access: RandomAccess) -> None:
+        self._file = orc.ORCFile(access.arrow())
+        self.schema: pa.Schema = self._file.schema
+        self.blocks = [Block(index=0, first_row=0, rows=int(self._file.nrows), offset=0)]
+
+    def batches(self, block: Block, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """All rows, stripe after stripe."""
+        names = list(_top_level(self.schema, leaves))
+        for stripe in range(self._file.nstripes):
+            rows: Any = self._file.read_stripe(stripe, columns=names)
+            for start in range(0, rows.num_rows, batch_rows):
+                yield rows.slice(start, batch_rows)
+
+
+def _top_level(schema: pa.Schema, leaves: Iterable[int]) -> Iterator[str]:
+    wanted = set(leaves)
+    leaf = 0
+    for field in schema:
+        count = _leaf_count(field.type)
+        if wanted & set(range(leaf, leaf + count)):
+            yield field.name
+        leaf += count
+
+
+def _leaf_count(kind: pa.DataType) -> int:
+    if kind.num_fields == 0:
+        return 1
+    if pa.types.is_map(kind):
+        return _leaf_count(kind.key_type) + _leaf_count(kind.item_type)
+    return sum(_leaf_count(kind.field(at).type) for at in range(kind.num_fields))
