@@ -19,7 +19,7 @@ from frazil.commit.change import Change
 from frazil.commit.head import Draft, Head, State
 from frazil.commit.vectors import MergedVectors, VectorMerger
 from frazil.errors import CommitConflict, Conflict
-from frazil.expr.bounds import PruneContext
+from frazil.expr.prune import PruneContext
 from frazil.format import aggregate, paths, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType

@@ -18,7 +18,7 @@ from pyiceberg.expressions import BooleanExpression
 
 from frazil.commit.change import Change, Isolation
 from frazil.errors import Conflict
-from frazil.expr.bounds import PruneContext, might_match
+from frazil.expr.prune import PruneContext, might_match
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.tree.changes import TreeChanges

@@ -73,14 +73,7 @@ def encode(
 ) -> pa.Buffer:
     """The bytes of a manifest file."""
     columns = list(_nest(batch, names))
-    schema = pa.schema(
-        [field for field, _ in columns],
-        metadata={
-            "format-version": str(FORMAT_VERSION),
-            "content": content,
-            **(metadata or {}),
-        },
-    )
+    schema = pa.schema([field for field, _ in columns])
     table = pa.Table.from_arrays([array for _, array in columns], schema=schema)
     sink = pa.BufferOutputStream()
     dictionary: bool | list[str] = False
@@ -95,6 +88,9 @@ def encode(
         use_dictionary=dictionary,
     ) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows))
+        writer.add_key_value_metadata(
+            {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
+        )
     return sink.getvalue()
 
 

@@ -70,7 +70,7 @@ class TreeWriter:
                 "table-uuid": str(self._metadata.table_uuid),
                 "snapshot-id": str(snapshot.snapshot_id),
                 "sequence-number": str(snapshot.sequence_number),
-                "frazil.snapshot": metadata_json.dump_snapshot(snapshot),
+                "frazil.snapshot": metadata_json.snapshot_text(snapshot),
             },
         )
         return self._write(snapshot.root_manifest, data)

@@ -1,0 +1,253 @@
+"""From a snapshot and a filter to the files to read.
+
+Root read, entries pruned; surviving leaves read in parallel, only the needed columns, minus dead
+positions; the same predicate again; deletes matched. A plan stays in Arrow: one row per file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+
+from frazil.expr.prune import PruneContext, PruneResult, compile_filter
+from frazil.format import tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import PARTITION_PREFIX, ContentType
+from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.scan.deletes import DeleteFiles, delete_keys, stats_keys_for
+from frazil.scan.report import LevelReport, ScanReport
+from frazil.storage import Call
+from frazil.tree.read import (
+    LeafRef,
+    Tree,
+    TreeReader,
+    data_leaves,
+    delete_leaves,
+    labelled,
+)
+
+FILE_KEYS = (
+    "location",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "spec_id",
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.size_in_bytes",
+    "deletion_vector.cardinality",
+    "tracking.sequence_number",
+    "tracking.first_row_id",
+)
+"""What every plan says of a file, besides its partition."""
+
+MUST_MATCH = "@must_match"
+"""In-memory column: every row of the file matches, so no row filter is needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """Files to read: `files` has one row per data file, `deletes` the delete files that matter.
+
+    `matches` maps a row of `files` to rows of `deletes`.
+    """
+
+    snapshot: Snapshot | None
+    files: EntryBatch
+    deletes: EntryBatch | None
+    matches: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    report: ScanReport
+
+    @property
+    def table(self) -> pa.Table:
+        """The plan as a plain Arrow table."""
+        return self.files.table
+
+
+def plan(
+    reader: TreeReader,
+    snapshot: Snapshot | None,
+    *,
+    schema: Schema | None = None,
+    where: BooleanExpression | None = None,
+    extra_keys: Sequence[str] = (),
+) -> Plan:
+    """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one."""
+    return _Planner(
+        reader, snapshot, schema or reader.metadata.schema(), where or AlwaysTrue(), extra_keys
+    ).run()
+
+
+def prune_context(metadata: TableMetadata, schema: Schema) -> PruneContext:
+    """What pruning needs to know of a table."""
+    return PruneContext(
+        schema=schema, specs=metadata.specs_by_id(), derived=metadata.expressions
+    )
+
+
+class _Planner:
+    def __init__(
+        self,
+        reader: TreeReader,
+        snapshot: Snapshot | None,
+        schema: Schema,
+        where: BooleanExpression,
+        extra_keys: Sequence[str],
+    ) -> None:
+        self._reader = reader
+        self._snapshot = snapshot
+        self._where = where
+        metadata = reader.metadata
+        self._filter = compile_filter(where, prune_context(metadata, schema))
+        self._partition_ids = sorted(
+            {field.field_id for spec in metadata.partition_specs for field in spec.fields}
+        )
+        self._keys = frozenset(
+            {
+                *FILE_KEYS,
+                *extra_keys,
+                *(f"{PARTITION_PREFIX}{id}" for id in self._partition_ids),
+            }
+        )
+        self._filter_keys = self._filter.required_keys
+
+    def run(self) -> Plan:
+        began = time.perf_counter()
+        with self._reader.storage.recording() as calls:
+            tree, root_report, picked, leaves = self._root(calls)
+            read_at_root = sum(call.bytes for call in calls)
+            deletes = self._deletes(tree, leaves)
+            wanted = self._keys | self._filter_keys
+            if deletes is not None:
+                wanted |= stats_keys_for([deletes.batch])
+            batches, leaf_report = self._leaves(leaves, wanted)
+            read = sum(call.bytes for call in calls)
+        files = EntryBatch.concat([picked, *batches])
+        matches = {} if deletes is None else deletes.match(files)
+        report = ScanReport(
+            snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),
+            filter=_text(self._where),
+            root=replace(root_report, bytes_read=read_at_root),
+            leaves=replace(leaf_report, bytes_read=read - read_at_root),
+            ms=(time.perf_counter() - began) * 1000,
+            **_totals(files, deletes, matches),
+        )
+        return Plan(
+            snapshot=self._snapshot,
+            files=files,
+            deletes=None if deletes is None else deletes.batch,
+            matches=matches,
+            report=report,
+        )
+
+    def _root(
+        self, calls: Sequence[Call]
+    ) -> tuple[Tree, LevelReport, EntryBatch, tuple[LeafRef, ...]]:
+        began = time.perf_counter()
+        tree = self._reader.tree(self._snapshot, keys=self._keys | self._filter_keys)
+        live = tracking.live_mask(tree.root)
+        kind = tree.root.numpy("content_type")
+        candidates = live & ((kind == ContentType.DATA) | (kind == ContentType.DATA_MANIFEST))
+        batch = tree.root.filter(candidates)
+        result = self._filter.prune(batch)
+        rows = np.flatnonzero(candidates)[result.mask]
+        files = np.zeros(tree.root.num_rows, dtype=np.bool_)
+        files[rows] = kind[rows] == ContentType.DATA
+        picked = self._marked(labelled(tree.root.filter(files), None))
+        kept = {int(row) for row in rows if kind[row] == ContentType.DATA_MANIFEST}
+        leaves = tuple(leaf for leaf in tree.leaves() if leaf.row in kept)
+        report = _level(result, considered=batch.num_rows)
+        report = replace(
+            report,
+            manifests_read=1 if calls else 0,
+            dead=int((~live).sum()),
+            ms=(time.perf_counter() - began) * 1000,
+        )
+        return tree, report, picked, leaves
+
+    def _leaves(
+        self, leaves: Sequence[LeafRef], keys: frozenset[str]
+    ) -> tuple[list[EntryBatch], LevelReport]:
+        began = time.perf_counter()
+
+        def read(leaf: LeafRef) -> tuple[EntryBatch, LevelReport]:
+            batch = self._reader.live(leaf, keys=keys)
+            batch = batch.filter(batch.numpy("content_type") == ContentType.DATA)
+            result = self._filter.prune(batch)
+            files = self._marked(labelled(batch.filter(result.mask), leaf))
+            report = _level(result, considered=batch.num_rows)
+            dead = leaf.record_count - batch.num_rows
+            return files, replace(report, manifests_read=1, dead=dead)
+
+        batches: list[EntryBatch] = []
+        total = LevelReport()
+        for files, report in self._reader.each(data_leaves(leaves), read):
+            batches.append(files)
+            total = total.plus(report)
+        return batches, replace(total, ms=(time.perf_counter() - began) * 1000)
+
+    def _marked(self, files: EntryBatch) -> EntryBatch:
+        return files.with_column(MUST_MATCH, pa.array(self._filter.must_match(files)))
+
+    def _deletes(self, tree: Tree, kept: Sequence[LeafRef]) -> DeleteFiles | None:
+        """Delete files of the root and of delete leaves; affiliated ones follow their data leaf."""
+        kind = tree.root.numpy("content_type")
+        live = tracking.live_mask(tree.root)
+        in_root = live & (kind == ContentType.EQUALITY_DELETES)
+        opened = {leaf.location for leaf in kept}
+        leaves = [
+            leaf
+            for leaf in delete_leaves(tree.leaves())
+            if leaf.referenced_file is None or leaf.referenced_file in opened
+        ]
+        if not in_root.any() and not leaves:
+            return None
+        metadata = self._reader.metadata
+        ids = sorted({id for schema in metadata.schemas for id in schema.field_ids})
+        keys = delete_keys(ids, self._partition_ids)
+        batches: list[EntryBatch] = []
+        if in_root.any():
+            whole = self._reader.tree(self._snapshot, keys=keys | self._keys | self._filter_keys)
+            batches.append(whole.root.filter(in_root))
+        batches += self._reader.each(leaves, lambda leaf: self._reader.live(leaf, keys=keys))
+        batch = EntryBatch.concat(batches)
+        if not batch.num_rows:
+            return None
+        return DeleteFiles(batch=batch, location=self._reader.location)
+
+
+def _level(result: PruneResult, *, considered: int) -> LevelReport:
+    return LevelReport(
+        considered=considered,
+        pruned_by_partition=result.by_partition,
+        pruned_by_derived=result.by_derived,
+        pruned_by_bounds=result.by_bounds,
+        survived=int(result.mask.sum()),
+    )
+
+
+def _totals(
+    files: EntryBatch, deletes: DeleteFiles | None, matches: dict[int, tuple[int, ...]]
+) -> dict[str, int]:
+    vectors = files.column("deletion_vector.location")
+    used = {row for rows in matches.values() for row in rows}
+    kinds = [] if deletes is None else deletes.batch.pylist("content_type")
+    equality = sum(kinds[row] == ContentType.EQUALITY_DELETES for row in used)
+    return {
+        "files": files.num_rows,
+        "records": int(files.numpy("record_count", missing=0).sum()),
+        "bytes": int(files.numpy("file_size_in_bytes", missing=0).sum()),
+        "files_with_vectors": files.num_rows - vectors.null_count,
+        "equality_deletes": equality,
+        "position_deletes": len(used) - equality,
+    }
+
+
+def _text(where: BooleanExpression) -> str:
+    return "true" if isinstance(where, AlwaysTrue) else str(where)

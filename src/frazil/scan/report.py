@@ -1,0 +1,83 @@
+"""What a plan looked at, in numbers: per level considered, pruned by what, read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelReport:
+    """Entries of one level of the tree."""
+
+    manifests_read: int = 0
+    considered: int = 0
+    dead: int = 0
+    pruned_by_partition: int = 0
+    pruned_by_derived: int = 0
+    pruned_by_bounds: int = 0
+    survived: int = 0
+    bytes_read: int = 0
+    ms: float = 0.0
+
+    def plus(self, other: LevelReport) -> LevelReport:
+        """The sum of two."""
+        mine, theirs = asdict(self), asdict(other)
+        return LevelReport(**{name: mine[name] + theirs[name] for name in mine})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanReport:
+    """A plan in numbers."""
+
+    snapshot_id: int | None
+    filter: str
+    root: LevelReport = field(default_factory=LevelReport)
+    leaves: LevelReport = field(default_factory=LevelReport)
+    files: int = 0
+    records: int = 0
+    bytes: int = 0
+    files_with_vectors: int = 0
+    equality_deletes: int = 0
+    position_deletes: int = 0
+    ms: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    def lines(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """The levels as rows of a table, root first."""
+        return [("root", asdict(self.root)), ("leaves", asdict(self.leaves))]
+
+    def __str__(self) -> str:
+        heads = (
+            ("read", "manifests_read"),
+            ("considered", "considered"),
+            ("dead", "dead"),
+            ("by partition", "pruned_by_partition"),
+            ("by derived", "pruned_by_derived"),
+            ("by bounds", "pruned_by_bounds"),
+            ("survived", "survived"),
+            ("bytes", "bytes_read"),
+            ("ms", "ms"),
+        )
+        widths = [max(len(title), 10) for title, _ in heads]
+        rows = ["".ljust(8) + " ".join(t.rjust(w) for (t, _), w in zip(heads, widths, strict=True))]
+        for name, values in self.lines():
+            cells = [_shown(values[key]).rjust(w) for (_, key), w in zip(heads, widths, strict=True)]
+            rows.append(name.ljust(8) + " ".join(cells))
+        snapshot = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        title = f"scan of {snapshot} where {self.filter}"
+        total = (
+            f"→ {self.files:,} files, {self.records:,} records, {self.bytes:,} bytes; "
+            f"{self.files_with_vectors:,} with deletion vectors, "
+            f"{self.equality_deletes:,} equality and {self.position_deletes:,} position delete "
+            f"files; planned in {self.ms:.1f} ms"
+        )
+        return "\n".join([title, *rows, total])
+
+
+def _shown(value: float) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else f"{value:,}"
