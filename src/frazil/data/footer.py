@@ -188,7 +188,7 @@ class _Chunk:
         stats = self.meta.statistics if self.meta.is_stats_set else None
         self.stats = stats if stats is not None and stats.has_min_max else None
         self.nulls: int | None = None
-        if source.kind == "Null":
+        if source.kind == "Null" or self.rows == 0:
             self.nulls = self.rows
         elif footer.schema.column(leaf).max_definition_level == 0:
             self.nulls = 0

@@ -165,7 +165,7 @@ def _floating(value: Any, iceberg_type: Any) -> float:
         raise TypeError("expected a number")
     number = float(value)
     single = isinstance(iceberg_type, FloatType) and np.isfinite(number)
-    if single and abs(number) > np.finfo(np.float32).max:
+    if single and abs(number) > float(np.finfo(np.float32).max):
         raise OverflowError("out of range")
     return number
 

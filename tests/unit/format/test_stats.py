@@ -1,0 +1,172 @@
+"""Ids of statistics, and which columns have which."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    GeographyType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
+
+from frazil.errors import InvalidInput
+from frazil.format.stats import (
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    MAX_FIELD_ID,
+    ROW_ID,
+    ROW_LINEAGE,
+    TrackedField,
+    field_of_stats_id,
+    stats_base,
+    stats_columns,
+    stats_types,
+    tracked_fields,
+)
+
+NESTED = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(
+        2,
+        "st",
+        StructType(
+            NestedField(3, "in", StringType(), required=True),
+            NestedField(4, "deep", StructType(NestedField(5, "x", DoubleType()))),
+        ),
+    ),
+    NestedField(6, "tags", ListType(7, StringType())),
+    NestedField(
+        8, "props", MapType(9, StringType(), 10, StructType(NestedField(11, "y", LongType())))
+    ),
+    NestedField(
+        12, "need", StructType(NestedField(13, "z", DateType(), required=True)), required=True
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("field_id", "base"),
+    [
+        (0, 10_000),
+        (1, 10_200),
+        (100, 30_000),
+        (999_949, 199_999_800),
+        (LAST_UPDATED_SEQUENCE_NUMBER, 9_000),
+        (ROW_ID, 9_200),
+    ],
+)
+def test_ids_follow_the_arithmetic_of_the_format(field_id: int, base: int) -> None:
+    assert stats_base(field_id) == base
+    assert field_of_stats_id(base) == (field_id, "")
+    assert field_of_stats_id(base + 1) == (field_id, "lower_bound")
+    assert field_of_stats_id(base + 2) == (field_id, "upper_bound")
+    assert field_of_stats_id(base + 3) == (field_id, "tight_bounds")
+    assert field_of_stats_id(base + 4) == (field_id, "value_count")
+    assert field_of_stats_id(base + 5) == (field_id, "null_value_count")
+    assert field_of_stats_id(base + 6) == (field_id, "nan_value_count")
+    assert field_of_stats_id(base + 7) == (field_id, "avg_value_size_in_bytes")
+    assert field_of_stats_id(base + 10) == (field_id, "lower_x")
+    assert field_of_stats_id(base + 17) == (field_id, "upper_m")
+
+
+@pytest.mark.parametrize("stats_id", [0, 146, 8_999, 9_400, 10_208, 10_218, 200_000_000])
+def test_other_ids_are_no_statistics(stats_id: int) -> None:
+    assert field_of_stats_id(stats_id) is None
+
+
+@pytest.mark.parametrize("field_id", [-1, MAX_FIELD_ID + 1, 2_147_483_646])
+def test_fields_outside_the_range_have_no_base(field_id: int) -> None:
+    with pytest.raises(InvalidInput):
+        stats_base(field_id)
+
+
+def test_structs_are_flattened_and_containers_are_opaque() -> None:
+    assert [(field.id, field.full_name, field.required) for field in tracked_fields(NESTED)] == [
+        (1, "id", True),
+        (3, "st.in", False),
+        (5, "st.deep.x", False),
+        (6, "tags", False),
+        (8, "props", False),
+        (13, "need.z", True),
+    ]
+
+
+def test_a_column_past_the_id_range_is_not_tracked() -> None:
+    schema = Schema(
+        NestedField(999_949, "last", LongType()), NestedField(999_950, "past", LongType())
+    )
+    assert [field.full_name for field in tracked_fields(schema)] == ["last"]
+
+
+def test_struct_names_have_no_dots() -> None:
+    assert [field.struct_name for field in tracked_fields(NESTED)][1:3] == ["st_in", "st_deep_x"]
+
+
+COUNTS = ["value_count", "null_value_count"]
+BOUNDS = ["lower_bound", "upper_bound", "tight_bounds"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (IntegerType(), [*BOUNDS, *COUNTS]),
+        (UUIDType(), [*BOUNDS, *COUNTS]),
+        (DoubleType(), [*BOUNDS, *COUNTS, "nan_value_count"]),
+        (StringType(), [*BOUNDS, *COUNTS, "avg_value_size_in_bytes"]),
+        (BinaryType(), [*BOUNDS, *COUNTS, "avg_value_size_in_bytes"]),
+        (ListType(2, LongType()), COUNTS),
+        (MapType(2, StringType(), 3, LongType()), COUNTS),
+        (UnknownType(), COUNTS),
+        (GeographyType(), ["x", "y", "z", "m"] * 2 + [*COUNTS, "avg_value_size_in_bytes"]),
+    ],
+)
+def test_a_type_has_the_statistics_that_make_sense(kind: IcebergType, names: list[str]) -> None:
+    columns = stats_columns(TrackedField(id=1, full_name="c", type=kind))
+    assert [column.name for column in columns] == names
+
+
+def test_columns_carry_key_offset_and_type() -> None:
+    columns = stats_columns(TrackedField(id=7, full_name="price", type=DecimalType(9, 2)))
+    assert [(column.key, column.offset, column.type) for column in columns] == [
+        ("content_stats.7.lower_bound", 1, pa.decimal128(9, 2)),
+        ("content_stats.7.upper_bound", 2, pa.decimal128(9, 2)),
+        ("content_stats.7.tight_bounds", 3, pa.bool_()),
+        ("content_stats.7.value_count", 4, pa.int64()),
+        ("content_stats.7.null_value_count", 5, pa.int64()),
+    ]
+
+
+def test_geo_bounds_lie_one_struct_deeper() -> None:
+    columns = stats_columns(TrackedField(id=7, full_name="place", type=GeographyType()))[:8]
+    assert [(column.key.rpartition(".")[2], column.offset, column.name) for column in columns] == [
+        ("lower_x", 10, "x"),
+        ("lower_y", 11, "y"),
+        ("lower_z", 12, "z"),
+        ("lower_m", 13, "m"),
+        ("upper_x", 14, "x"),
+        ("upper_y", 15, "y"),
+        ("upper_z", 16, "z"),
+        ("upper_m", 17, "m"),
+    ]
+    assert [column.parent_offset for column in columns] == [1, 1, 1, 1, 2, 2, 2, 2]
+    assert [column.required for column in columns] == [True, True, False, False] * 2
+    assert {column.type for column in columns} == {pa.float64()}
+
+
+def test_types_of_many_columns_are_keyed_flat() -> None:
+    types = stats_types(ROW_LINEAGE)
+    assert types["content_stats.2147483540.lower_bound"] == pa.int64()
+    assert len(types) == 10
