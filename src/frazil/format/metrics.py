@@ -108,7 +108,7 @@ class MetricsConfig:
         `check_properties` refuses it where properties are set.
         """
         fields = tracked_fields(schema)
-        default, columns = _defaults(properties, schema, fields)
+        default, columns = _defaults(properties, fields)
         bounded = default if default.has_bounds else TRUNCATE_16
         columns |= dict.fromkeys(_sort_columns(sort_order), bounded)
         by_name = {column.full_name: column.id for column in fields}
@@ -133,7 +133,7 @@ def check_properties(properties: Mapping[str, str], schema: Schema) -> None:
 
 
 def _defaults(
-    properties: Mapping[str, str], schema: Schema, fields: tuple[TrackedField, ...]
+    properties: Mapping[str, str], fields: tuple[TrackedField, ...]
 ) -> tuple[MetricsMode, dict[int, MetricsMode]]:
     limit = _max_inferred(properties)
     asked = properties.get(DEFAULT)
