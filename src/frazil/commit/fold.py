@@ -1,0 +1,129 @@
+"""Two changes of one transaction as one.
+
+The second was planned on the state the first leaves. Where it touches a file that the first added,
+the two meet in the added entry: the file is dropped again, or born with a deletion vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression, Or
+
+from frazil.commit.change import Change, Isolation, VectorEdit
+from frazil.commit.vectors import VectorMerger
+from frazil.format import bitmap
+from frazil.format.batch import EntryBatch
+from frazil.storage import Storage
+
+
+def fold(
+    first: Change,
+    second: Change,
+    *,
+    storage: Storage,
+    location: str,
+    new_id: Callable[[], str],
+) -> Change:
+    """One change that does both. Puffin files of vectors on added files are written here."""
+    added = first.added
+    removed, gone = _split(second.removed, added)
+    replaced, rewritten = _split(second.replaced, added)
+    own = _locations(added)
+    vectors = {edit.location: edit for edit in first.vectors}
+    born: list[VectorEdit] = []
+    for edit in second.vectors:
+        if edit.location in own:
+            born.append(edit)
+        else:
+            before = vectors.get(edit.location)
+            vectors[edit.location] = edit if before is None else _union(before, edit)
+    for batch in (removed, replaced):
+        for name in _locations(batch):
+            vectors.pop(name, None)
+    if added is not None:
+        added = _without(added, gone | rewritten)
+        if born:
+            added = _born(added, born, storage=storage, location=location, new_id=new_id)
+    return replace(
+        first,
+        added=_concat(added, second.added),
+        removed=_concat(first.removed, removed),
+        replaced=_concat(first.replaced, replaced),
+        vectors=tuple(vectors.values()),
+        updates=(*first.updates, *second.updates),
+        conflict_filter=_either(first, second),
+        isolation=(
+            Isolation.SERIALIZABLE
+            if Isolation.SERIALIZABLE in (first.isolation, second.isolation)
+            else Isolation.SNAPSHOT
+        ),
+        is_rewrite=first.is_rewrite and second.is_rewrite,
+        summary={**first.summary, **second.summary},
+    )
+
+
+def _either(first: Change, second: Change) -> BooleanExpression | None:
+    if first.conflict_filter is None or second.conflict_filter is None:
+        return first.conflict_filter or second.conflict_filter
+    return Or(first.conflict_filter, second.conflict_filter)
+
+
+def _locations(batch: EntryBatch | None) -> frozenset[str]:
+    return frozenset() if batch is None else frozenset(batch.pylist("location"))
+
+
+def _split(
+    batch: EntryBatch | None, added: EntryBatch | None
+) -> tuple[EntryBatch | None, frozenset[str]]:
+    """What leaves the table, and what the first change had only just added."""
+    own = _locations(added)
+    if batch is None or not own:
+        return batch, frozenset()
+    names = batch.pylist("location")
+    mine = np.array([name in own for name in names], dtype=np.bool_)
+    return batch.filter(~mine), frozenset(name for name in names if name in own)
+
+
+def _without(batch: EntryBatch, gone: frozenset[str]) -> EntryBatch:
+    if not gone:
+        return batch
+    mask = pc.is_in(batch.column("location"), value_set=pa.array(sorted(gone), pa.string()))
+    return batch.filter(~np.asarray(mask))
+
+
+def _concat(first: EntryBatch | None, second: EntryBatch | None) -> EntryBatch | None:
+    if first is None or second is None:
+        return first if second is None else second
+    return EntryBatch.concat([first, second])
+
+
+def _union(first: VectorEdit, second: VectorEdit) -> VectorEdit:
+    return replace(
+        first,
+        positions=bitmap.union(first.positions, second.positions),
+        resolved=first.resolved if second.resolved is None else second.resolved,
+        exclusive=first.exclusive or second.exclusive,
+    )
+
+
+def _born(
+    added: EntryBatch,
+    edits: list[VectorEdit],
+    *,
+    storage: Storage,
+    location: str,
+    new_id: Callable[[], str],
+) -> EntryBatch:
+    """Added entries with deletion vectors of their own."""
+    names = added.pylist("location")
+    rows = np.array([names.index(edit.location) for edit in edits], dtype=np.int64)
+    merger = VectorMerger(edits, storage=storage, location=location, new_id=new_id)
+    changed = merger.merge(added.take(rows)).entries
+    others = np.ones(added.num_rows, dtype=np.bool_)
+    others[rows] = False
+    return EntryBatch.concat([added.filter(others), changed])

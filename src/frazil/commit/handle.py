@@ -1,0 +1,97 @@
+"""One table as the rooms above see it: its head, its storage, and how to read and commit.
+
+A handle is what maintenance, other formats and the facades are given; it holds no rules.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, field
+
+from frazil.commit.build import Surroundings
+from frazil.commit.change import Change
+from frazil.commit.head import Head, State
+from frazil.commit.loop import Committed, commit
+from frazil.format.metadata import MAIN, Snapshot, TableMetadata
+from frazil.storage import Storage
+from frazil.tree.cache import ManifestCache
+from frazil.tree.read import TreeReader
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def new_snapshot_id() -> int:
+    """A random positive id; Iceberg's readers take 63 bits."""
+    return secrets.randbits(62) + 1
+
+
+@dataclass(slots=True)
+class TableHandle:
+    """A table's head with what is around it. `state` is what was seen last."""
+
+    name: str
+    head: Head
+    around: Surroundings
+    state: State = field(repr=False)
+
+    @staticmethod
+    def open(
+        name: str, head: Head, storage: Storage, *, cache: ManifestCache | None = None
+    ) -> TableHandle:
+        """Load a table."""
+        state = head.load()
+        around = Surroundings(
+            storage=storage,
+            location=state.metadata.location,
+            cache=cache if cache is not None else ManifestCache(),
+            now_ms=now_ms,
+            new_snapshot_id=new_snapshot_id,
+        )
+        return TableHandle(name, head, around, state)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata as seen last."""
+        return self.state.metadata
+
+    @property
+    def location(self) -> str:
+        """Where the table lives."""
+        return self.around.location
+
+    @property
+    def storage(self) -> Storage:
+        """Where its files are."""
+        return self.around.storage
+
+    def refresh(self) -> State:
+        """Load the current state."""
+        self.state = self.head.load()
+        return self.state
+
+    def reader(self, metadata: TableMetadata | None = None) -> TreeReader:
+        """A reader of this table's trees."""
+        return TreeReader(
+            self.storage,
+            metadata or self.metadata,
+            location=self.location,
+            cache=self.around.cache,
+        )
+
+    def tip(self, branch: str = MAIN) -> Snapshot | None:
+        """The snapshot a branch or tag pointed at when the table was seen last."""
+        return self.state.tip(branch)
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        """A snapshot by id, from what is loaded or from the head."""
+        return self.state.snapshots.get(snapshot_id) or self.head.snapshot(snapshot_id)
+
+    def commit(self, change: Change) -> Committed:
+        """Land a change and take the new state."""
+        done = commit(change, head=self.head, around=self.around, base=self.state)
+        self.state = done.state
+        return done

@@ -1,0 +1,272 @@
+"""Plans as tasks: a file or a slice of one, with the deletes that apply to it.
+
+Objects are made only when asked for. A task is picklable and holds no driver state; `TaskReader`
+turns it into rows, here or on an executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+
+from frazil.data.deletes import read_equality_deletes, read_position_deletes
+from frazil.data.equality import EqualityDeletes
+from frazil.data.read import Reading, read_file
+from frazil.data.slices import DataFileSlice
+from frazil.format import bitmap, paths, puffin
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import PARTITION_PREFIX, ContentType
+from frazil.scan.plan import MUST_MATCH, Plan
+from frazil.storage import Storage
+from frazil.tree.read import LEAF, POSITION
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vector:
+    """Where a deletion vector is."""
+
+    path: str
+    offset: int
+    size_in_bytes: int
+    cardinality: int
+
+    def positions(self, storage: Storage, *, record_count: int | None = None) -> Positions:
+        """Read it: one range request."""
+        return puffin.read_vector(
+            storage.open(self.path, size=self.offset + self.size_in_bytes).read_at(
+                self.offset, self.size_in_bytes
+            ),
+            path=self.path,
+            cardinality=self.cardinality,
+            record_count=record_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFile:
+    """A delete file that applies to a task."""
+
+    source: DataFileSlice
+    content_type: ContentType
+    equality_ids: tuple[int, ...] = ()
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Rows to read. `location` is the file as metadata calls it; `leaf` and `position` say where
+    its entry was found (`leaf` None: in the root)."""
+
+    location: str
+    source: DataFileSlice
+    vector: Vector | None = None
+    deletes: tuple[DeleteFile, ...] = ()
+    must_match: bool = False
+    leaf: str | None = None
+    position: int | None = None
+    split_offsets: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def live_records(self) -> int | None:
+        """Rows that are left, when metadata alone can tell."""
+        if self.deletes:
+            return None
+        return self.source.record_count - (self.vector.cardinality if self.vector else 0)
+
+    def split(self, target_bytes: int) -> list[Task]:
+        """Slices at the file's own offsets, each of about the target size."""
+        offsets = [offset for offset in self.split_offsets if offset > 0]
+        size = self.source.file_size_in_bytes
+        if size <= target_bytes or len(offsets) < 2 or sorted(offsets) != offsets:
+            return [self]
+        cuts = [0]
+        for offset in offsets[1:]:
+            if offset - cuts[-1] >= target_bytes:
+                cuts.append(offset)
+        ends = [*cuts[1:], size]
+        return [
+            replace(self, source=replace(self.source, start=start, length=end - start))
+            for start, end in zip(cuts, ends, strict=True)
+        ]
+
+
+def tasks_of(plan: Plan, *, location: str) -> Iterator[Task]:
+    """One task per file of the plan."""
+    deletes = _delete_files(plan.deletes, location) if plan.deletes is not None else []
+    vectors = _vectors(plan.files, location)
+    leaves = plan.files.pylist(LEAF)
+    positions = plan.files.pylist(POSITION)
+    must = plan.files.pylist(MUST_MATCH)
+    splits = plan.files.pylist("split_offsets")
+    names = plan.files.pylist("location")
+    for index, source in enumerate(slices_of(plan.files, location)):
+        yield Task(
+            location=names[index],
+            source=source,
+            vector=vectors[index],
+            deletes=tuple(deletes[row] for row in plan.matches.get(index, ())),
+            must_match=bool(must[index]),
+            leaf=leaves[index],
+            position=positions[index] if leaves[index] is not None else None,
+            split_offsets=tuple(splits[index] or ()),
+        )
+
+
+def slices_of(files: EntryBatch, location: str) -> Iterator[DataFileSlice]:
+    """Entries as whole-file slices with absolute paths."""
+    partitions = {
+        int(key.removeprefix(PARTITION_PREFIX)): files.pylist(key)
+        for key in files.keys
+        if key.startswith(PARTITION_PREFIX)
+    }
+    columns = zip(
+        paths.resolve_all(location, files.column("location")).to_pylist(),
+        files.pylist("file_format"),
+        files.pylist("record_count"),
+        files.pylist("file_size_in_bytes"),
+        files.pylist("spec_id"),
+        files.pylist("tracking.first_row_id"),
+        files.pylist("tracking.sequence_number"),
+        strict=True,
+    )
+    for index, (path, kind, records, size, spec, first_row, sequence) in enumerate(columns):
+        yield DataFileSlice(
+            path=path,
+            file_format=kind,
+            record_count=records,
+            file_size_in_bytes=size,
+            spec_id=spec,
+            partition={id: values[index] for id, values in partitions.items()},
+            first_row_id=first_row,
+            data_sequence_number=sequence,
+        )
+
+
+def _vectors(files: EntryBatch, location: str) -> list[Vector | None]:
+    if not files.has("deletion_vector.location"):
+        return [None] * files.num_rows
+    columns = zip(
+        files.pylist("deletion_vector.location"),
+        files.pylist("deletion_vector.offset"),
+        files.pylist("deletion_vector.size_in_bytes"),
+        files.pylist("deletion_vector.cardinality"),
+        strict=True,
+    )
+    return [
+        None
+        if path is None
+        else Vector(
+            path=paths.resolve(location, path),
+            offset=offset,
+            size_in_bytes=size,
+            cardinality=cardinality,
+        )
+        for path, offset, size, cardinality in columns
+    ]
+
+
+def _delete_files(batch: EntryBatch, location: str) -> list[DeleteFile]:
+    vectors = _vectors(batch, location)
+    kinds = batch.pylist("content_type")
+    ids = batch.pylist("equality_ids")
+    return [
+        DeleteFile(
+            source=source,
+            content_type=ContentType(kinds[index]),
+            equality_ids=tuple(ids[index] or ()),
+            vector=vectors[index],
+        )
+        for index, source in enumerate(slices_of(batch, location))
+    ]
+
+
+class TaskReader:
+    """Reads tasks of one scan. Delete files are read once and kept while it lives."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self._equality: dict[str, EqualityDeletes] = {}
+        self._positions: dict[str, dict[str, Positions]] = {}
+
+    def __reduce__(self) -> tuple[type[TaskReader], tuple[Reading]]:
+        return (TaskReader, (self.reading,))
+
+    def read(self, task: Task, *, only: Positions | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a task that are left and match, in file order."""
+        reading = self.reading
+        if task.must_match:
+            reading = replace(reading, row_filter=AlwaysTrue())
+        return read_file(
+            task.source,
+            reading,
+            dropped=self.dropped(task),
+            only=only,
+            equality=[self._equality_of(file) for file in task.deletes if file.equality_ids],
+        )
+
+    def dropped(self, task: Task) -> Positions | None:
+        """Positions deleted by the vector and by carried-over position deletes."""
+        found: Positions | None = None
+        if task.vector is not None:
+            found = task.vector.positions(
+                self.reading.storage, record_count=task.source.record_count
+            )
+        resolved = self.resolved(task)
+        if resolved is None:
+            return found
+        return resolved if found is None else bitmap.union(found, resolved)
+
+    def resolved(self, task: Task) -> Positions | None:
+        """Positions that delete files of carried v2 and v3 manifests retire."""
+        found: Positions | None = None
+        for file in task.deletes:
+            if file.content_type is not ContentType.POSITION_DELETES:
+                continue
+            if file.vector is not None:
+                more = file.vector.positions(
+                    self.reading.storage, record_count=task.source.record_count
+                )
+            else:
+                more = self._positions_of(file, task)
+            found = more if found is None else bitmap.union(found, more)
+        return found
+
+    def _equality_of(self, file: DeleteFile) -> EqualityDeletes:
+        known = self._equality.get(file.source.path)
+        if known is None:
+            known = read_equality_deletes(
+                file.source,
+                file.equality_ids,
+                storage=self.reading.storage,
+                schema=self.reading.table_schema,
+                name_mapping=self.reading.name_mapping,
+            )
+            self._equality[file.source.path] = known
+        return known
+
+    def _positions_of(self, file: DeleteFile, task: Task) -> Positions:
+        by_path = self._positions.get(file.source.path)
+        if by_path is None:
+            raw = read_position_deletes(file.source, storage=self.reading.storage)
+            by_path = {_plain(path): positions for path, positions in raw.items()}
+            self._positions[file.source.path] = by_path
+        return by_path.get(_plain(task.source.path), np.zeros(0, dtype=np.int64))
+
+
+def _plain(path: str) -> str:
+    """Spellings of one local file compare equal: `file:/x`, `file:///x`, `/x`."""
+    if path.startswith("file:"):
+        return "/" + path[5:].lstrip("/")
+    return path
+
+
+def split_tasks(tasks: Sequence[Task], target_bytes: int) -> list[Task]:
+    """Every task cut at its file's own offsets to about the target size."""
+    return [part for task in tasks for part in task.split(target_bytes)]

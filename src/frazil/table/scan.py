@@ -1,0 +1,236 @@
+"""A scan as a user has it: lazy, chainable to every kind of frame, explainable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+
+from frazil.commit.handle import TableHandle
+from frazil.data.columns import METADATA_COLUMNS, partition_column
+from frazil.data.read import Reading, name_mapping_of
+from frazil.data.schema import arrow_schema
+from frazil.errors import InvalidInput
+from frazil.expr.parse import parse
+from frazil.format.metadata import Snapshot
+from frazil.scan.plan import Plan, plan
+from frazil.scan.report import ScanReport
+from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows of one snapshot, chosen by filter and columns. Nothing is read until asked for.
+
+    The snapshot is fixed when the scan is made: reading twice gives the same rows.
+    """
+
+    handle: TableHandle
+    snapshot: Snapshot | None
+    where: str | BooleanExpression | None = None
+    columns: tuple[str, ...] | None = None
+    limit: int | None = None
+    case_sensitive: bool = True
+    schema_override: Schema | None = None
+
+    @cached_property
+    def table_schema(self) -> Schema:
+        """Every column of the table as this snapshot has it."""
+        if self.schema_override is not None:
+            return self.schema_override
+        metadata = self.handle.metadata
+        is_tip = self.snapshot is None or self.snapshot == self.handle.state.tip()
+        return metadata.schema() if is_tip else metadata.schema_of(self.snapshot)  # type: ignore[arg-type]
+
+    @cached_property
+    def filter(self) -> BooleanExpression:
+        """The filter, bound to the schema."""
+        return parse(self.where, self.table_schema, case_sensitive=self.case_sensitive)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns that reading gives, metadata columns included when named."""
+        if self.columns is None:
+            return self.table_schema
+        return select_columns(
+            self.table_schema,
+            self.columns,
+            specs=self.handle.metadata.partition_specs,
+            case_sensitive=self.case_sensitive,
+        )
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of what reading gives."""
+        return arrow_schema(self.schema)
+
+    # Planning
+
+    def plan(self) -> Plan:
+        """The files to read, as an Arrow table with a report. Cheap: no objects per file."""
+        return plan(
+            self.handle.reader(),
+            self.snapshot,
+            schema=self.table_schema,
+            where=self.filter,
+        )
+
+    def tasks(self, *, split_bytes: int | None = None) -> list[Task]:
+        """The plan as tasks; with `split_bytes`, large files are cut at their row groups."""
+        planned = plan(
+            self.handle.reader(),
+            self.snapshot,
+            schema=self.table_schema,
+            where=self.filter,
+            extra_keys=("split_offsets",) if split_bytes else (),
+        )
+        tasks = list(tasks_of(planned, location=self.handle.location))
+        return split_tasks(tasks, split_bytes) if split_bytes else tasks
+
+    def explain(self) -> ScanReport:
+        """What planning looked at and pruned, per level. Prints as a table."""
+        return self.plan().report
+
+    def reading(self) -> Reading:
+        """How tasks of this scan are read; picklable."""
+        metadata = self.handle.metadata
+        return Reading(
+            storage=self.handle.storage,
+            schema=self.schema,
+            table_schema=self.table_schema,
+            row_filter=self.filter,
+            specs=metadata.specs_by_id(),
+            name_mapping=name_mapping_of(metadata.properties),
+        )
+
+    # Reading
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches, file by file, in bounded memory."""
+        left = self.limit
+        reader = TaskReader(self.reading())
+        for task in self.tasks():
+            for batch in reader.read(task):
+                if left is not None:
+                    batch = batch.slice(0, left)
+                    left -= batch.num_rows
+                if batch.num_rows:
+                    yield batch
+                if left == 0:
+                    return
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream that Arrow consumers take."""
+        return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table; files are read in parallel."""
+        schema = self.arrow_schema
+        if self.limit is not None:
+            return pa.Table.from_batches(list(self.to_batches()), schema=schema)
+        reader = TaskReader(self.reading())
+        tasks = self.tasks()
+        parts = self.handle.reader().each(tasks, lambda task: list(reader.read(task)))
+        return pa.Table.from_batches([batch for part in parts for batch in part], schema=schema)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All rows as a pandas frame."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a polars frame."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def to_duckdb(
+        self, name: str, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        """A DuckDB connection in which the rows are a table of this name."""
+        import duckdb
+
+        connection = connection or duckdb.connect()
+        connection.register(name, self.to_arrow())
+        return connection
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All rows as dictionaries."""
+        return list(self.to_arrow().to_pylist())
+
+    def count(self) -> int:
+        """How many rows; from metadata alone where it can tell, reading the rest."""
+        counter = Scan(
+            handle=self.handle,
+            snapshot=self.snapshot,
+            where=self.filter,
+            columns=("_pos",),
+            case_sensitive=self.case_sensitive,
+            schema_override=self.schema_override,
+        )
+        matches_all = isinstance(self.filter, AlwaysTrue)
+        reader = TaskReader(counter.reading())
+        total = 0
+        for task in self.tasks():
+            known = task.live_records if matches_all or task.must_match else None
+            total += (
+                known
+                if known is not None
+                else sum(batch.num_rows for batch in reader.read(task))
+            )
+        return total if self.limit is None else min(total, self.limit)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.to_batches():
+            yield from batch.to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Any library that speaks Arrow's C stream can take a scan directly."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def select_columns(
+    schema: Schema, names: Sequence[str], *, specs: Sequence[Any], case_sensitive: bool = True
+) -> Schema:
+    """The schema of the named columns, in their order; metadata columns by their names."""
+    known = {
+        **METADATA_COLUMNS,
+        "_partition": partition_column(specs, schema),
+    }
+    fields: list[Any] = []
+    unknown: list[str] = []
+    for name in names:
+        top = name.split(".")[0]
+        if name in known and top not in {field.name for field in schema.fields}:
+            fields.append(known[name])
+            continue
+        try:
+            fields.append(schema.find_field(top, case_sensitive=case_sensitive))
+            schema.find_field(name, case_sensitive=case_sensitive)
+        except ValueError:
+            unknown.append(name)
+    if unknown:
+        columns = ", ".join(field.name for field in schema.fields)
+        raise InvalidInput(
+            f"unknown column{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}; "
+            f"the table has {columns}"
+        )
+    nested = [name for name in names if "." in name]
+    if nested:
+        plain = [name for name in names if name not in known]
+        chosen = schema.select(*plain, case_sensitive=case_sensitive)
+        by_id = {field.field_id: field for field in chosen.fields}
+        fields = [by_id.get(field.field_id, field) for field in fields]
+    distinct = {field.field_id: field for field in fields}
+    return Schema(*distinct.values())
