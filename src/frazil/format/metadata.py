@@ -137,6 +137,13 @@ class History:
         """The snapshot of that id, if it is still there."""
         return next((s for s in self.snapshots if s.snapshot_id == snapshot_id), None)
 
+    def snapshot_id_as_of(self, timestamp_ms: int) -> SnapshotId | None:
+        """The snapshot that was current at a time, by the log."""
+        passed = (
+            e.snapshot_id for e in reversed(self.snapshot_log) if e.timestamp_ms <= timestamp_ms
+        )
+        return next(passed, None)
+
     def advanced(
         self,
         before: TableMetadata,

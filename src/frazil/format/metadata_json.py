@@ -7,7 +7,7 @@ it was found, and written back. Written bytes depend on the values alone: the sa
 the same bytes.
 
 A catalog stores the parts of a table that rarely change (the *definition*) apart from those every
-commit changes; `dump_definition`, `dump_refs` and `dump_snapshot` are those parts.
+commit changes; `definition_text`, `refs_text` and `snapshot_text` are those parts.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def loads(data: bytes, *, path: str, location: str | None = None) -> tuple[Table
 
 
 def dumps(metadata: TableMetadata, history: History) -> bytes:
-    """Write a metadata file: one line of UTF-8 JSON."""
+    """Write a metadata file: one line of ASCII JSON."""
     table = _table_json(metadata)
     table["snapshots"] = [_snapshot_json(s, metadata.format_version) for s in history.snapshots]
     table["snapshot-log"] = [
@@ -82,10 +82,10 @@ def dumps(metadata: TableMetadata, history: History) -> bytes:
         for entry in history.metadata_log
     ]
     table.update(metadata.extra)
-    return _compact(table).encode("utf-8")
+    return _compact(table).encode("ascii")
 
 
-def dump_definition(metadata: TableMetadata) -> str:
+def definition_text(metadata: TableMetadata) -> str:
     """The part of the metadata that ordinary commits leave alone."""
     table = _table_json(metadata)
     for key in _VOLATILE:
@@ -103,7 +103,7 @@ def load_definition(text: str, *, path: str) -> TableMetadata:
     return _table(raw, location=None)[0]
 
 
-def dump_refs(refs: Mapping[str, SnapshotRef]) -> str:
+def refs_text(refs: Mapping[str, SnapshotRef]) -> str:
     """The branches and tags as a JSON object."""
     return _compact(_refs_json(refs))
 
@@ -113,7 +113,7 @@ def load_refs(text: str, *, path: str) -> dict[str, SnapshotRef]:
     return _refs(Fields.parsed(text.encode("utf-8"), path=path))
 
 
-def dump_snapshot(snapshot: Snapshot) -> str:
+def snapshot_text(snapshot: Snapshot) -> str:
     """One snapshot as a JSON object, as it stands in a metadata file."""
     return _compact(_snapshot_json(snapshot, FORMAT_VERSION))
 
@@ -516,4 +516,4 @@ def _present(key: str, value: int | None) -> dict[str, int]:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(value, separators=(",", ":"))

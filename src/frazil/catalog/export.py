@@ -1,0 +1,111 @@
+"""Metadata JSON as a rendering of what the catalog holds: when it is due, where it goes, its bytes.
+
+The catalog is the authority; a JSON file is written at create, every `write.metadata.json-every`
+versions, when the schema, partitioning or sort order changes, and on demand. It serves other
+tools and `recover`. Knows nothing of databases.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from frazil.errors import InvalidInput
+from frazil.format import metadata_json
+from frazil.format.metadata import FORMAT_VERSION, History, TableMetadata
+from frazil.format.paths import resolve
+from frazil.storage import Storage
+
+JSON_EVERY = "write.metadata.json-every"
+JSON_EVERY_DEFAULT = 100
+PREVIOUS_MAX = "write.metadata.previous-versions-max"
+PREVIOUS_MAX_DEFAULT = 100
+DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
+METADATA_PATH = "write.metadata.path"
+
+
+def json_every(metadata: TableMetadata) -> int:
+    """How many versions apart JSON files are; 0 is never, 1 is every version."""
+    return _count(metadata, JSON_EVERY, JSON_EVERY_DEFAULT)
+
+
+def previous_max(metadata: TableMetadata) -> int:
+    """How many earlier JSON files the metadata log remembers."""
+    return max(1, _count(metadata, PREVIOUS_MAX, PREVIOUS_MAX_DEFAULT))
+
+
+def deletes_previous(metadata: TableMetadata) -> bool:
+    """Whether JSON files that the log no longer remembers are deleted."""
+    return metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() == "true"
+
+
+def is_due(
+    before: TableMetadata, after: TableMetadata, *, version: int, rendered_version: int | None
+) -> bool:
+    """Whether a version gets a JSON file."""
+    every = json_every(after)
+    if every == 0:
+        return False
+    if rendered_version is None or version - rendered_version >= every:
+        return True
+    return _shape(before) != _shape(after)
+
+
+def metadata_folder(metadata: TableMetadata) -> str:
+    """The folder that holds a table's JSON files."""
+    folder = metadata.properties.get(METADATA_PATH) or "metadata"
+    if folder.startswith("/"):
+        return folder.rstrip("/")
+    return resolve(metadata.location, folder.rstrip("/"))
+
+
+def render(metadata: TableMetadata, history: History, *, version: int, storage: Storage) -> str:
+    """Write the JSON of one version under a new name; returns its location."""
+    kept = history.metadata_log[-previous_max(metadata) :]
+    data = metadata_json.dumps(metadata, replace(history, metadata_log=kept))
+    path = f"{metadata_folder(metadata)}/{version:05d}-{uuid.uuid4()}.metadata.json"
+    storage.write_new(path, data)
+    return path
+
+
+def read(
+    path: str, *, storage: Storage, location: str | None = None
+) -> tuple[TableMetadata, History]:
+    """Read a metadata JSON file of any supported version."""
+    return metadata_json.loads(storage.read(path), path=path, location=location)
+
+
+def read_moved(
+    path: str, *, storage: Storage, location: str | None = None
+) -> tuple[TableMetadata, History]:
+    """Read a JSON file that may have been copied elsewhere together with its table.
+
+    A v4 table's paths are relative, so the table is where its JSON is, unless its JSON files are
+    kept apart from it on purpose.
+    """
+    metadata, history = read(path, storage=storage, location=location)
+    folder, _, _ = path.rpartition("/")
+    place, _, last = folder.rpartition("/")
+    apart = METADATA_PATH in metadata.properties
+    is_ours = metadata.format_version >= FORMAT_VERSION
+    if location is None and is_ours and not apart and last == "metadata" and place:
+        metadata = metadata.relocated(place)
+    return metadata, history
+
+
+def _shape(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:
+    """What readers of an old JSON file would miss most. Ids grow, so lengths tell of additions."""
+    return (
+        (len(metadata.schemas), metadata.current_schema_id),
+        (len(metadata.partition_specs), metadata.default_spec_id),
+        (len(metadata.sort_orders), metadata.default_sort_order_id),
+    )
+
+
+def _count(metadata: TableMetadata, key: str, default: int) -> int:
+    text = metadata.properties.get(key)
+    if text is None:
+        return default
+    if not text.isdecimal() or not text.isascii():
+        raise InvalidInput(f"property {key} is {text!r}; expected a whole number, 0 or more")
+    return int(text)

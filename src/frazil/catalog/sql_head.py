@@ -1,0 +1,233 @@
+"""The head of one table in a SQL database: load in one statement, swap in one short transaction.
+
+A commit updates one small row by compare-and-set on its version and inserts a snapshot and a log
+row. Nothing it reads or writes grows with the history.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from frazil.catalog import export, sql_rows
+from frazil.catalog.base import check_draft
+from frazil.catalog.database import Database, Transaction, UncertainCommit
+from frazil.catalog.names import Identifier
+from frazil.catalog.sql_rows import Definition, TableRow
+from frazil.commit.head import Draft, Landed, Lost, Outcome, State, Unknown
+from frazil.errors import CatalogError, FrazilError, NotFound
+from frazil.format import metadata_json
+from frazil.format.metadata import (
+    History,
+    MetadataLogEntry,
+    Snapshot,
+    SnapshotId,
+    TableMetadata,
+    log_entry,
+)
+from frazil.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+class _CameSecond(Exception):
+    """The version to compare was no longer there."""
+
+
+class SqlHead:
+    """The head of a v4 table."""
+
+    def __init__(
+        self,
+        database: Database,
+        identifier: Identifier,
+        row: TableRow,
+        *,
+        storage: Callable[[str], Storage],
+    ) -> None:
+        self._database = database
+        self._identifier = identifier
+        self._storage = storage
+        self._table_id = row.table_id
+        self._path = f"catalog row of {identifier}"
+        self._definition: Definition | None = None
+        self._state = self._state_of(row, seen={}, source=database)
+
+    def __repr__(self) -> str:
+        return f"SqlHead({str(self._identifier)!r}, version={self._state.version})"
+
+    @property
+    def identifier(self) -> Identifier:
+        return self._identifier
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def load(self) -> State:
+        row = self._row(self._database)
+        self._state = self._state_of(row, seen=self._state.snapshots, source=self._database)
+        return self._state
+
+    def swap(self, base: State, draft: Draft) -> Outcome:
+        check_draft(draft)
+        before, after = base.metadata, draft.metadata
+        version = base.version + 1
+        entry = log_entry(before, after)
+        definition = Definition.of(after) if sql_rows.is_redefined(before, after) else None
+        try:
+            with self._database.transaction() as transaction:
+                rendered_version = self._compare_and_set(transaction, base.version, after)
+                for row in sql_rows.snapshot_rows(self._table_id, version, draft.added_snapshots):
+                    transaction.run(sql_rows.ADD_SNAPSHOT, row)
+                if draft.removed_snapshot_ids:
+                    sql_rows.remove_snapshots(
+                        transaction, self._table_id, draft.removed_snapshot_ids
+                    )
+                if entry is not None:
+                    (row,) = sql_rows.snapshot_log_rows(self._table_id, version, [entry])
+                    transaction.run(sql_rows.ADD_SNAPSHOT_LOG, row)
+                if definition is not None:
+                    sql_rows.define(transaction, self._table_id, definition)
+                snapshots = self._named_snapshots(transaction, base, draft)
+        except _CameSecond:
+            return Lost()
+        except UncertainCommit as lost:
+            return Unknown(cause=lost.cause)
+        self._definition = definition or self._definition
+        self._state = replace(base, version=version, metadata=after, snapshots=snapshots)
+        if export.is_due(before, after, version=version, rendered_version=rendered_version):
+            self._export_quietly()
+        return Landed(state=self._state)
+
+    def landed(self, snapshot_id: int) -> State | None:
+        key = {"table_id": self._table_id, "snapshot_id": snapshot_id}
+        return self.load() if self._database.rows(sql_rows.SNAPSHOT, key) else None
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        known = self._state.snapshots.get(snapshot_id)
+        if known is not None:
+            return known
+        key = {"table_id": self._table_id, "snapshot_id": snapshot_id}
+        found = self._database.rows(sql_rows.SNAPSHOT, key)
+        if not found:
+            raise NotFound(f"{self._identifier}: no snapshot {snapshot_id}; it may have expired")
+        return sql_rows.snapshot_of(found[0][0], path=self._path)
+
+    def snapshots(self) -> Iterable[Snapshot]:
+        rows = self._database.rows(sql_rows.SNAPSHOTS, {"table_id": self._table_id})
+        return [sql_rows.snapshot_of(record, path=self._path) for _, record in rows]
+
+    def history(self) -> History:
+        with self._database.transaction(write=False) as transaction:
+            return sql_rows.read_history(transaction, self._table_id, path=self._path)
+
+    def snapshot_id_as_of(self, timestamp_ms: int) -> SnapshotId | None:
+        key = {"table_id": self._table_id, "timestamp_ms": timestamp_ms}
+        found = self._database.rows(sql_rows.AS_OF, key)
+        return SnapshotId(found[0][0]) if found else None
+
+    def export(self) -> str:
+        with self._database.transaction(write=False) as transaction:
+            row = self._row(transaction)
+            state = self._state_of(row, seen=self._state.snapshots, source=transaction)
+            history = sql_rows.read_history(transaction, self._table_id, path=self._path)
+        if row.rendered_version == row.version and row.metadata_location is not None:
+            return row.metadata_location
+        metadata = state.metadata
+        storage = self._storage(metadata.location)
+        path = export.render(metadata, history, version=row.version, storage=storage)
+        written = MetadataLogEntry(metadata_file=path, timestamp_ms=metadata.last_updated_ms)
+        try:
+            with self._database.transaction() as transaction:
+                forgotten = sql_rows.record_export(
+                    transaction,
+                    self._table_id,
+                    row.version,
+                    written,
+                    keep=export.previous_max(metadata),
+                )
+        except UncertainCommit as lost:
+            raise CatalogError(f"{path} is written, but may not be noted in the catalog") from lost
+        if forgotten is None:
+            storage.delete(path)
+            return self.load().metadata_location or path
+        if export.deletes_previous(metadata):
+            for stale in forgotten:
+                storage.delete(stale)
+        self._state = replace(state, metadata_location=path)
+        return path
+
+    def _export_quietly(self) -> None:
+        """The commit has landed; a JSON file that cannot be written is not its failure."""
+        try:
+            self.export()
+        except FrazilError as error:
+            _log.warning("%s: the metadata JSON was not written: %s", self._identifier, error)
+
+    def _compare_and_set(
+        self, transaction: Transaction, version: int, after: TableMetadata
+    ) -> int | None:
+        """Move the version on; returns the version of the newest JSON file."""
+        swapped = transaction.rows(
+            sql_rows.SWAP,
+            {"table_id": self._table_id, "version": version, **sql_rows.volatile(after)},
+        )
+        if not swapped:
+            raise _CameSecond
+        rendered_version: int | None = swapped[0][0]
+        return rendered_version
+
+    def _named_snapshots(
+        self, transaction: Transaction, base: State, draft: Draft
+    ) -> dict[int, Snapshot]:
+        """The snapshots the draft's refs name; one that is not in the table is refused."""
+        known = dict(base.snapshots)
+        known.update({snapshot.snapshot_id: snapshot for snapshot in draft.added_snapshots})
+        return self._snapshots(draft.metadata, seen=known, source=transaction)
+
+    def _row(self, source: Database | Transaction) -> TableRow:
+        known = self._definition.definition_id if self._definition else ""
+        found = source.rows(sql_rows.LOAD_BY_ID, {"table_id": self._table_id, "known": known})
+        if not found:
+            raise NotFound(f"{self._identifier}: the table was dropped")
+        return TableRow.of(found[0])
+
+    def _state_of(
+        self, row: TableRow, *, seen: Mapping[int, Snapshot], source: Database | Transaction
+    ) -> State:
+        definition = self._definition
+        if row.definition is not None or definition is None:
+            read = metadata_json.load_definition(row.definition or "", path=self._path)
+            definition = Definition(definition_id=row.definition_id, text="", metadata=read)
+            self._definition = definition
+        metadata = row.metadata(definition.metadata, path=self._path)
+        current = metadata.current_snapshot_id
+        if row.current_record is not None and current is not None and current not in seen:
+            read_now = sql_rows.snapshot_of(row.current_record, path=self._path)
+            seen = {**seen, current: read_now}
+        return State(
+            version=row.version,
+            metadata=metadata,
+            snapshots=self._snapshots(metadata, seen=seen, source=source),
+            metadata_location=row.metadata_location,
+        )
+
+    def _snapshots(
+        self,
+        metadata: TableMetadata,
+        *,
+        seen: Mapping[int, Snapshot],
+        source: Database | Transaction,
+    ) -> dict[int, Snapshot]:
+        wanted = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
+        missing = [each for each in wanted if each not in seen]
+        read = sql_rows.read_snapshots(source, self._table_id, missing, path=self._path)
+        for each in missing:
+            if each not in read:
+                raise NotFound(
+                    f"{self._identifier}: {wanted[each]} names snapshot {each}, "
+                    "which the table does not have"
+                )
+        return {each: seen[each] if each in seen else read[each] for each in wanted}
