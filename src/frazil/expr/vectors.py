@@ -162,7 +162,8 @@ class _NumpyVector:
     def nan(self) -> Mask:
         if self._values.dtype.kind != "f":
             return np.zeros(len(self._values), dtype=np.bool_)
-        return np.isnan(self._values)
+        found: Mask = np.isnan(self._values)
+        return found
 
 
 class _ArrowVector:
