@@ -112,8 +112,9 @@ def inherit(
 ) -> EntryBatch:
     """A leaf's entries with explicit tracking, given its entry in the root.
 
-    Null snapshot ids inherit; null sequence numbers inherit only for ADDED entries; null first row
-    ids of data files count on from `first_row_id`, in entry order.
+    Null snapshot ids inherit; null sequence numbers inherit for ADDED entries, and for all when the
+    manifest's is 0, as those of v1 are; null first row ids of live data files count on from
+    `first_row_id`, in entry order.
     """
     added = pc.equal(batch.column("tracking.status"), int(Status.ADDED))
     for key, value in (
@@ -124,18 +125,19 @@ def inherit(
         column = batch.column(key)
         if column.null_count:
             filled = pc.fill_null(column, pa.scalar(value, pa.int64()))
-            if key != "tracking.snapshot_id":
+            if key != "tracking.snapshot_id" and sequence_number != 0:
                 filled = pc.if_else(added, filled, column)
             batch = batch.with_column(key, filled)
     return assign_row_ids(batch, first_row_id=first_row_id)
 
 
 def assign_row_ids(batch: EntryBatch, *, first_row_id: int | None) -> EntryBatch:
-    """Data entries whose first row id is null count on from `first_row_id`, in entry order."""
+    """Live data entries without a first row id count on from `first_row_id`, in entry order."""
     if first_row_id is None or not batch.column("tracking.first_row_id").null_count:
         return batch
     known = batch.column("tracking.first_row_id")
     unnumbered = np.asarray(pc.is_null(known)) & (batch.numpy("content_type") == ContentType.DATA)
+    unnumbered &= live_mask(batch)
     if not unnumbered.any():
         return batch
     rows = np.where(unnumbered, batch.numpy("record_count", missing=0), 0)
