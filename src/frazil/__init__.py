@@ -1,1 +1,56 @@
-"""Frazil: tables with an adaptive metadata tree."""
+"""Frazil: tables with an adaptive metadata tree, on Python and Spark.
+
+>>> import frazil
+>>> catalog = frazil.connect("warehouse")                                 # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from frazil.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitConflict,
+    CommitUnknown,
+    FormatError,
+    FrazilError,
+    InvalidInput,
+    NotFound,
+    StorageError,
+    Unsupported,
+)
+
+if TYPE_CHECKING:
+    from frazil.table import Catalog, Scan, Table, Transaction, connect
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyExists",
+    "Catalog",
+    "CatalogError",
+    "CommitConflict",
+    "CommitUnknown",
+    "FormatError",
+    "FrazilError",
+    "InvalidInput",
+    "NotFound",
+    "Scan",
+    "StorageError",
+    "Table",
+    "Transaction",
+    "Unsupported",
+    "connect",
+]
+
+_FACADE = frozenset({"Catalog", "Scan", "Table", "Transaction", "connect"})
+
+
+def __getattr__(name: str) -> Any:
+    """The facade is loaded when first used, so that `import frazil` is quick."""
+    if name in _FACADE:
+        import frazil.table
+
+        return getattr(frazil.table, name)
+    raise AttributeError(f"module 'frazil' has no attribute {name!r}")

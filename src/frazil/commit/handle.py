@@ -39,11 +39,16 @@ class TableHandle:
     state: State = field(repr=False)
 
     @staticmethod
-    def open(
-        name: str, head: Head, storage: Storage, *, cache: ManifestCache | None = None
+    def of(
+        name: str,
+        head: Head,
+        storage: Storage,
+        *,
+        state: State | None = None,
+        cache: ManifestCache | None = None,
     ) -> TableHandle:
-        """Load a table."""
-        state = head.load()
+        """A handle on a table, loaded now unless its state is given."""
+        state = state if state is not None else head.load()
         around = Surroundings(
             storage=storage,
             location=state.metadata.location,

@@ -1,0 +1,8 @@
+"""Tables and catalogs as users have them: facades that compose the rooms below and hold no rules."""
+
+from frazil.table.catalog import Catalog, connect
+from frazil.table.scan import Scan
+from frazil.table.table import Table
+from frazil.table.transaction import Transaction
+
+__all__ = ["Catalog", "Scan", "Table", "Transaction", "connect"]

@@ -1,0 +1,270 @@
+"""A catalog as a user has it: `connect`, namespaces, tables."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
+
+from frazil.catalog.base import Catalog as Pointers
+from frazil.catalog.base import NamespaceName, TableHead, TableName
+from frazil.catalog.names import Identifier
+from frazil.commit.handle import TableHandle, now_ms
+from frazil.data.schema import iceberg_schema
+from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.expr.transforms import parse_partition_by
+from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
+from frazil.table.evolve import parse_sort_order
+from frazil.table.table import Table
+from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
+
+CACHE_BYTES = "cache.manifest-bytes"
+
+
+def connect(
+    uri: str | os.PathLike[str] = "warehouse",
+    *,
+    warehouse: str | None = None,
+    name: str = "default",
+    **properties: str,
+) -> Catalog:
+    """Open a catalog, making an embedded one if there is none.
+
+    A path is an embedded warehouse: files below it, a SQLite database inside. A URI
+    (`postgresql://…`, `sqlite:///…`) names a database; `warehouse` then says where tables go.
+    Further properties go to storage, by PyIceberg's names: `**{"s3.endpoint": …}`.
+
+    >>> catalog = connect("warehouse")                                    # doctest: +SKIP
+    """
+    from frazil.catalog.sql import SqlCatalog
+
+    text = os.fspath(uri)
+    if _is_database(text):
+        place = warehouse
+        database = _driver(text)
+    elif urlsplit(text).scheme not in ("", "file"):
+        raise InvalidInput(
+            f"{text!r} is neither a folder nor a database; for tables on object storage give a "
+            "database and the warehouse: connect('sqlite:///catalog.db', warehouse='s3://…')"
+        )
+    else:
+        folder = Path(text.removeprefix("file://")).expanduser().resolve()
+        folder.mkdir(parents=True, exist_ok=True)
+        place = warehouse or f"file://{folder}"
+        database = f"sqlite:///{folder}/catalog.db"
+    if place is not None and "://" not in place and not place.startswith("file:"):
+        place = f"file://{Path(place).expanduser().resolve()}"
+    return Catalog(
+        SqlCatalog(database, name=name, warehouse=place, properties=properties), properties
+    )
+
+
+def _is_database(text: str) -> bool:
+    return text.startswith(("postgresql", "postgres", "sqlite:"))
+
+
+def _driver(text: str) -> str:
+    """PostgreSQL through psycopg, whatever the URI was written for."""
+    scheme, _, rest = text.partition("://")
+    if scheme in ("postgresql", "postgres"):
+        return f"postgresql+psycopg://{rest}"
+    return text
+
+
+class Catalog:
+    """Namespaces and tables. Safe to share between threads."""
+
+    def __init__(self, pointers: Pointers, properties: Mapping[str, str] | None = None) -> None:
+        self._pointers = pointers
+        size = (properties or {}).get(CACHE_BYTES)
+        if size is not None and not size.isdigit():
+            raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
+        self._cache = ManifestCache(int(size) if size is not None else DEFAULT_BYTES)
+
+    def __repr__(self) -> str:
+        return f"Catalog({self._pointers!r})"
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pointers(self) -> Pointers:
+        """The catalog underneath: who points at the current snapshots."""
+        return self._pointers
+
+    @property
+    def warehouse(self) -> str | None:
+        """Where tables go that are given no location."""
+        return self._pointers.warehouse
+
+    @property
+    def cache(self) -> ManifestCache:
+        """Decoded manifests, shared by the tables of this catalog."""
+        return self._cache
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._pointers.close()
+
+    # Namespaces
+
+    def create_namespace(
+        self,
+        namespace: NamespaceName,
+        properties: Mapping[str, str] | None = None,
+        *,
+        if_not_exists: bool = False,
+    ) -> None:
+        """Make a namespace."""
+        try:
+            self._pointers.create_namespace(namespace, properties)
+        except AlreadyExists:
+            if not if_not_exists:
+                raise
+
+    def list_namespaces(self, parent: NamespaceName = ()) -> list[str]:
+        """Namespaces one level below a parent, dotted."""
+        return [".".join(parts) for parts in self._pointers.list_namespaces(parent)]
+
+    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
+        """Properties of a namespace."""
+        return self._pointers.namespace_properties(namespace)
+
+    def set_namespace_properties(
+        self, namespace: NamespaceName, updates: Mapping[str, str], *, remove: Sequence[str] = ()
+    ) -> None:
+        """Set and remove properties of a namespace."""
+        self._pointers.set_namespace_properties(namespace, updates, removals=remove)
+
+    def drop_namespace(self, namespace: NamespaceName) -> None:
+        """Remove an empty namespace."""
+        self._pointers.drop_namespace(namespace)
+
+    # Tables
+
+    def create_table(
+        self,
+        name: TableName,
+        schema: Schema | pa.Schema,
+        *,
+        partition_by: Sequence[str] | PartitionSpec | None = None,
+        sort_by: Sequence[str] | SortOrder | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        if_not_exists: bool = False,
+    ) -> Table:
+        """Make a table; its namespace is made if it is not there.
+
+        `partition_by` takes transforms as text: `["day(ts)", "bucket[16](id)", "country"]`.
+        """
+        identifier = Identifier.parse(name)
+        if if_not_exists and self._pointers.table_exists(identifier):
+            return self.load_table(identifier)
+        columns = iceberg_schema(schema) if isinstance(schema, pa.Schema) else schema
+        self.create_namespace(identifier.namespace, if_not_exists=True)
+        metadata = new_table(
+            schema=columns,
+            spec=_spec(partition_by, columns),
+            sort_order=_order(sort_by, columns),
+            location=location or self._pointers.location_for(identifier),
+            table_uuid=uuid.uuid4(),
+            now_ms=now_ms(),
+            properties=properties,
+        )
+        return self._table(identifier, self._pointers.create_table(identifier, metadata))
+
+    def load_table(self, name: TableName) -> Table:
+        """Open a table; NotFound when there is none."""
+        identifier = Identifier.parse(name)
+        return self._table(identifier, self._pointers.load(identifier))
+
+    def table_exists(self, name: TableName) -> bool:
+        """Whether there is a table of that name."""
+        return self._pointers.table_exists(name)
+
+    def list_tables(self, namespace: NamespaceName | None = None) -> list[str]:
+        """Names of the tables of a namespace, or of all."""
+        if namespace is not None:
+            return [str(name) for name in self._pointers.list_tables(namespace)]
+        found: list[str] = []
+        pending: list[Any] = [()]
+        while pending:
+            for child in self._pointers.list_namespaces(pending.pop()):
+                pending.append(child)
+                found += [str(name) for name in self._pointers.list_tables(child)]
+        return sorted(found)
+
+    def register_table(
+        self, name: TableName, metadata_location: str, *, location: str | None = None
+    ) -> Table:
+        """Enter a table from its metadata JSON, e.g. one copied or moved here."""
+        identifier = Identifier.parse(name)
+        self.create_namespace(identifier.namespace, if_not_exists=True)
+        head = self._pointers.register(identifier, metadata_location, location=location)
+        return self._table(identifier, head)
+
+    def rename_table(self, name: TableName, to: TableName) -> Table:
+        """Give a table another name; its files stay."""
+        self._pointers.rename(name, to)
+        return self.load_table(to)
+
+    def drop_table(self, name: TableName, *, purge: bool = False) -> None:
+        """Take a table out of the catalog; `purge` deletes its files too."""
+        if not purge:
+            self._pointers.drop(name)
+            return
+        gone = self._pointers.purge(name)
+        storage = self._pointers.storage(gone.metadata.location)
+        for file in list(storage.list(gone.metadata.location)):
+            storage.delete(file.path)
+
+    def _table(self, identifier: Identifier, head: TableHead) -> Table:
+        state = head.state
+        handle = TableHandle.of(
+            str(identifier),
+            head,
+            self._pointers.storage(state.metadata.location),
+            state=state,
+            cache=self._cache,
+        )
+        return Table(handle)
+
+    def __getitem__(self, name: str) -> Table:
+        return self.load_table(name)
+
+    def __contains__(self, name: str) -> bool:
+        try:
+            return self.table_exists(name)
+        except (InvalidInput, NotFound):
+            return False
+
+
+def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) -> PartitionSpec:
+    if partition_by is None:
+        return UNPARTITIONED
+    if isinstance(partition_by, PartitionSpec):
+        return partition_by
+    if isinstance(partition_by, str):
+        raise InvalidInput(
+            f"partition_by takes a list of transforms: partition_by=[{partition_by!r}]"
+        )
+    return parse_partition_by(list(partition_by), schema)
+
+
+def _order(sort_by: Sequence[str] | SortOrder | None, schema: Schema) -> SortOrder:
+    if sort_by is None:
+        return UNSORTED
+    if isinstance(sort_by, SortOrder):
+        return sort_by
+    return parse_sort_order(list(sort_by), schema)

@@ -1,0 +1,294 @@
+"""A table: the facade. Every method names the rooms it visits and returns what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
+
+from frazil.commit.change import Change
+from frazil.commit.handle import TableHandle
+from frazil.commit.loop import Committed
+from frazil.commit.updates import RemoveRef, SetProperties, SetRef
+from frazil.data.rows import Rows
+from frazil.errors import InvalidInput, NotFound
+from frazil.format.metadata import (
+    MAIN,
+    RefKind,
+    Snapshot,
+    SnapshotId,
+    SnapshotRef,
+    TableMetadata,
+)
+from frazil.table import refs
+from frazil.table.evolve import EvolvePartitions, EvolveSchema, sort_order_update
+from frazil.table.files import FileOperations
+from frazil.table.history import HistoryOperations
+from frazil.table.inspect import Inspect
+from frazil.table.rows import Upserted
+from frazil.table.scan import Scan
+from frazil.table.transaction import Transaction
+
+AsOf = int | str | datetime | Snapshot
+
+
+@dataclass
+class Table(FileOperations, HistoryOperations):
+    """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`."""
+
+    handle: TableHandle
+    branch_name: str = MAIN
+
+    def __repr__(self) -> str:
+        on = "" if self.branch_name == MAIN else f"@{self.branch_name}"
+        return f"Table({self.name}{on})"
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """Namespace and name."""
+        return self.handle.name
+
+    @property
+    def location(self) -> str:
+        """Where its files are."""
+        return self.handle.location
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """Its metadata as seen last; `refresh` looks again."""
+        return self.handle.metadata
+
+    @property
+    def schema(self) -> Schema:
+        """The current columns."""
+        return self.metadata.schema()
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The partitioning of new files."""
+        return self.metadata.spec()
+
+    @property
+    def sort_order(self) -> SortOrder:
+        """The order of rows in new files."""
+        return self.metadata.sort_order()
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Table properties."""
+        return self.metadata.properties
+
+    def refresh(self) -> Table:
+        """Look at the catalog again; returns the table itself."""
+        self.handle.refresh()
+        return self
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The snapshot this table's branch points at."""
+        return self.handle.state.tip(self.branch_name)
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, oldest first."""
+        return list(self.handle.head.snapshots())
+
+    def snapshot(self, as_of: AsOf) -> Snapshot:
+        """A snapshot by id, by the name of a branch or tag, or as of a time."""
+        return refs.resolve(self.handle, as_of, branch=self.branch_name)
+
+    # Reading
+
+    def scan(
+        self,
+        where: str | BooleanExpression | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        as_of: AsOf | None = None,
+        limit: int | None = None,
+        case_sensitive: bool = True,
+    ) -> Scan:
+        """Rows that match, lazily. `as_of` is a snapshot id, a branch or tag, or a time.
+
+        >>> table.scan(where="price > 100", columns=["id"]).to_arrow()   # doctest: +SKIP
+        """
+        if limit is not None and limit < 0:
+            raise InvalidInput(f"limit is {limit}; expected 0 or more")
+        snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
+        return Scan(
+            handle=replace(self.handle),
+            snapshot=snapshot,
+            where=where,
+            columns=None if columns is None else tuple(columns),
+            limit=limit,
+            case_sensitive=case_sensitive,
+            schema_override=self.schema if as_of is None else self._schema_at(as_of, snapshot),
+        )
+
+    def _schema_at(self, as_of: AsOf, snapshot: Snapshot | None) -> Schema | None:
+        """Branches are read in the current schema, tags and times in the schema of their time."""
+        ref = self.metadata.refs.get(as_of) if isinstance(as_of, str) else None
+        if snapshot is None or (ref is not None and ref.kind is RefKind.BRANCH):
+            return self.schema
+        return self.metadata.schema_of(snapshot)
+
+    @property
+    def inspect(self) -> Inspect:
+        """Metadata as Arrow tables: snapshots, files, manifests, partitions, …"""
+        return Inspect(self.handle, self.current_snapshot())
+
+    # Writing rows
+
+    def transaction(self) -> Transaction:
+        """Several changes as one snapshot, all or nothing."""
+        return Transaction(self.handle, branch=self.branch_name)
+
+    def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> Committed | None:
+        """Add rows: Arrow, pandas, polars, or dictionaries."""
+        with self.transaction() as tx:
+            tx.append(rows, summary=summary)
+        return tx.result
+
+    def delete(
+        self, where: str | BooleanExpression, *, summary: Mapping[str, str] | None = None
+    ) -> Committed | None:
+        """Delete the rows that match; None when no row does."""
+        with self.transaction() as tx:
+            tx.delete(where, summary=summary)
+        return tx.result
+
+    def update(
+        self,
+        assignments: Mapping[str, Any],
+        where: str | BooleanExpression | None = None,
+        *,
+        summary: Mapping[str, str] | None = None,
+    ) -> Committed | None:
+        """Give rows that match new values: `update({"status": "'shipped'"}, where="id = 7")`."""
+        with self.transaction() as tx:
+            tx.update(assignments, where, summary=summary)
+        return tx.result
+
+    def upsert(
+        self,
+        rows: Rows,
+        on: Sequence[str] | None = None,
+        *,
+        update_matched: bool = True,
+        insert_unmatched: bool = True,
+        summary: Mapping[str, str] | None = None,
+    ) -> Upserted:
+        """Replace rows whose key exists, insert the others; keys default to the identifier fields."""
+        keys = list(on) if on is not None else sorted(self.schema.identifier_field_names())
+        with self.transaction() as tx:
+            done = tx.upsert(
+                rows,
+                keys,
+                update_matched=update_matched,
+                insert_unmatched=insert_unmatched,
+                summary=summary,
+            )
+        return done
+
+    def overwrite(
+        self,
+        rows: Rows,
+        where: str | BooleanExpression | None = None,
+        *,
+        summary: Mapping[str, str] | None = None,
+    ) -> Committed | None:
+        """Replace the rows that match, by default all, with new ones; one snapshot."""
+        with self.transaction() as tx:
+            tx.overwrite(rows, where, summary=summary)
+        return tx.result
+
+    def overwrite_partitions(
+        self, rows: Rows, *, summary: Mapping[str, str] | None = None
+    ) -> Committed | None:
+        """Replace every partition that the new rows have a row for."""
+        with self.transaction() as tx:
+            tx.overwrite_partitions(rows, summary=summary)
+        return tx.result
+
+    # Definition
+
+    def evolve_schema(self) -> EvolveSchema:
+        """Add, drop, rename, widen and reorder columns."""
+        return EvolveSchema(self.metadata, self.handle.commit)
+
+    def evolve_partitions(self) -> EvolvePartitions:
+        """Change how new files are partitioned; old files stay as they are."""
+        return EvolvePartitions(self.metadata, self.handle.commit)
+
+    def sort_by(self, *columns: str) -> Committed:
+        """Set the order of rows in new files: `sort_by("day", "price desc")`."""
+        return self._update(sort_order_update(self.metadata, columns))
+
+    def set_properties(
+        self, updates: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()
+    ) -> Committed:
+        """Set and remove table properties."""
+        return self._update(SetProperties(updates=dict(updates or {}), removals=tuple(remove)))
+
+    # Branches and tags
+
+    def branch(self, name: str, *, create: bool = True, as_of: AsOf | None = None) -> Table:
+        """This table seen on a branch, which is made at the current snapshot if it is not there."""
+        ref = self.metadata.refs.get(name)
+        if ref is not None and ref.kind is RefKind.TAG:
+            raise InvalidInput(f"{name!r} is a tag, not a branch")
+        if ref is None:
+            if not create:
+                raise NotFound(f"{self.name}: no branch named {name!r}")
+            start = self.current_snapshot() if as_of is None else self.snapshot(as_of)
+            if start is not None:
+                self._set_ref(name, start, RefKind.BRANCH)
+        return Table(self.handle, branch_name=name)
+
+    def tag(self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None) -> Committed:
+        """Name a snapshot, by default the current one, so that it is kept."""
+        snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
+        if snapshot is None:
+            raise InvalidInput(f"{self.name} has no snapshot to tag yet")
+        if name in self.metadata.refs:
+            raise InvalidInput(f"{self.name}: {name!r} exists already; drop it first")
+        return self._set_ref(name, snapshot, RefKind.TAG, max_ref_age_ms=max_age_ms)
+
+    def drop_ref(self, name: str) -> Committed:
+        """Remove a branch or tag; its snapshots stay until they expire."""
+        return self._update(RemoveRef(name=name))
+
+    def rollback(self, to: AsOf) -> Committed:
+        """Point the branch back at an earlier snapshot of its own history."""
+        target = self.snapshot(to)
+        if not refs.is_ancestor(self.handle, target, self.current_snapshot()):
+            raise InvalidInput(
+                f"snapshot {target.snapshot_id} is not in the history of {self.branch_name}; "
+                "use set_current to point the branch anywhere"
+            )
+        return self._move(target)
+
+    def set_current(self, to: AsOf) -> Committed:
+        """Point the branch at any snapshot of the table."""
+        return self._move(self.snapshot(to))
+
+    def _move(self, target: Snapshot) -> Committed:
+        now = self.metadata.refs.get(self.branch_name)
+        ref = SnapshotRef(snapshot_id=target.snapshot_id) if now is None else replace(
+            now, snapshot_id=target.snapshot_id
+        )
+        expected = None if now is None else int(now.snapshot_id)
+        return self._update(SetRef(name=self.branch_name, ref=ref, expected=expected))
+
+    def _set_ref(self, name: str, snapshot: Snapshot, kind: RefKind, **options: Any) -> Committed:
+        ref = SnapshotRef(snapshot_id=SnapshotId(snapshot.snapshot_id), kind=kind, **options)
+        return self._update(SetRef(name=name, ref=ref, expected=None))
+
+    def _update(self, update: Any) -> Committed:
+        return self.handle.commit(Change(branch=self.branch_name, updates=(update,)))

@@ -1,0 +1,259 @@
+"""Several changes, one snapshot, all or nothing.
+
+Each change is planned on what the ones before it leave: before the second is planned, the first is
+staged as a root that no table points to. The catalog sees one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+from pyiceberg.expressions import BooleanExpression
+
+from frazil.commit.build import Builder
+from frazil.commit.change import Change
+from frazil.commit.fold import fold
+from frazil.commit.handle import TableHandle, now_ms
+from frazil.commit.head import State
+from frazil.commit.loop import Committed, discard
+from frazil.commit.updates import MetadataUpdate, SetProperties
+from frazil.data.rows import Rows
+from frazil.errors import CommitUnknown, FrazilError, InvalidInput
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.table.evolve import EvolvePartitions, EvolveSchema
+from frazil.table.rows import RowEditor, Upserted
+from frazil.table.scan import Scan
+
+
+class Transaction:
+    """Collects changes; `commit`, or leaving the `with` block without an error, lands them.
+
+    >>> with orders.transaction() as tx:            # doctest: +SKIP
+    ...     tx.delete("status = 'void'")
+    ...     tx.append(corrections)
+    """
+
+    def __init__(self, handle: TableHandle, *, branch: str = MAIN) -> None:
+        self._handle = handle
+        self._state = handle.state
+        self._branch = branch
+        self._change: Change | None = None
+        self._staged: tuple[State, Builder] | None = None
+        self._written: list[str] = []
+        self._ended = False
+        self.result: Committed | None = None
+        ref = self._state.metadata.refs.get(branch)
+        if ref is not None and ref.kind is RefKind.TAG:
+            raise InvalidInput(f"{branch!r} is a tag; tags cannot be committed to")
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.abort()
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata with the changes made so far."""
+        metadata = self._state.metadata
+        for update in () if self._change is None else self._change.updates:
+            metadata = update.apply(metadata, now_ms=now_ms())
+        return metadata
+
+    # Rows
+
+    def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> Transaction:
+        """Add rows: Arrow, pandas, polars, or dictionaries."""
+        return self.apply(self._editor(plans=False).append(rows), summary=summary)
+
+    def delete(
+        self, where: str | BooleanExpression, *, summary: Mapping[str, str] | None = None
+    ) -> Transaction:
+        """Delete the rows that match."""
+        return self.apply(self._editor().delete(where), summary=summary)
+
+    def update(
+        self,
+        assignments: Mapping[str, Any],
+        where: str | BooleanExpression | None = None,
+        *,
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Give the rows that match new values; texts are SQL-like expressions."""
+        return self.apply(self._editor().update(assignments, where), summary=summary)
+
+    def upsert(
+        self,
+        rows: Rows,
+        on: Sequence[str],
+        *,
+        update_matched: bool = True,
+        insert_unmatched: bool = True,
+        summary: Mapping[str, str] | None = None,
+    ) -> Upserted:
+        """Replace rows whose key exists, insert the others."""
+        done = self._editor().upsert(
+            rows, on, update_matched=update_matched, insert_unmatched=insert_unmatched
+        )
+        self.apply(done.change, summary=summary)
+        return done
+
+    def overwrite(
+        self,
+        rows: Rows,
+        where: str | BooleanExpression | None = None,
+        *,
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Replace the rows that match, by default all, with new ones."""
+        return self.apply(self._editor().overwrite(rows, where), summary=summary)
+
+    def overwrite_partitions(
+        self, rows: Rows, *, summary: Mapping[str, str] | None = None
+    ) -> Transaction:
+        """Replace every partition that the new rows have a row for."""
+        return self.apply(self._editor().overwrite_partitions(rows), summary=summary)
+
+    # Files, for engines that write their own
+
+    def add_entries(
+        self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
+    ) -> Transaction:
+        """Add files that are written already."""
+        return self.apply(self._plain(added=entries), summary=summary)
+
+    # Metadata
+
+    def set_properties(self, updates: Mapping[str, str], *, remove: Sequence[str] = ()) -> Transaction:
+        """Set and remove table properties."""
+        return self.apply_update(SetProperties(updates=dict(updates), removals=tuple(remove)))
+
+    def evolve_schema(self) -> EvolveSchema:
+        """Change columns; `commit()` of the builder adds the change to this transaction."""
+        return EvolveSchema(self.metadata, self.apply)
+
+    def evolve_partitions(self) -> EvolvePartitions:
+        """Change the partitioning of new files."""
+        return EvolvePartitions(self.metadata, self.apply)
+
+    def apply_update(self, update: MetadataUpdate) -> Transaction:
+        """Add a metadata change."""
+        return self.apply(self._plain(updates=(update,)))
+
+    # Reading what is staged
+
+    def scan(self, where: str | BooleanExpression | None = None, **options: Any) -> Scan:
+        """A scan that sees this transaction's changes."""
+        editor = self._editor()
+        columns = options.pop("columns", None)
+        return replace(editor.scan(where, columns), **options)
+
+    # Ending
+
+    def apply(self, change: Change, *, summary: Mapping[str, str] | None = None) -> Transaction:
+        """Add a change, as the methods above do."""
+        self._check_open()
+        if summary:
+            change = replace(change, summary={**change.summary, **summary})
+        if self._change is None:
+            self._change = change
+        else:
+            around = self._handle.around
+            self._change = fold(
+                self._change,
+                change,
+                storage=around.storage,
+                location=around.location,
+                new_id=around.new_id,
+            )
+        self._unstage()
+        return self
+
+    def commit(self) -> Committed | None:
+        """Land everything as one snapshot; None when there was nothing to do."""
+        self._check_open()
+        self._ended = True
+        self._unstage()
+        if self._change is None or not (self._change.has_content or self._change.updates):
+            return None
+        try:
+            self.result = self._handle.commit(self._change)
+        except CommitUnknown:
+            raise
+        except BaseException:
+            discard(self._handle.storage, self._written)
+            raise
+        return self.result
+
+    def abort(self) -> None:
+        """Forget everything and remove the files written for it."""
+        if not self._ended:
+            self._ended = True
+            self._unstage()
+            discard(self._handle.storage, self._written)
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise InvalidInput("the transaction has ended; start a new one")
+
+    def _plain(self, **parts: Any) -> Change:
+        tip = self._base()
+        base = None if tip is None else int(tip.snapshot_id)
+        return Change(branch=self._branch, base_snapshot_id=base, **parts)
+
+    def _base(self) -> Snapshot | None:
+        if self._branch in self._state.metadata.refs:
+            return self._state.tip(self._branch)
+        return self._state.tip()
+
+    def _editor(self, *, plans: bool = True) -> RowEditor:
+        """An editor on the staged state; appends plan nothing and need no staging."""
+        self._check_open()
+        snapshot = self._staged_snapshot() if plans else self._base()
+        return RowEditor(
+            handle=self._handle,
+            metadata=self.metadata,
+            snapshot=snapshot,
+            branch=self._branch,
+            written=self._written,
+        )
+
+    def _staged_snapshot(self) -> Snapshot | None:
+        if self._change is None or not self._change.has_content:
+            return self._base()
+        if self._staged is None:
+            builder = Builder(self._change, self._handle.around, self._handle.head)
+            try:
+                built = builder.build(self._state)
+            except FrazilError:
+                discard(self._handle.storage, builder.written)
+                raise
+            assert built.snapshot is not None
+            staged = replace(
+                self._state,
+                metadata=built.draft.metadata,
+                snapshots={
+                    **self._state.snapshots,
+                    int(built.snapshot.snapshot_id): built.snapshot,
+                },
+            )
+            self._staged = (staged, builder)
+        staged_state, _ = self._staged
+        return staged_state.tip(self._branch)
+
+    def _unstage(self) -> None:
+        if self._staged is not None:
+            discard(self._handle.storage, self._staged[1].written)
+            self._staged = None
