@@ -1,4 +1,4 @@
-"""Fixtures shared by all interop tests: the one Java virtual machine of the session."""
+"""Fixtures shared by all interop tests: the one Java virtual machine, and tables of other writers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.interop.peers import tables
+from tests.interop.peers.tables import PeerTable
 from tests.support.java import JavaOracle, java_oracle
 
 
@@ -14,3 +16,9 @@ def java() -> Iterator[JavaOracle]:
     """Iceberg Java, answering requests; started once."""
     with java_oracle() as oracle:
         yield oracle
+
+
+@pytest.fixture(scope="session")
+def peer_tables(java: JavaOracle) -> dict[str, PeerTable]:
+    """Tables of v1, v2, v3 and interim v4 by other writers, with their rows at every snapshot."""
+    return tables.peer_tables(java)

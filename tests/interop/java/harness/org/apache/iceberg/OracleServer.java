@@ -55,6 +55,8 @@ public class OracleServer {
     operations.put("table.rows", OracleTables::rows);
     operations.put("table.files", OracleTables::files);
     operations.put("table.create", OracleWrites::create);
+    operations.put("table.partition_by", OracleWrites::partitionBy);
+    operations.put("table.add_column", OracleWrites::addColumn);
     operations.put("table.append", OracleWrites::append);
     operations.put("table.delete_equal", OracleWrites::deleteEqual);
     operations.put("table.delete_positions", OracleWrites::deletePositions);

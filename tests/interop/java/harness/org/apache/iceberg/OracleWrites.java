@@ -23,13 +23,16 @@ import org.apache.iceberg.deletes.PositionDeleteWriter;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.encryption.EncryptedOutputFile;
 import org.apache.iceberg.encryption.EncryptionKeyMetadata;
+import org.apache.iceberg.expressions.Expressions;
 import org.apache.iceberg.hadoop.HadoopTables;
 import org.apache.iceberg.io.CloseableIterable;
 import org.apache.iceberg.io.DataWriter;
 import org.apache.iceberg.io.OutputFileFactory;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.iceberg.types.Type;
 import org.apache.iceberg.types.TypeUtil;
+import org.apache.iceberg.types.Types;
 
 /**
  * Writes tables that no SQL engine in reach can write: equality deletes, chosen positions, types Spark lacks.
@@ -150,6 +153,28 @@ class OracleWrites {
       }
     }
     delta.commit();
+    return state(table);
+  }
+
+  /** Adds an identity partition field. */
+  static JsonNode partitionBy(JsonNode request) {
+    Table table = load(request);
+    table.updateSpec().addField(request.get("column").asText()).commit();
+    return state(table);
+  }
+
+  /** Adds a primitive column; with a default, rows written before have that value. */
+  static JsonNode addColumn(JsonNode request) {
+    Table table = load(request);
+    Type type = Types.fromTypeName(request.get("type").asText());
+    UpdateSchema update = table.updateSchema();
+    if (request.hasNonNull("default")) {
+      Object value = SingleValueParser.fromJson(type, request.get("default"));
+      update.addColumn(request.get("name").asText(), type, Expressions.lit(value).to(type));
+    } else {
+      update.addColumn(request.get("name").asText(), type);
+    }
+    update.commit();
     return state(table);
   }
 

@@ -1,0 +1,40 @@
+"""Reads an Iceberg table with DuckDB. Runs in its own virtual environment.
+
+    python duckdb_read.py <metadata.json> <rows.arrow> [snapshot id]
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+
+def connect() -> Any:
+    """DuckDB with the extensions that the packages bring; nothing is downloaded."""
+    off = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    connection = duckdb.connect(config=off)
+    for name in ("avro", "iceberg"):
+        package = Path(next(iter(import_module(f"duckdb_extension_{name}").__path__)))
+        version = f"v{duckdb.__version__}"
+        connection.execute(f"LOAD '{package}/extensions/{version}/{name}.duckdb_extension'")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def main() -> None:
+    """Write the rows as an Arrow file."""
+    source, target, *snapshot = sys.argv[1:]
+    at = f", snapshot_from_id = {int(snapshot[0])}" if snapshot else ""
+    rows = connect().execute(f"SELECT * FROM iceberg_scan($source{at})", {"source": source})
+    table = rows.to_arrow_table()
+    with pa.OSFile(target, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+if __name__ == "__main__":
+    main()
