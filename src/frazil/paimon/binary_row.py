@@ -1,4 +1,4 @@
-"""BinaryRow, Paimon's row bytes, decoded in bulk: one Arrow column per field for any number of rows.
+"""BinaryRow, Paimon's row bytes, decoded in bulk: one Arrow column per field over all rows.
 
     [int32 BE arity] [ row: 1 byte kind | null bits | arity slots of 8 bytes | variable part ]
 

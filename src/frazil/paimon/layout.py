@@ -1,9 +1,9 @@
 """Where Paimon keeps things: directories of a table and the names of partition directories.
 
-Data files are known by name only; their directory follows from partition and bucket. Directory names
-are a rendering of values, not a record of them (null, empty and blank share one name), so values
-never come from paths. A few types are rendered in ways that differ between writers; files of such
-partitions are found by listing (`frazil.paimon.table`). Reads no files.
+Data files are known by name only; their directory follows from partition and bucket. Directory
+names are a rendering of values, not a record of them (null, empty and blank share one name), so
+values never come from paths. A few types are rendered in ways that differ between writers; files
+of such partitions are found by listing (`frazil.paimon.verify`). Reads no files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EPOCH: Final = datetime.date(1970, 1, 1)
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{}\[\]^]""")
 _EXACT: Final = STRINGS | {
     *(TypeName.BOOLEAN, TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT),
-    *(TypeName.DATE, TypeName.DECIMAL),
+    *(TypeName.DATE, TypeName.DECIMAL, TypeName.TIMESTAMP),
 }
 
 
@@ -53,9 +53,9 @@ def escape(text: str) -> str:
     return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
-def is_exact(type: DataType, *, legacy: bool) -> bool:
+def is_exact(type: DataType) -> bool:
     """Whether the rendering of a partition value is the same for every writer."""
-    return type.name in _EXACT or (legacy and type.name is TypeName.TIMESTAMP)
+    return type.name in _EXACT
 
 
 def bucket_directories(
@@ -88,7 +88,7 @@ def _text(type: DataType, value: Any, legacy: bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime.datetime):
-        return _java_date_time(value) if legacy else value.isoformat(" ")
+        return _java_date_time(value) if legacy else _sql_date_time(value, type.precision)
     if isinstance(value, datetime.date):
         return str((value - _EPOCH).days) if legacy else value.isoformat()
     if isinstance(value, datetime.time):
@@ -109,3 +109,10 @@ def _java_date_time(value: datetime.datetime) -> str:
         fraction = digits[:3] if digits.endswith("000") else digits
         return f"{text}:{value.second:02d}.{fraction}"
     return f"{text}:{value.second:02d}" if value.second else text
+
+
+def _sql_date_time(value: datetime.datetime, precision: int) -> str:
+    """Date and time with as many fraction digits as the type has."""
+    text = value.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    fraction = f"{value.microsecond:06d}".ljust(9, "0")[:precision]
+    return f"{text}.{fraction}" if fraction else text
