@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 _USERS = ("postgres", "nobody")
 
 
@@ -119,3 +121,10 @@ def _wait_until_ready(server: subprocess.Popen[bytes], binaries: Path, folder: P
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+
+
+@pytest.fixture(scope="session")
+def postgres_uri() -> Iterator[str]:
+    """The address of a server that lives as long as the test session."""
+    with postgres_server() as uri:
+        yield uri

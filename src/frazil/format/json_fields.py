@@ -25,6 +25,13 @@ _KINDS: dict[Any, str] = {
 }
 
 
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number there")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 class Fields:
     """A JSON object, the place it was found at, and the fields nobody has taken yet."""
 
@@ -42,12 +49,8 @@ class Fields:
     @classmethod
     def parsed(cls, data: bytes, *, path: str) -> Fields:
         """The object a JSON text holds."""
-
-        def refuse(name: str) -> Any:
-            raise FormatError(f"holds {name}, which JSON does not have", path=path)
-
         try:
-            return cls(json.loads(data, parse_constant=refuse), path=path)
+            return cls(_decoder.decode(data.decode("utf-8")), path=path)
         except RecursionError as error:
             raise FormatError("is nested too deeply to be table metadata", path=path) from error
         except ValueError as error:

@@ -515,5 +515,4 @@ def _present(key: str, value: int | None) -> dict[str, int]:
     return {} if value is None else {key: value}
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
+_compact = json.JSONEncoder(separators=(",", ":")).encode

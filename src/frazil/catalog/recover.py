@@ -1,0 +1,245 @@
+"""Rebuild what a lost catalog knew of a table: from its newest JSON and the roots after it.
+
+Every root carries the record of its own snapshot, so commits that no JSON file has seen can be
+replayed. What the files cannot tell is said in `notes`: a root that may never have landed, two
+roots that claim one place, commits that are missing. Changes without a snapshot (properties, refs)
+since the JSON are lost. Reads files, writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+
+from frazil.catalog import export
+from frazil.errors import FormatError, FrazilError, InvalidInput, NotFound, Unsupported
+from frazil.format import manifest, metadata_json
+from frazil.format.metadata import (
+    MAIN,
+    History,
+    MetadataLogEntry,
+    RefKind,
+    Snapshot,
+    TableMetadata,
+)
+from frazil.format.paths import resolve
+from frazil.storage import Storage
+
+SNAPSHOT_KEY = "frazil.snapshot"
+BRANCH_KEY = "frazil.branch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A table as its files tell it. `is_certain` is false when they allow another story."""
+
+    metadata: TableMetadata
+    history: History
+    metadata_location: str
+    is_certain: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Root:
+    path: str
+    snapshot: Snapshot
+    branch: str | None
+
+
+@dataclass(slots=True)
+class _Story:
+    """What has been put together so far."""
+
+    metadata: TableMetadata
+    history: History
+    is_certain: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    def doubt(self, note: str) -> None:
+        self.is_certain = False
+        self.notes.append(note)
+
+
+def recover(location: str, storage: Storage, *, metadata_folder: str | None = None) -> Recovered:
+    """The metadata and history of the table at a location, as well as its files can tell."""
+    folder = metadata_folder or f"{location.rstrip('/')}/metadata"
+    paths = sorted(info.path for info in storage.list(folder))
+    notes: list[str] = []
+    base = _newest_json(paths, location, storage, notes)
+    if base is None:
+        raise NotFound(
+            f"{folder}: no metadata JSON can be read, and only it knows the schema"
+            + "".join(f"\n  - {note}" for note in notes)
+        )
+    path, metadata, history = base
+    written = MetadataLogEntry(metadata_file=path, timestamp_ms=metadata.last_updated_ms)
+    history = replace(history, metadata_log=(*history.metadata_log, written))
+    story = _Story(metadata, history, notes=notes)
+    roots = _later_roots(paths, story, storage)
+    _replay(story, roots)
+    return Recovered(
+        metadata=story.metadata,
+        history=story.history,
+        metadata_location=path,
+        is_certain=story.is_certain,
+        notes=tuple(story.notes),
+    )
+
+
+def _newest_json(
+    paths: Iterable[str], location: str, storage: Storage, notes: list[str]
+) -> tuple[str, TableMetadata, History] | None:
+    """Names say nothing reliable, so every JSON file is read and the furthest one kept."""
+    best: tuple[str, TableMetadata, History] | None = None
+    others: set[str] = set()
+    for path in paths:
+        if not path.endswith((".metadata.json", ".metadata.json.gz")):
+            continue
+        try:
+            metadata, history = export.read(path, storage=storage, location=location)
+        except (FormatError, Unsupported) as error:
+            notes.append(f"left out, it cannot be read: {error}")
+            continue
+        others.add(str(metadata.table_uuid))
+        if best is None or _progress(metadata, best[1]) > _progress(best[1], metadata):
+            best = (path, metadata, history)
+    if best is not None:
+        others.discard(str(best[1].table_uuid))
+        notes.extend(f"JSON of another table, {uuid}, lies there too" for uuid in sorted(others))
+    return best
+
+
+def _progress(one: TableMetadata, other: TableMetadata) -> tuple[int, int]:
+    """What tells the later of two: sequence numbers within one table, else only the time."""
+    if one.table_uuid != other.table_uuid:
+        return one.last_updated_ms, 0
+    return one.last_sequence_number, one.last_updated_ms
+
+
+def _later_roots(paths: Iterable[str], story: _Story, storage: Storage) -> list[_Root]:
+    roots: list[_Root] = []
+    for path in paths:
+        if not path.endswith(".parquet"):
+            continue
+        try:
+            root = _root(path, story, storage)
+        except FrazilError as error:
+            story.doubt(f"left out, it cannot be read: {error}")
+            continue
+        if root is not None:
+            roots.append(root)
+    return roots
+
+
+def _root(path: str, story: _Story, storage: Storage) -> _Root | None:
+    """The root in a file, or None when it is not a root of this table after the JSON."""
+    footer = manifest.describe(storage.open(path).arrow(), path=path)["metadata"]
+    metadata = story.metadata
+    if footer.get("content") != "root" or footer.get("table-uuid") != str(metadata.table_uuid):
+        return None
+    sequence = footer.get("sequence-number", "")
+    if sequence.isdecimal() and int(sequence) <= metadata.last_sequence_number:
+        return None
+    record = footer.get(SNAPSHOT_KEY)
+    if record is None:
+        story.doubt(f"{path}: does not say what snapshot it is the root of; left out")
+        return None
+    snapshot = metadata_json.load_snapshot(record, path=path)
+    stated = snapshot.root_manifest
+    if stated is None or resolve(metadata.location, stated) != path:
+        story.doubt(f"{path}: says it lies at {stated}; left out")
+        return None
+    return _Root(path=path, snapshot=snapshot, branch=footer.get(BRANCH_KEY))
+
+
+def _replay(story: _Story, roots: list[_Root]) -> None:
+    by_sequence: dict[int, list[_Root]] = defaultdict(list)
+    for root in roots:
+        by_sequence[root.snapshot.sequence_number].append(root)
+    parents = {root.snapshot.parent_snapshot_id for root in roots}
+    known = {snapshot.snapshot_id for snapshot in story.history.snapshots}
+    last: _Root | None = None
+    for sequence in sorted(by_sequence):
+        here = [
+            root
+            for root in by_sequence[sequence]
+            if root.snapshot.parent_snapshot_id is None or root.snapshot.parent_snapshot_id in known
+        ]
+        for root in by_sequence[sequence]:
+            if root not in here:
+                parent = root.snapshot.parent_snapshot_id
+                story.doubt(f"{root.path}: its parent, snapshot {parent}, is not there; left out")
+        if not here:
+            continue
+        chosen = _choose(story, here, parents)
+        if _accept(story, chosen):
+            known.add(chosen.snapshot.snapshot_id)
+            last = chosen
+    if last is not None and last.snapshot.snapshot_id not in parents:
+        story.notes.append(
+            f"{last.path}: is the newest root and nothing follows it; its commit may not have "
+            "been confirmed to whoever made it"
+        )
+
+
+def _choose(story: _Story, roots: list[_Root], parents: Collection[int | None]) -> _Root:
+    """At most one root of a sequence number landed; the others lost a race."""
+    if len(roots) == 1:
+        return roots[0]
+    followed = [root for root in roots if root.snapshot.snapshot_id in parents]
+    chosen = max(followed or roots, key=lambda root: (root.snapshot.timestamp_ms, root.path))
+    rest = ", ".join(root.path for root in roots if root is not chosen)
+    claim = f"sequence number {chosen.snapshot.sequence_number} has {len(roots)} roots"
+    if len(followed) == 1:
+        story.notes.append(f"{claim}; {chosen.path} has successors and was taken, not {rest}")
+    else:
+        story.doubt(f"{claim} and nothing tells which one landed; took {chosen.path}, not {rest}")
+    return chosen
+
+
+def _accept(story: _Story, root: _Root) -> bool:
+    snapshot, before = root.snapshot, story.metadata
+    expected = before.last_sequence_number + 1
+    if snapshot.sequence_number > expected:
+        story.doubt(
+            f"no root has a sequence number from {expected} to {snapshot.sequence_number - 1}"
+        )
+    if snapshot.schema_id not in {None, *(schema.schema_id for schema in before.schemas)}:
+        story.doubt(
+            f"{root.path}: was written with schema {snapshot.schema_id}, which no JSON file has"
+        )
+    branch = root.branch or _branch_of(story, snapshot)
+    try:
+        after = before.with_snapshot(snapshot, branch=branch)
+    except InvalidInput as error:
+        story.doubt(f"{root.path}: left out: {error}")
+        return False
+    story.history = story.history.advanced(before, after, added=(snapshot,))
+    story.metadata = after
+    return True
+
+
+def _branch_of(story: _Story, snapshot: Snapshot) -> str | None:
+    """The branch a snapshot continues: the one whose tip is its parent."""
+    refs = story.metadata.refs
+    parent = snapshot.parent_snapshot_id
+    if parent is None and MAIN not in refs:
+        return MAIN
+    tips = [
+        name
+        for name, ref in refs.items()
+        if ref.kind is RefKind.BRANCH and ref.snapshot_id == parent
+    ]
+    if not tips:
+        story.doubt(
+            f"snapshot {snapshot.snapshot_id} continues no known branch: its parent, {parent}, "
+            "has another successor; it is kept without a name"
+        )
+        return None
+    if len(tips) > 1:
+        story.doubt(
+            f"snapshot {snapshot.snapshot_id} may belong to any of {', '.join(sorted(tips))}"
+        )
+    return MAIN if MAIN in tips else tips[0]

@@ -1,0 +1,56 @@
+"""Fixtures of the contract suites: every catalog, empty and with a warehouse of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.postgres import postgres_uri
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.memory import MemoryCatalog
+from frazil.catalog.sql import SqlCatalog
+
+__all__ = ["postgres_uri"]
+
+_numbers = itertools.count()
+
+
+def _database(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    if kind == "sqlite":
+        return f"sqlite:///{folder}/catalog.db"
+    uri: str = request.getfixturevalue("postgres_uri")
+    schema = f"test_{next(_numbers)}"
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+    return f"{uri}&options=-csearch_path%3D{schema}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database."""
+    return _database(request.param, tmp_path, request)
+
+
+@pytest.fixture
+def sql_catalog(database_uri: str, tmp_path: Path) -> Iterator[SqlCatalog]:
+    """A catalog in an empty database."""
+    catalog = SqlCatalog(database_uri, warehouse=str(tmp_path / "warehouse"))
+    yield catalog
+    catalog.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    """Every kind of catalog, empty."""
+    warehouse = str(tmp_path / "warehouse")
+    made: Catalog
+    if request.param == "memory":
+        made = MemoryCatalog(warehouse=warehouse)
+    else:
+        made = SqlCatalog(_database(request.param, tmp_path, request), warehouse=warehouse)
+    yield made
+    made.close()

@@ -1,0 +1,532 @@
+"""What every catalog promises, on memory, SQLite and PostgreSQL alike."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, NestedField
+from tests.support.catalogs import ORDERS, append, append_and_land, orders
+
+from frazil.catalog.base import Catalog, TableHead
+from frazil.catalog.names import Identifier
+from frazil.commit.head import Draft, Landed, Lost
+from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+
+SHOP_ORDERS = Identifier(namespace=("shop",), name="orders")
+
+
+@pytest.fixture
+def head(catalog: Catalog) -> TableHead:
+    """A table just made."""
+    catalog.create_namespace("shop")
+    metadata = orders(catalog.location_for("shop.orders"))
+    return catalog.create_table("shop.orders", metadata)
+
+
+def json_files(head: TableHead) -> list[str]:
+    folder = Path(head.state.metadata.location) / "metadata"
+    return sorted(path.name for path in folder.glob("*.metadata.json"))
+
+
+# Namespaces
+
+
+def test_a_namespace_is_there_after_it_was_created(catalog: Catalog) -> None:
+    assert not catalog.namespace_exists("shop")
+    catalog.create_namespace("shop", {"owner": "sales"})
+    assert catalog.namespace_exists("shop")
+    assert catalog.list_namespaces() == [("shop",)]
+    assert catalog.namespace_properties("shop") == {"owner": "sales"}
+    assert catalog.list_tables("shop") == []
+
+
+def test_a_namespace_cannot_be_created_twice(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    with pytest.raises(AlreadyExists):
+        catalog.create_namespace("shop", {"owner": "sales"})
+
+
+def test_namespaces_have_levels(catalog: Catalog) -> None:
+    catalog.create_namespace("eu.shop.archive")
+    catalog.create_namespace("eu_shop")
+    assert catalog.list_namespaces() == [("eu",), ("eu_shop",)]
+    assert catalog.list_namespaces("eu") == [("eu", "shop")]
+    assert catalog.list_namespaces(("eu", "shop")) == [("eu", "shop", "archive")]
+    assert catalog.namespace_exists("eu")
+    assert not catalog.namespace_exists("e")
+
+
+def test_namespace_properties_are_set_and_removed(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    assert catalog.namespace_properties("shop") == {}
+    catalog.set_namespace_properties("shop", {"owner": "sales", "team": "a"})
+    catalog.set_namespace_properties("shop", {"team": "b"}, removals=["owner"])
+    assert catalog.namespace_properties("shop") == {"team": "b"}
+    catalog.set_namespace_properties("shop", {}, removals=["team"])
+    assert catalog.namespace_properties("shop") == {}
+    assert catalog.namespace_exists("shop")
+
+
+def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: Catalog) -> None:
+    for call in (
+        catalog.namespace_properties,
+        catalog.drop_namespace,
+        catalog.list_tables,
+        catalog.list_namespaces,
+    ):
+        with pytest.raises(NotFound, match="nowhere"):
+            call("nowhere")
+    with pytest.raises(NotFound, match="nowhere"):
+        catalog.set_namespace_properties("nowhere", {"a": "b"})
+
+
+def test_a_namespace_is_dropped_only_when_empty(catalog: Catalog, head: TableHead) -> None:
+    with pytest.raises(InvalidInput, match="not empty"):
+        catalog.drop_namespace("shop")
+    catalog.drop("shop.orders")
+    catalog.create_namespace("shop.archive")
+    with pytest.raises(InvalidInput, match="not empty"):
+        catalog.drop_namespace("shop")
+    catalog.drop_namespace("shop.archive")
+    catalog.drop_namespace("shop")
+    assert catalog.list_namespaces() == []
+
+
+def test_a_credential_is_not_stored_as_a_property(catalog: Catalog) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        catalog.create_namespace("shop", {"s3.secret-access-key": "hunter2"})
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "a/b", "a\\b", "a\0b", "", "a..b", "%2e%2e", "a%2Fb", "a\n"]
+)
+def test_a_name_that_could_leave_the_warehouse_is_refused(catalog: Catalog, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        catalog.create_namespace(name)
+    with pytest.raises(InvalidInput):
+        catalog.load(f"shop.{name}")
+    with pytest.raises(InvalidInput):
+        catalog.load(("shop", name))
+
+
+# Tables
+
+
+def test_a_created_table_can_be_loaded(catalog: Catalog, head: TableHead) -> None:
+    found = catalog.load("shop.orders")
+    assert found.state == head.state
+    assert found.state.version == 0
+    assert found.state.metadata.schema() == ORDERS
+    assert found.state.snapshots == {}
+    assert found.state.tip() is None
+    assert found.history().snapshots == ()
+    assert catalog.list_tables("shop") == [SHOP_ORDERS]
+    assert catalog.table_exists("shop.orders")
+    assert not catalog.table_exists("shop.other")
+
+
+def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: Catalog) -> None:
+    catalog.create_namespace("eu.shop")
+    assert catalog.location_for("eu.shop.orders") == f"{catalog.warehouse}/eu.shop/orders"
+    catalog.create_namespace("far", {"location": "/elsewhere/far"})
+    assert catalog.location_for("far.orders") == "/elsewhere/far/orders"
+
+
+def test_a_place_that_holds_files_is_not_given_out_again(catalog: Catalog, head: TableHead) -> None:
+    catalog.rename("shop.orders", "shop.old")
+    first = head.state.metadata.location
+    second = catalog.location_for("shop.orders")
+    assert second.startswith(first)
+    assert second != first
+
+
+def test_a_name_is_taken_once(catalog: Catalog, head: TableHead) -> None:
+    other = orders(f"{catalog.warehouse}/elsewhere")
+    with pytest.raises(AlreadyExists, match=r"shop\.orders"):
+        catalog.create_table("shop.orders", other)
+    assert not Path(other.location).exists() or not list(Path(other.location).rglob("*.json"))
+
+
+def test_two_tables_do_not_share_a_location(catalog: Catalog, head: TableHead) -> None:
+    with pytest.raises(AlreadyExists, match=r"shop\.orders"):
+        catalog.create_table("shop.twin", orders(head.state.metadata.location))
+    assert catalog.list_tables("shop") == [SHOP_ORDERS]
+
+
+def test_a_table_needs_a_namespace(catalog: Catalog) -> None:
+    with pytest.raises(NotFound, match="nowhere"):
+        catalog.create_table("nowhere.orders", orders(f"{catalog.warehouse}/x"))
+    with pytest.raises(InvalidInput):
+        catalog.load("orders")
+
+
+def test_a_table_that_is_not_there_is_not_found(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    for call in (catalog.load, catalog.drop, catalog.purge):
+        with pytest.raises(NotFound, match=r"shop\.orders"):
+            call("shop.orders")
+    with pytest.raises(NotFound, match=r"shop\.orders"):
+        catalog.rename("shop.orders", "shop.other")
+
+
+def test_a_renamed_table_keeps_its_head(catalog: Catalog, head: TableHead) -> None:
+    catalog.rename("shop.orders", "shop.sales")
+    state = append_and_land(head, 1)
+    assert catalog.load("shop.sales").state == state
+    assert [str(each) for each in catalog.list_tables("shop")] == ["shop.sales"]
+    with pytest.raises(NotFound):
+        catalog.load("shop.orders")
+
+
+def test_a_rename_needs_a_free_name_and_a_namespace(catalog: Catalog, head: TableHead) -> None:
+    catalog.create_table("shop.sales", orders(catalog.location_for("shop.sales")))
+    with pytest.raises(AlreadyExists):
+        catalog.rename("shop.orders", "shop.sales")
+    with pytest.raises(NotFound, match="nowhere"):
+        catalog.rename("shop.orders", "nowhere.orders")
+    assert catalog.load("shop.orders").state == head.state
+
+
+def test_a_dropped_table_is_gone_and_its_files_stay(catalog: Catalog, head: TableHead) -> None:
+    base = append_and_land(head, 1)
+    catalog.drop("shop.orders")
+    assert catalog.list_tables("shop") == []
+    assert isinstance(head.swap(base, append(base, 2)), Lost)
+    with pytest.raises(NotFound):
+        head.load()
+    assert json_files(head)
+
+
+def test_a_head_of_a_dropped_table_does_not_write_to_its_successor(
+    catalog: Catalog, head: TableHead
+) -> None:
+    stale = head.state
+    catalog.drop("shop.orders")
+    successor = catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
+    assert isinstance(head.swap(stale, append(stale, 1)), Lost)
+    assert successor.load().tip() is None
+
+
+def test_purge_says_what_the_table_was(catalog: Catalog, head: TableHead) -> None:
+    append_and_land(head, 1)
+    state = append_and_land(head, 2)
+    purged = catalog.purge("shop.orders")
+    assert purged.identifier == SHOP_ORDERS
+    assert purged.metadata == state.metadata
+    assert [each.snapshot_id for each in purged.history.snapshots] == [1, 2]
+    assert purged.metadata_location == state.metadata_location
+    assert not catalog.table_exists("shop.orders")
+
+
+# Swaps
+
+
+def test_a_swap_lands_and_others_see_it(catalog: Catalog, head: TableHead) -> None:
+    other = catalog.load("shop.orders")
+    draft = append(head.state, 77)
+    outcome = head.swap(head.state, draft)
+    assert isinstance(outcome, Landed)
+    assert outcome.state == head.state == other.load() == catalog.load("shop.orders").state
+    assert outcome.state.version == 1
+    tip = outcome.state.tip()
+    assert tip == draft.added_snapshots[0]
+    assert other.history().snapshots == (tip,)
+    assert other.state.metadata.next_row_id == 10
+
+
+def test_a_stale_base_loses_and_leaves_no_trace(catalog: Catalog, head: TableHead) -> None:
+    base = head.state
+    winner = append_and_land(head, 1)
+    other = catalog.load("shop.orders")
+    assert isinstance(other.swap(base, append(base, 2)), Lost)
+    assert other.load() == winner
+    assert [each.snapshot_id for each in other.snapshots()] == [1]
+    assert other.landed(2) is None
+    assert other.landed(1) == winner
+
+
+def test_history_is_in_the_order_of_commits(head: TableHead) -> None:
+    for number in (5, 3, 9, 1):
+        append_and_land(head, number)
+    history = head.history()
+    assert [each.snapshot_id for each in history.snapshots] == [5, 3, 9, 1]
+    assert [entry.snapshot_id for entry in history.snapshot_log] == [5, 3, 9, 1]
+    assert [each.snapshot_id for each in head.snapshots()] == [5, 3, 9, 1]
+    assert head.snapshot(9).parent_snapshot_id == 3
+    with pytest.raises(NotFound, match="4"):
+        head.snapshot(4)
+
+
+def test_the_log_tells_what_was_current_when(head: TableHead) -> None:
+    append_and_land(head, 1)  # at 1010
+    append_and_land(head, 2)  # at 1020
+    base = head.load()
+    back = base.metadata.with_ref("main", SnapshotRef(snapshot_id=SnapshotId(1)), now_ms=1_500)
+    assert isinstance(head.swap(base, Draft(metadata=back)), Landed)
+    assert [head.snapshot_id_as_of(t) for t in (1_000, 1_010, 1_019, 1_020, 1_499, 1_500)] == [
+        None,
+        1,
+        1,
+        2,
+        2,
+        1,
+    ]
+    tip = head.load().tip()
+    assert tip is not None
+    assert tip.snapshot_id == 1
+
+
+def test_a_schema_change_reaches_other_heads(catalog: Catalog, head: TableHead) -> None:
+    other = catalog.load("shop.orders")
+    base = head.state
+    last = base.metadata.last_column_id
+    wider = Schema(*ORDERS.fields, NestedField(last + 1, "price", DoubleType(), required=False))
+    changed = base.metadata.with_schema(wider, now_ms=2_000)
+    assert isinstance(head.swap(base, Draft(metadata=changed)), Landed)
+    assert other.load().metadata == changed
+    assert other.state.metadata.schema().find_field("price").field_id == last + 1
+    assert append_and_land(other, 1).metadata.current_schema_id == 1
+    assert head.load() == other.state
+
+
+def test_properties_change_without_a_snapshot(catalog: Catalog, head: TableHead) -> None:
+    base = head.state
+    changed = base.metadata.with_properties({"owner": "sales"}, now_ms=2_000)
+    assert isinstance(head.swap(base, Draft(metadata=changed)), Landed)
+    assert catalog.load("shop.orders").state.metadata.properties == {"owner": "sales"}
+    assert head.history().snapshots == ()
+
+
+def test_unknown_fields_come_back_from_the_catalog(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    metadata = replace(
+        orders(catalog.location_for("shop.orders")), extra={"new-field": [1, {"a": 2}]}
+    )
+    head = catalog.create_table("shop.orders", metadata)
+    base = head.state
+    draft = append(base, 1)
+    marked = replace(draft.added_snapshots[0], extra={"key-id": "k1"})
+    head.swap(base, replace(draft, added_snapshots=(marked,)))
+    found = catalog.load("shop.orders")
+    assert found.state.metadata.extra == {"new-field": [1, {"a": 2}]}
+    tip = found.state.tip()
+    assert tip is not None
+    assert tip.extra == {"key-id": "k1"}
+
+
+# Branches, tags and expiry
+
+
+def test_loading_brings_the_snapshots_that_refs_name(catalog: Catalog, head: TableHead) -> None:
+    for number in (1, 2, 3):
+        append_and_land(head, number)
+    base = head.load()
+    tag = SnapshotRef(snapshot_id=SnapshotId(1), kind=RefKind.TAG, max_ref_age_ms=5)
+    tagged = base.metadata.with_ref("eoy", tag, now_ms=2_000)
+    head.swap(base, Draft(metadata=tagged))
+    append_and_land(head, 4, branch="audit")
+    state = catalog.load("shop.orders").state
+    assert {name: ref.snapshot_id for name, ref in state.metadata.refs.items()} == {
+        "main": 3,
+        "eoy": 1,
+        "audit": 4,
+    }
+    assert sorted(state.snapshots) == [1, 3, 4]
+    assert state.metadata.ref("eoy") == tag
+    audit = state.tip("audit")
+    assert audit is not None
+    assert audit.snapshot_id == 4
+    assert [entry.snapshot_id for entry in head.history().snapshot_log] == [1, 2, 3]
+
+
+def test_a_ref_cannot_name_a_snapshot_that_is_not_there(head: TableHead) -> None:
+    base = append_and_land(head, 1)
+    ghost = SnapshotRef(snapshot_id=SnapshotId(99), kind=RefKind.TAG)
+    with pytest.raises(NotFound, match="99"):
+        head.swap(base, Draft(metadata=base.metadata.with_ref("ghost", ghost, now_ms=2_000)))
+    assert head.load() == base
+
+
+def test_expired_snapshots_leave_the_history_and_the_log(head: TableHead) -> None:
+    for number in (1, 2, 3, 4):
+        append_and_land(head, number)
+    base = head.load()
+    kept = replace(base.metadata, last_updated_ms=9_000)
+    outcome = head.swap(base, Draft(metadata=kept, removed_snapshot_ids=(1, 3)))
+    assert isinstance(outcome, Landed)
+    history = head.history()
+    assert [each.snapshot_id for each in history.snapshots] == [2, 4]
+    assert [entry.snapshot_id for entry in history.snapshot_log] == [4]
+    with pytest.raises(NotFound):
+        head.snapshot(3)
+
+
+def test_a_named_snapshot_cannot_be_removed(head: TableHead) -> None:
+    base = append_and_land(head, 1)
+    with pytest.raises(InvalidInput, match="main"):
+        head.swap(base, Draft(metadata=base.metadata, removed_snapshot_ids=(1,)))
+
+
+# Metadata JSON
+
+
+def test_the_json_is_written_at_create_and_then_when_due(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    properties = {"write.metadata.json-every": "3"}
+    metadata = orders(catalog.location_for("shop.orders"), properties)
+    head = catalog.create_table("shop.orders", metadata)
+    assert [name[:5] for name in json_files(head)] == ["00000"]
+    for number in range(1, 8):
+        append_and_land(head, number)
+    assert [name[:5] for name in json_files(head)] == ["00000", "00003", "00006"]
+    location = head.state.metadata_location
+    assert location is not None
+    written = json.loads(Path(location).read_text())
+    assert [each["snapshot-id"] for each in written["snapshots"]] == [1, 2, 3, 4, 5, 6]
+    assert [Path(e["metadata-file"]).name[:5] for e in written["metadata-log"]] == [
+        "00000",
+        "00003",
+    ]
+    assert catalog.load("shop.orders").state.metadata_location == location
+
+
+@pytest.mark.parametrize(("every", "expected"), [("0", []), ("1", ["00000", "00001", "00002"])])
+def test_json_can_be_written_never_or_always(
+    catalog: Catalog, every: str, expected: list[str]
+) -> None:
+    catalog.create_namespace("shop")
+    properties = {"write.metadata.json-every": every}
+    metadata = orders(catalog.location_for("shop.orders"), properties)
+    head = catalog.create_table("shop.orders", metadata)
+    append_and_land(head, 1)
+    append_and_land(head, 2)
+    assert [name[:5] for name in json_files(head)] == expected
+
+
+def test_a_schema_change_is_in_a_json_at_once(head: TableHead) -> None:
+    append_and_land(head, 1)
+    base = head.load()
+    last = base.metadata.last_column_id
+    wider = Schema(*ORDERS.fields, NestedField(last + 1, "price", DoubleType(), required=False))
+    head.swap(base, Draft(metadata=base.metadata.with_schema(wider, now_ms=2_000)))
+    assert [name[:5] for name in json_files(head)] == ["00000", "00002"]
+
+
+def test_a_setting_that_cannot_be_read_is_refused_before_anything_lands(head: TableHead) -> None:
+    base = head.state
+    changed = base.metadata.with_properties({"write.metadata.json-every": "often"}, now_ms=2_000)
+    with pytest.raises(InvalidInput, match="often"):
+        head.swap(base, Draft(metadata=changed))
+    assert head.load() == base
+
+
+def test_export_writes_the_current_version_once(head: TableHead) -> None:
+    append_and_land(head, 1)
+    path = head.export()
+    assert head.export() == path
+    assert [name[:5] for name in json_files(head)] == ["00000", "00001"]
+    assert head.load().metadata_location == path
+
+
+def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    properties = {
+        "write.metadata.json-every": "1",
+        "write.metadata.previous-versions-max": "2",
+        "write.metadata.delete-after-commit.enabled": "true",
+    }
+    metadata = orders(catalog.location_for("shop.orders"), properties)
+    head = catalog.create_table("shop.orders", metadata)
+    for number in range(1, 6):
+        append_and_land(head, number)
+    assert [name[:5] for name in json_files(head)] == ["00003", "00004", "00005"]
+
+
+def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: Catalog) -> None:
+    catalog.create_namespace("shop")
+    properties = {"write.metadata.json-every": "1"}
+    head = catalog.create_table(
+        "shop.orders", orders(catalog.location_for("shop.orders"), properties)
+    )
+    folder = Path(head.state.metadata.location) / "metadata"
+    shutil.rmtree(folder)
+    folder.write_text("in the way")
+    state = append_and_land(head, 1)
+    assert state.version == 1
+    assert catalog.load("shop.orders").state.version == 1
+
+
+# Registering
+
+
+def test_a_registered_table_has_its_whole_history(catalog: Catalog, head: TableHead) -> None:
+    append_and_land(head, 1)
+    append_and_land(head, 2)
+    path = head.export()
+    purged = catalog.purge("shop.orders")
+    found = catalog.register("shop.again", path)
+    assert found.state.metadata == purged.metadata
+    assert found.history().snapshots == purged.history.snapshots
+    assert found.history().snapshot_log == purged.history.snapshot_log
+    assert found.state.metadata_location == path
+    append_and_land(found, 3)
+
+
+def test_a_copied_table_opens_where_it_was_copied_to(
+    catalog: Catalog, head: TableHead, tmp_path: Path
+) -> None:
+    append_and_land(head, 1)
+    name = Path(head.export()).name
+    copy = tmp_path / "copy"
+    shutil.copytree(head.state.metadata.location, copy)
+    found = catalog.register("shop.copy", f"{copy}/metadata/{name}")
+    assert found.state.metadata.location == str(copy)
+    assert catalog.load("shop.orders").state.metadata.location != str(copy)
+
+
+def test_what_is_not_metadata_is_not_registered(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.create_namespace("shop")
+    with pytest.raises(NotFound):
+        catalog.register("shop.orders", str(tmp_path / "missing.metadata.json"))
+    assert catalog.list_tables("shop") == []
+
+
+# Threads
+
+
+def test_threads_that_commit_at_once_all_land_once(catalog: Catalog, head: TableHead) -> None:
+    failures: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            mine = catalog.load("shop.orders")
+            for number in range(first, first + 6):
+                while True:
+                    base = mine.load()
+                    if isinstance(mine.swap(base, append(base, number)), Landed):
+                        break
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in (100, 200, 300, 400)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    state = head.load()
+    assert state.version == 24
+    assert state.metadata.last_sequence_number == 24
+    assert state.metadata.next_row_id == 240
+    snapshots = list(head.snapshots())
+    assert [each.sequence_number for each in snapshots] == list(range(1, 25))
+    expected = [number for first in (100, 200, 300, 400) for number in range(first, first + 6)]
+    assert sorted(each.snapshot_id for each in snapshots) == expected
