@@ -1,6 +1,6 @@
-"""Filter text cut into tokens, each with its position.
+"""Text of filters and scalar expressions cut into tokens, each with its position.
 
-Also the one place that words a complaint about filter text: the text, a caret under the spot, and
+Also the one place that words a complaint about such text: the text, a caret under the spot, and
 what was expected there.
 """
 
@@ -25,7 +25,7 @@ class Kind(Enum):
     BYTES = "bytes"
     NUMBER = "number"
     SYMBOL = "symbol"
-    END = "end of the filter"
+    END = "end of the text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +58,14 @@ _TOKEN: Final = re.compile(
     | (?P<name>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
     | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
     | (?P<word>[^\W\d][\w$]*)
-    | (?P<symbol><=|>=|<>|!=|==|[<>=(),.+-])
+    | (?P<symbol><=|>=|<>|!=|==|\|\||[<>=(),.+*/%-])
     """,
     re.VERBOSE,
 )
 
 
-def problem_at(text: str, position: int, problem: str) -> InvalidInput:
-    """An error that quotes the filter and points at the position."""
+def problem_at(text: str, position: int, problem: str, *, what: str = "filter") -> InvalidInput:
+    """An error that quotes the filter (or `what` it is) and points at the position."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
     line = text[line_start : line_end if line_end >= 0 else len(text)]
@@ -76,17 +76,17 @@ def problem_at(text: str, position: int, problem: str) -> InvalidInput:
     after = "…" if column + _WINDOW < len(line) else ""
     caret = " " * (len(before) + column - start) + "^"
     where = f"position {position + 1}"
-    return InvalidInput(f"bad filter, at {where}: {problem}\n  {before}{shown}{after}\n  {caret}")
+    return InvalidInput(f"bad {what}, at {where}: {problem}\n  {before}{shown}{after}\n  {caret}")
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str, *, what: str = "filter") -> list[Token]:
     """All tokens of the text, closed by one of kind END."""
     found: list[Token] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise problem_at(text, position, _unreadable(text[position]))
+            raise problem_at(text, position, _unreadable(text[position]), what=what)
         name = match.lastgroup
         raw = match.group()
         if name == "string":
