@@ -28,7 +28,13 @@ from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.format.tracking import Status
 from frazil.format.types import is_floating
 
-_PARTITIONS: Final = 507
+PARTITIONS: Final = 507
+SUMMARY_PARTS: Final = {
+    509: "contains_null",
+    518: "contains_nan",
+    510: "lower_bound",
+    511: "upper_bound",
+}
 _CONTAINS_NULL, _LOWER, _UPPER, _CONTAINS_NAN = 509, 510, 511, 518
 _COUNTS: Final[dict[str, Path]] = {
     "manifest_info.added_files_count": (504,),
@@ -92,9 +98,7 @@ def entries_of(
     context = legacy_types.TableTypes.of(metadata)
     slots = max((len(summaries) for summaries in context.summaries.values()), default=0)
     wanted = set(_PATHS.values()) | {
-        (_PARTITIONS, slot, part)
-        for slot in range(slots)
-        for part in (_CONTAINS_NULL, _CONTAINS_NAN, _LOWER, _UPPER)
+        (PARTITIONS, slot, part) for slot in range(slots) for part in SUMMARY_PARTS
     }
     columns = avro.decode(data, wanted, path=path)
     rows = columns.num_rows
@@ -184,12 +188,12 @@ def _summary(
     """
     found: dict[str, pa.Array] = {}
     for name, part in (("lower_bound", _LOWER), ("upper_bound", _UPPER)):
-        raw = columns.arrays.get((_PARTITIONS, slot, part))
+        raw = columns.arrays.get((PARTITIONS, slot, part))
         if raw is not None:
             masked = pc.if_else(rows, raw, pa.scalar(None, raw.type))
             found |= legacy_manifest.bounds(masked, about.type, name)
     for name, part in (("null_value_count", _CONTAINS_NULL), ("nan_value_count", _CONTAINS_NAN)):
-        contains = columns.arrays.get((_PARTITIONS, slot, part))
+        contains = columns.arrays.get((PARTITIONS, slot, part))
         if contains is not None and (name == "null_value_count" or is_floating(about.type)):
             none = pc.and_(rows, pc.fill_null(pc.invert(contains), False))
             found[name] = pc.if_else(none, pa.scalar(0, pa.int64()), pa.scalar(None, pa.int64()))

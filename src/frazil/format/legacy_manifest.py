@@ -30,12 +30,11 @@ from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
 
 _DATA_FILE: Final = 2
-_LOWER: Final = 125
-_UPPER: Final = 128
 _PARTITION: Final = 102
-_COUNTS: Final = {"value_count": 109, "null_value_count": 110, "nan_value_count": 137}
+COUNTS: Final = {"value_count": 109, "null_value_count": 110, "nan_value_count": 137}
+BOUNDS: Final = {"lower_bound": 125, "upper_bound": 128}
 
-_PATHS: Final[Mapping[str, Path]] = {
+PATHS: Final[Mapping[str, Path]] = {
     "tracking.status": (0,),
     "tracking.snapshot_id": (1,),
     "tracking.sequence_number": (3,),
@@ -54,6 +53,7 @@ _PATHS: Final[Mapping[str, Path]] = {
     "deletion_vector.offset": (_DATA_FILE, 144),
     "deletion_vector.size_in_bytes": (_DATA_FILE, 145),
 }
+"""Keys to the fields of a manifest entry they are found in."""
 _REQUIRED: Final = ("tracking.status", "location", "file_format", "record_count")
 _SEQUENCE_KEYS: Final = ("tracking.sequence_number", "tracking.file_sequence_number")
 _VECTOR_KEYS: Final = ("deletion_vector.location", "deletion_vector.cardinality")
@@ -113,7 +113,7 @@ def read_columns(data: bytes, wanted: Collection[Path], *, path: str) -> Columns
 
 
 def _all_keys(context: legacy_types.TableTypes) -> set[str]:
-    keys = {*_PATHS, *_VECTOR_KEYS, "content_type", "format_version", "spec_id"}
+    keys = {*PATHS, *_VECTOR_KEYS, "content_type", "format_version", "spec_id"}
     keys |= {fields.partition_key(field_id) for field_id in context.partitions}
     for field_id in (*context.current_ids, *context.derived):
         kind = context.columns.get(field_id) or context.derived[field_id].type
@@ -123,9 +123,9 @@ def _all_keys(context: legacy_types.TableTypes) -> set[str]:
 
 
 def _wanted_paths(keys: frozenset[str], context: legacy_types.TableTypes) -> set[Path]:
-    found = {_PATHS[key] for key in keys if key in _PATHS}
+    found = {PATHS[key] for key in keys if key in PATHS}
     if keys & _VECTOR_KEYS_ALL:
-        found |= {_PATHS[key] for key in ("deletion_vector.offset", "location", "record_count")}
+        found |= {PATHS[key] for key in ("deletion_vector.offset", "location", "record_count")}
     for key in keys:
         if key.startswith(fields.PARTITION_PREFIX):
             found.add((_DATA_FILE, _PARTITION, int(key.removeprefix(fields.PARTITION_PREFIX))))
@@ -134,13 +134,13 @@ def _wanted_paths(keys: frozenset[str], context: legacy_types.TableTypes) -> set
             derived = context.derived.get(field_id)
             if derived is not None:
                 found.add((_DATA_FILE, _PARTITION, derived.partition_field_id))
-                found.add(_PATHS["record_count"])
-            elif name in _COUNTS:
-                found.add((_DATA_FILE, _COUNTS[name], field_id))
+                found.add(PATHS["record_count"])
+            elif name in COUNTS:
+                found.add((_DATA_FILE, COUNTS[name], field_id))
             elif name.startswith("lower_"):
-                found.add((_DATA_FILE, _LOWER, field_id))
+                found.add((_DATA_FILE, BOUNDS["lower_bound"], field_id))
             elif name.startswith("upper_"):
-                found.add((_DATA_FILE, _UPPER, field_id))
+                found.add((_DATA_FILE, BOUNDS["upper_bound"], field_id))
     return found
 
 
@@ -153,7 +153,7 @@ def _fixed_columns(
     columns: Columns, wanted: frozenset[str], path: str, location: str
 ) -> dict[str, pa.Array]:
     built: dict[str, pa.Array] = {}
-    for key, leaf in _PATHS.items():
+    for key, leaf in PATHS.items():
         if key not in wanted:
             continue
         array = columns.arrays.get(leaf)
@@ -163,7 +163,7 @@ def _fixed_columns(
             kind = fields.LEAVES[key].type
             built[key] = array if array.type == kind else array.cast(kind)
     for key in _SEQUENCE_KEYS:
-        if key in wanted and _PATHS[key] not in columns.leaves and _is_first_version(columns):
+        if key in wanted and PATHS[key] not in columns.leaves and _is_first_version(columns):
             built[key] = pa.repeat(pa.scalar(0, pa.int64()), columns.num_rows)
     if "location" in built:
         built["location"] = stored_paths(location, built["location"])
@@ -171,11 +171,11 @@ def _fixed_columns(
         built["referenced_file"] = stored_paths(location, built["referenced_file"])
     if "file_format" in built:
         built["file_format"] = pc.utf8_lower(built["file_format"])
-    offsets = columns.arrays.get(_PATHS["deletion_vector.offset"])
+    offsets = columns.arrays.get(PATHS["deletion_vector.offset"])
     if offsets is not None and wanted & frozenset(_VECTOR_KEYS):
         has_vector = pc.is_valid(offsets)
-        puffin = stored_paths(location, columns.arrays[_PATHS["location"]])
-        count = columns.arrays[_PATHS["record_count"]]
+        puffin = stored_paths(location, columns.arrays[PATHS["location"]])
+        count = columns.arrays[PATHS["record_count"]]
         built["deletion_vector.location"] = pc.if_else(has_vector, puffin, None)
         built["deletion_vector.cardinality"] = pc.if_else(has_vector, count, None)
     return {key: array for key, array in built.items() if key in wanted}
@@ -234,13 +234,13 @@ def _stats_columns(
 
 def _column_stats(columns: Columns, field_id: int, kind: IcebergType | None) -> dict[str, pa.Array]:
     found: dict[str, pa.Array] = {}
-    for name, map_id in _COUNTS.items():
+    for name, map_id in COUNTS.items():
         counts = columns.arrays.get((_DATA_FILE, map_id, field_id))
         if counts is not None:
             found[name] = counts
     if kind is None or not stats.has_bounds(kind):
         return found
-    for name, map_id in (("lower_bound", _LOWER), ("upper_bound", _UPPER)):
+    for name, map_id in BOUNDS.items():
         raw = columns.arrays.get((_DATA_FILE, map_id, field_id))
         if raw is None:
             continue
@@ -264,7 +264,7 @@ def _derived_stats(columns: Columns, derived: legacy_types.Derived) -> dict[str,
     value = _partition(columns, derived.partition_field_id, derived.type)
     if value is None:
         return {}
-    rows = columns.arrays[_PATHS["record_count"]]
+    rows = columns.arrays[PATHS["record_count"]]
     is_null = np.asarray(pc.is_null(value))
     no_rows = np.zeros(len(value), dtype=np.int64)
     return {
