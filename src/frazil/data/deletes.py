@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.expressions.literals import literal
+import pyarrow.compute as pc
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table.name_mapping import NameMapping
@@ -29,16 +28,12 @@ from frazil.data.schema import arrow_schema
 from frazil.data.slices import DataFileSlice
 from frazil.data.write import write_rows
 from frazil.errors import InvalidInput
-from frazil.expr.bind import predicate
-from frazil.expr.columns import ColumnIndex
-from frazil.expr.operators import Op
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import DerivedColumn
 from frazil.storage import Storage
 
 _DELETE_TARGET_BYTES = 64 << 20
-_MAX_PATHS_IN_FILTER = 200
 _POSITION_DELETES = Schema(DELETED_FILE_PATH, DELETED_POS)
 
 
@@ -137,28 +132,17 @@ def read_position_deletes(
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Deleted positions by data file, ascending, from a position delete file of a v2 table.
 
-    Data files go by the path the delete file gives them. With `paths`, only those files' rows
-    are read.
+    Data files go by the path the delete file gives them; `paths` names those of interest.
     """
-    reading = Reading(
-        storage=storage,
-        schema=_POSITION_DELETES,
-        table_schema=_POSITION_DELETES,
-        row_filter=_among(paths),
-    )
+    reading = Reading(storage=storage, schema=_POSITION_DELETES, table_schema=_POSITION_DELETES)
+    wanted = None if paths is None else pa.array(sorted(paths), pa.string())
     found: dict[str, list[npt.NDArray[np.int64]]] = {}
     for batch in read_file(source, reading):
+        if wanted is not None:
+            batch = batch.filter(pc.is_in(batch.column(0), value_set=wanted))
         for path, positions in _by_path(batch):
-            if paths is None or path in paths:
-                found.setdefault(path, []).append(positions)
+            found.setdefault(path, []).append(positions)
     return {path: np.unique(np.concatenate(parts)) for path, parts in found.items()}
-
-
-def _among(paths: Collection[str] | None) -> BooleanExpression:
-    if paths is None or len(paths) > _MAX_PATHS_IN_FILTER:
-        return AlwaysTrue()
-    column = ColumnIndex.of(_POSITION_DELETES).with_id(DELETED_FILE_PATH.field_id)
-    return predicate(Op.IN, column, [literal(path) for path in sorted(paths)])
 
 
 def _by_path(batch: pa.RecordBatch) -> Iterable[tuple[str, npt.NDArray[np.int64]]]:

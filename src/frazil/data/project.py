@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.types import (
+    FixedType,
     IcebergType,
     ListType,
     MapType,
@@ -246,8 +247,8 @@ def readable(found: pa.DataType, wanted: PrimitiveType) -> bool:
             return bool(pa.types.is_timestamp(found) or pa.types.is_date(found))
         case TimestamptzType() | TimestamptzNanoType():
             return bool(pa.types.is_timestamp(found))
-        case UUIDType():
-            return bool(found == pa.binary(16))
+        case UUIDType() | FixedType():
+            return is_bytes(found)  # ORC has no type for bytes of one length
     if is_text(nested_arrow_type(wanted)):
         return is_bytes(found)
     if is_bytes(nested_arrow_type(wanted)):

@@ -193,7 +193,15 @@ def _typed(values: list[Any], field: NestedField, path: str, problems: list[Prob
             return None
 
     plain_values = [convert(value, field.field_type, path) for value in values]
-    return pa.array(plain_values, _nullable(nested_arrow_type(field.field_type)))
+    kind = _nullable(nested_arrow_type(field.field_type))
+    if seen:
+        return pa.nulls(len(values), kind)
+    try:
+        return pa.array(plain_values, kind)
+    except pa.ArrowInvalid as error:  # what only Arrow knows: a null as the key of a map
+        found = str(error)
+        problems.append(Problem(column=path, found=found, expected=str(field.field_type)))
+        return pa.nulls(len(values), kind)
 
 
 def _python_value(value: Any, kind: IcebergType, at: str, convert: Any) -> Any:

@@ -95,7 +95,10 @@ def iceberg_schema(arrow: pa.Schema) -> Schema:
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise InvalidInput(f"The Arrow schema does not make a table schema:{listed}")
-    return assign_fresh_schema_ids(Schema(*fields))
+    try:
+        return assign_fresh_schema_ids(Schema(*fields))
+    except ValueError as error:  # names that differ only in where their dots come from
+        raise InvalidInput(f"The Arrow schema does not make a table schema: {error}") from error
 
 
 def _field(field: NestedField, *, ids: bool, uuids: bool) -> pa.Field:

@@ -21,8 +21,6 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.storage import RandomAccess, Storage
 
-_BUFFERED_BYTES = 1 << 20
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
@@ -103,7 +101,6 @@ class ParquetSource:
     def __init__(self, access: RandomAccess) -> None:
         self._file = pq.ParquetFile(
             access.arrow(),
-            buffer_size=_BUFFERED_BYTES,
             pre_buffer=True,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,

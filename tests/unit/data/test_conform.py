@@ -1,0 +1,309 @@
+"""Incoming Arrow data made to fit a table schema."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from frazil.data import conform
+from frazil.data.rows import conformed
+from frazil.errors import InvalidInput
+
+
+def _one(kind: IcebergType, *, required: bool = False) -> Schema:
+    return Schema(NestedField(1, "c", kind, required=required))
+
+
+def _table(data: Any, schema: Schema) -> pa.Table:
+    return pa.Table.from_batches(conformed(data, schema))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "expected"),
+    [
+        (pa.array([1, None], pa.int8()), IntegerType(), [1, None]),
+        (pa.array([65535], pa.uint16()), IntegerType(), [65535]),
+        (pa.array([7], pa.int32()), LongType(), [7]),
+        (pa.array([2**32 - 1], pa.uint32()), LongType(), [2**32 - 1]),
+        (pa.array([1.5], pa.float32()), DoubleType(), [1.5]),
+        (pa.array([0.5], pa.float16()), FloatType(), [0.5]),
+        (
+            pa.array([Decimal("1.50")], pa.decimal128(5, 2)),
+            DecimalType(12, 4),
+            [Decimal("1.5000")],
+        ),
+        (pa.array([Decimal("1.5")], pa.decimal256(40, 1)), DecimalType(38, 1), None),
+        (pa.array([0], pa.date64()), DateType(), [dt.date(1970, 1, 1)]),
+        (pa.array([3600], pa.time32("s")), TimeType(), [dt.time(1)]),
+        (pa.array([1_000], pa.time64("ns")), TimeType(), [dt.time(0, 0, 0, 1)]),
+        (pa.array([5], pa.timestamp("s")), TimestampType(), [dt.datetime(1970, 1, 1, 0, 0, 5)]),
+        (
+            pa.array([5_000], pa.timestamp("ns")),
+            TimestampType(),
+            [dt.datetime(1970, 1, 1, 0, 0, 0, 5)],
+        ),
+        (
+            pa.array([0], pa.timestamp("ms", "Europe/Oslo")),
+            TimestamptzType(),
+            [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)],
+        ),
+        (pa.array(["a", None], pa.large_string()), StringType(), ["a", None]),
+        (pa.array(["a"], pa.string_view()), StringType(), ["a"]),
+        (pa.array(["x", "x"]).dictionary_encode(), StringType(), ["x", "x"]),
+        (pa.array([b"ab"], pa.binary(2)), BinaryType(), [b"ab"]),
+        (pa.array([b"ab"], pa.binary(2)), FixedType(2), [b"ab"]),
+        (pa.array([b"u" * 16], pa.binary(16)).cast(pa.uuid()), UUIDType(), [b"u" * 16]),
+        (pa.nulls(2), StringType(), [None, None]),
+        (pa.nulls(2), UnknownType(), [None, None]),
+    ],
+)
+def test_a_lossless_cast_is_made(values: pa.Array, kind: IcebergType, expected: Any) -> None:
+    schema, data = _one(kind), pa.table({"c": values})
+    if expected is None:
+        with pytest.raises(InvalidInput):
+            _table(data, schema)
+    else:
+        assert _table(data, schema).column("c").to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1], pa.int64()), IntegerType()),
+        (pa.array([1], pa.uint32()), IntegerType()),
+        (pa.array([1], pa.uint64()), LongType()),
+        (pa.array([1.0], pa.float64()), FloatType()),
+        (pa.array([1], pa.int32()), DoubleType()),
+        (pa.array([1.0]), LongType()),
+        (pa.array([True]), IntegerType()),
+        (pa.array(["1"]), IntegerType()),
+        (pa.array([1]), StringType()),
+        (pa.array([b"a"], pa.binary()), StringType()),
+        (pa.array(["a"]), BinaryType()),
+        (pa.array([Decimal("1.255")], pa.decimal128(5, 3)), DecimalType(5, 2)),
+        (pa.array([Decimal("1.2")], pa.decimal128(9, 1)), DecimalType(9, 2)),
+        (pa.array([0], pa.timestamp("us")), TimestamptzType()),
+        (pa.array([0], pa.timestamp("us", "UTC")), TimestampType()),
+        (pa.array([0], pa.timestamp("us")), DateType()),
+        (pa.array([0], pa.date32()), TimestampType()),
+        (pa.array([b"abc"], pa.binary(3)), FixedType(2)),
+        (pa.array([b"abc"], pa.binary()), UUIDType()),
+        (pa.array([[1]]), LongType()),
+        (pa.array([1]), ListType(2, LongType(), element_required=False)),
+        (pa.array([{"a": 1}]), MapType(2, StringType(), 3, LongType())),
+    ],
+)
+def test_a_type_that_could_lose_values_is_refused(values: pa.Array, kind: IcebergType) -> None:
+    with pytest.raises(InvalidInput, match=r"column 'c': found .*; expected "):
+        _table(pa.table({"c": values}), _one(kind))
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (pa.array([1_001], pa.timestamp("ns")), TimestampType()),
+        (pa.array([1], pa.time64("ns")), TimeType()),
+        (pa.array([86_400_001], pa.date64()), DateType()),
+        (pa.array([2**60], pa.timestamp("s")), TimestampType()),
+        (pa.array([2**60], pa.timestamp("us")), TimestampNanoType()),
+    ],
+)
+def test_a_value_that_a_finer_unit_cannot_keep_is_refused(
+    values: pa.Array, kind: IcebergType
+) -> None:
+    with pytest.raises(InvalidInput, match=r"column 'c': found .*does not fit"):
+        _table(pa.table({"c": values}), _one(kind))
+
+
+PLACES = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(
+        2,
+        "place",
+        StructType(
+            NestedField(3, "lat", DoubleType(), required=True),
+            NestedField(4, "name", StringType()),
+            NestedField(
+                5,
+                "visits",
+                ListType(
+                    6,
+                    StructType(
+                        NestedField(7, "day", DateType(), required=True),
+                        NestedField(8, "who", StringType()),
+                    ),
+                    element_required=False,
+                ),
+            ),
+        ),
+    ),
+    NestedField(9, "props", MapType(10, StringType(), 11, LongType(), value_required=True)),
+)
+
+
+def test_nested_columns_match_by_name_at_every_level() -> None:
+    visit = pa.struct([("who", pa.large_string()), ("day", pa.date64())])
+    place = pa.struct([("visits", pa.large_list(visit)), ("lat", pa.float32())])
+    data = pa.table(
+        {
+            "place": pa.array(
+                [{"lat": 1.5, "visits": [{"who": "ann", "day": dt.date(2024, 1, 2)}, None]}, None],
+                place,
+            ),
+            "id": pa.array([1, 2], pa.int32()),
+        }
+    )
+    assert _table(data, PLACES).to_pylist() == [
+        {
+            "id": 1,
+            "place": {
+                "lat": 1.5,
+                "name": None,
+                "visits": [{"day": dt.date(2024, 1, 2), "who": "ann"}, None],
+            },
+            "props": None,
+        },
+        {"id": 2, "place": None, "props": None},
+    ]
+
+
+def test_sliced_nested_columns_keep_their_rows() -> None:
+    kind = pa.struct([("lat", pa.float64()), ("name", pa.string())])
+    data = pa.table(
+        {
+            "id": pa.array(range(6)),
+            "place": pa.array([{"lat": float(i)} if i % 2 else None for i in range(6)], kind),
+            "props": pa.array([[("k", i)] * i for i in range(6)], pa.map_(pa.string(), pa.int32())),
+        }
+    )
+    found = _table(data.slice(3, 2), PLACES).to_pylist()
+    assert [row["id"] for row in found] == [3, 4]
+    assert found[0]["place"] == {"lat": 3.0, "name": None, "visits": None}
+    assert found[1]["place"] is None
+    assert found[1]["props"] == [("k", 4)] * 4
+
+
+def test_every_misfit_is_listed_at_once() -> None:
+    place = pa.struct([("lat", pa.string()), ("colour", pa.int8())])
+    data = pa.Table.from_arrays(
+        [
+            pa.array([{"lat": "1"}], place),
+            pa.array([[("k", 1.5)]], pa.map_(pa.string(), pa.float64())),
+            pa.array([1]),
+            pa.array([1]),
+        ],
+        names=["place", "props", "extra", "extra"],
+    )
+    with pytest.raises(InvalidInput) as caught:
+        conformed(data, PLACES)
+    lines = str(caught.value).splitlines()[1:]
+    assert [line.split("'")[1] for line in lines] == [
+        "extra",
+        "extra",
+        "id",
+        "place.colour",
+        "place.lat",
+        "props.value",
+    ]
+    assert "2 columns of this name" in lines[0]
+    assert "an extra column (int64)" in lines[1]
+    assert "no such column; expected a value in every row (long)" in lines[2]
+    assert "found string; expected double (Arrow double)" in lines[4]
+
+
+def test_names_match_case_sensitively() -> None:
+    with pytest.raises(InvalidInput, match="'ID': found an extra column"):
+        conformed(pa.table({"ID": [1]}), PLACES)
+
+
+def test_nulls_in_required_columns_are_listed_with_counts() -> None:
+    visit = pa.struct([("day", pa.date32())])
+    place = pa.struct([("lat", pa.float64()), ("visits", pa.list_(visit))])
+    data = pa.table(
+        {
+            "id": pa.array([1, None, None]),
+            "place": pa.array([{"lat": None, "visits": [{"day": None}]}, None, None], place),
+            "props": pa.array([[("a", None)], None, []], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    with pytest.raises(InvalidInput) as caught:
+        list(conformed(data, PLACES))
+    found = {line.split("'")[1]: line for line in str(caught.value).splitlines()[1:]}
+    assert set(found) == {"id", "place.lat", "place.visits.element.day", "props.value"}
+    assert "found 2 nulls" in found["id"]
+    assert "found 1 null;" in found["place.lat"]
+
+
+def test_a_null_parent_excuses_its_required_children() -> None:
+    place = pa.struct([("lat", pa.float64())])
+    data = pa.table({"id": [1], "place": pa.array([None], place)})
+    assert _table(data, PLACES).column("place").to_pylist() == [None]
+
+
+def test_missing_columns_take_their_write_default() -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "status", StringType(), required=True, write_default="new"),
+        NestedField(
+            3,
+            "s",
+            StructType(
+                NestedField(4, "a", LongType()), NestedField(5, "b", LongType(), write_default=7)
+            ),
+        ),
+        NestedField(6, "since", DateType(), write_default="2024-02-01"),
+    )
+    data = pa.table({"id": [1, 2], "s": [{"a": 1}, None]})
+    assert _table(data, schema).to_pylist() == [
+        {"id": 1, "status": "new", "s": {"a": 1, "b": 7}, "since": dt.date(2024, 2, 1)},
+        {"id": 2, "status": "new", "s": None, "since": dt.date(2024, 2, 1)},
+    ]
+
+
+def test_large_input_comes_out_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conform, "MAX_BATCH_ROWS", 100)
+    data = pa.table({"c": pa.array(range(250))})
+    sizes = [batch.num_rows for batch in conformed(data, _one(LongType()))]
+    assert sizes == [100, 100, 50]
+
+
+def test_wide_rows_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conform, "MAX_BATCH_BYTES", 10_000)
+    data = pa.table({"c": pa.array(["x" * 1_000] * 50, pa.large_string())})
+    batches = list(conformed(data, _one(StringType())))
+    assert sum(batch.num_rows for batch in batches) == 50
+    assert max(batch.num_rows for batch in batches) <= 10
+
+
+def test_a_list_of_key_value_structs_makes_a_map() -> None:
+    pair = pa.struct([("key", pa.string()), ("value", pa.int64())])
+    data = pa.table({"c": pa.array([[{"key": "a", "value": 1}], None], pa.large_list(pair))})
+    schema = _one(MapType(2, StringType(), 3, LongType(), value_required=False))
+    assert _table(data, schema).column("c").to_pylist() == [[("a", 1)], None]
