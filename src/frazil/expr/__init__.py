@@ -14,7 +14,7 @@ from frazil.expr.prune import (
     required_keys,
     residual_needed,
 )
-from frazil.expr.rows import columns_of, row_mask, to_arrow
+from frazil.expr.rows import columns_of, pushdown, row_mask, to_arrow
 from frazil.expr.transforms import result_type, transform_array
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "parse",
     "parse_partition_by",
     "prune",
+    "pushdown",
     "required_keys",
     "residual_needed",
     "result_type",

@@ -70,7 +70,9 @@ def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> 
     if op in SETS or op in (Op.EQ, Op.NE):
         exact = {typed(p.value, type_) for p in places if p.where is Where.EXACT}
         return _equality(op, column, tuple(exact))
-    (where, value) = (places[0].where, places[0].value)
+    where, value = places[0].where, places[0].value
+    if op in PREFIX and not value:
+        return bound(Op.NOT_NULL, column) if op is Op.STARTS_WITH else AlwaysFalse()
     if where is Where.EXACT:
         return bound(op, column, (typed(value, type_),))
     assert op in ORDERED

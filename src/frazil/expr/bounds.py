@@ -284,7 +284,7 @@ def _avoided(condition: Condition, stats: Stats) -> Mask | None:
 
 
 def prefix_range(prefix: str) -> tuple[bytes, bytes | None]:
-    """The least text with the prefix, and the least text after all of those (None: there is none).
+    """The least text with the prefix, and the least text after all of those (None: no prefix).
 
     As bytes: the successor is not always valid UTF-8, but text is ordered by its bytes.
     """

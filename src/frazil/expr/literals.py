@@ -268,7 +268,8 @@ def _date(literal: Literal[Any], type_: IcebergType) -> Place:
         try:
             return _stepped(date.fromisoformat(text).toordinal() - _EPOCH_DAY, 1, _INT_RANGE)
         except ValueError:
-            if _TIMESTAMP.fullmatch(text) is None:
+            match = _TIMESTAMP.fullmatch(text)
+            if match is None or match["clock"] is None:
                 raise InvalidInput(f"'{text}' is not a date; write it like '2024-01-15'") from None
         return _stepped(_nanos(text, TimestampType()), _DAY_NS, _INT_RANGE)
     raise _mismatch(literal, type_, "; write a date like '2024-01-15'")

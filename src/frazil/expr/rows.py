@@ -27,12 +27,32 @@ _COMPARE: Final[dict[Op, Callable[[Any, Any], Any]]] = {
     Op.EQ: pc.equal,
     Op.NE: pc.not_equal,
 }
+_MATCH_NAN: Final = frozenset({Op.NE, Op.NOT_IN, Op.IS_NAN, Op.NOT_NAN})
 
 
 def to_arrow(expression: BooleanExpression) -> pc.Expression:
-    """The filter as an Arrow expression, for datasets, Parquet readers and `Table.filter`."""
+    """The filter as an Arrow expression, for rows in memory (`Table.filter`); see `pushdown`."""
     found = _evaluate(expression, lambda column: pc.field(*column.path))
     return pc.scalar(found) if isinstance(found, bool) else found
+
+
+def pushdown(expression: BooleanExpression) -> pc.Expression:
+    """An Arrow expression that Parquet readers may skip row groups by; it may keep too many rows.
+
+    Arrow takes a row group whose minimum and maximum are equal for a constant and overlooks its
+    NaNs, so predicates that match NaN are left out. Apply `row_mask` to what the reader returns.
+    """
+    return to_arrow(_without_nan(expression))
+
+
+def _without_nan(expression: BooleanExpression) -> BooleanExpression:
+    if isinstance(expression, And):
+        return And(_without_nan(expression.left), _without_nan(expression.right))
+    if isinstance(expression, Or):
+        return Or(_without_nan(expression.left), _without_nan(expression.right))
+    if operator_of(expression) not in _MATCH_NAN:
+        return expression
+    return AlwaysTrue() if is_floating(_column(expression).field.field_type) else expression
 
 
 def row_mask(expression: BooleanExpression, table: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
@@ -133,8 +153,4 @@ def _predicate(predicate: BooleanExpression, values: Callable[[Column], Any]) ->
         found = pc.is_in(field, value_set=wanted)
         return found if op is Op.IN else pc.and_kleene(pc.invert(found), pc.is_valid(field))
     assert op is not None
-    found = _COMPARE[op](field, pa.scalar(literals[0], arrow_type(type_)))
-    if op is Op.NE and is_floating(type_) and isinstance(field, pc.Expression):
-        # Readers that skip row groups by their minimum and maximum overlook NaN.
-        return pc.or_kleene(found, pc.is_nan(field))
-    return found
+    return _COMPARE[op](field, pa.scalar(literals[0], arrow_type(type_)))
