@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -52,7 +53,7 @@ def postgres_server() -> Iterator[str]:
         yield f"postgresql://frazil@/postgres?host={folder}"
     finally:
         if server is not None:
-            server.terminate()  # ends the sessions still open; they are this process's own
+            server.send_signal(signal.SIGINT)  # does not wait for sessions that are still open
             try:
                 server.wait(timeout=20)
             except subprocess.TimeoutExpired:
