@@ -83,15 +83,13 @@ class Walker:
     captured: dict[Path, Captured] = field(init=False, default_factory=dict)
     buffer: np.ndarray[Any, np.dtype[np.uint8]] = field(init=False)
     length: int = field(init=False)
+    poison: int = field(init=False)
+    """Where records go that ran off their data."""
 
     def __post_init__(self) -> None:
         self.buffer = self.stretch.buffer
         self.length = len(self.stretch.data)
-
-    @property
-    def poison(self) -> int:
-        """Where records go that ran off their data."""
-        return self.length + 1
+        self.poison = self.length + 1
 
     def clamp(self, position: Longs, bad: Bools | None = None) -> Longs:
         """The positions, poisoned where bad or past the data."""
@@ -102,7 +100,7 @@ class Walker:
     def varint(self, position: Longs) -> tuple[Longs, Longs]:
         """The zigzag number at each position, and where the next field starts."""
         byte = self.buffer[position]
-        if not byte.size or byte.max() < 0x80:
+        if not byte.size or np.maximum.reduce(byte) < 0x80:
             small = byte.astype(np.int64)
             return (small >> 1) ^ -(small & 1), np.minimum(position + 1, self.poison)
         value = (byte & 0x7F).astype(np.uint64)

@@ -187,6 +187,14 @@ def _is_first_version(columns: Columns) -> bool:
 
 def stored_paths(location: str, array: pa.Array) -> pa.Array:
     """Paths of v1 to v3 as v4 metadata stores them: relative where they lie under the table."""
+    prefix = f"{location.rstrip('/')}/"
+    if pc.all(pc.starts_with(array, prefix)).as_py():
+        # As nearly always. A tail that needs a closer look has a dot segment or a scheme.
+        tails = pc.utf8_slice_codeunits(array, len(prefix))
+        odd = pc.or_(pc.starts_with(tails, "."), pc.match_substring(tails, "/."))
+        odd = pc.or_(odd, pc.or_(pc.match_substring(tails, ":"), pc.equal(tails, "")))
+        if not pc.any(odd).as_py():
+            return tails
     stored = paths.relativise_all(location, pa.chunked_array([array]))
     return stored.combine_chunks() if isinstance(stored, pa.ChunkedArray) else stored
 
