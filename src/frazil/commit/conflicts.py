@@ -3,10 +3,13 @@
 | this change                 | conflicts with a concurrent commit that…                        |
 |-----------------------------|-----------------------------------------------------------------|
 | append                      | never                                                           |
-| remove or rewrite files     | removed one of them; rewrite also: put a vector on one of them  |
+| remove files                | removed one of them                                             |
+| rewrite files, or swap them | removed one of them, or put a deletion vector on one of them:   |
+| for others by name          | the new files would bring the deleted rows back                 |
 | delete rows (vectors)       | removed the file; update also: deleted one of the same rows     |
 | by filter, serializable     | added a file that could match the filter                        |
-| anything but append         | moved the branch to another history                             |
+
+Whatever looks at the history refuses a branch that was moved to another one.
 """
 
 from __future__ import annotations
@@ -26,10 +29,22 @@ from frazil.tree.changes import TreeChanges
 
 def needs_history(change: Change) -> bool:
     """Whether the snapshots committed meanwhile must be looked at."""
-    rewrites = change.replaced is not None and change.replaced.num_rows > 0
-    return rewrites or (
-        change.conflict_filter is not None and change.isolation is Isolation.SERIALIZABLE
-    )
+    return _is_serializable(change) or bool(_rewritten(change))
+
+
+def _is_serializable(change: Change) -> bool:
+    return change.conflict_filter is not None and change.isolation is Isolation.SERIALIZABLE
+
+
+def _rewritten(change: Change) -> list[EntryBatch]:
+    """Files whose rows the change writes again elsewhere, as they were when it was planned.
+
+    Files removed by a filter are not among them: what is added beside does not come from them.
+    """
+    found = [change.replaced]
+    if change.conflict_filter is None and change.added is not None:
+        found.append(change.removed)
+    return [batch for batch in found if batch is not None and batch.num_rows]
 
 
 def check(
@@ -39,13 +54,12 @@ def check(
     found: list[Conflict] = []
     for changes in meanwhile:
         by = int(changes.snapshot.snapshot_id)
-        if change.replaced is not None and change.replaced.num_rows:
-            hit = _shared(changes.modified, change.replaced)
+        for files in _rewritten(change):
             found += [
                 Conflict(what="deletion vector changed", where=location, by_snapshot_id=by)
-                for location in hit
+                for location in _shared(changes.modified, files)
             ]
-        if change.conflict_filter is not None and change.isolation is Isolation.SERIALIZABLE:
+        if change.conflict_filter is not None and _is_serializable(change):
             added = _could_match(changes.added, change.conflict_filter, context)
             found += [
                 Conflict(what="file added that could match", where=location, by_snapshot_id=by)

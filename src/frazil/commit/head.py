@@ -66,7 +66,10 @@ class Head(Protocol):
         """The current state."""
 
     def swap(self, base: State, draft: Draft) -> Outcome:
-        """Make the draft current if `base` still is."""
+        """Make the draft current if `base` still is.
+
+        An error that is raised means that nothing landed; a doubt is returned as `Unknown`.
+        """
 
     def landed(self, snapshot_id: int) -> State | None:
         """The state, if the table holds that snapshot; None if it does not."""

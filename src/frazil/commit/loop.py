@@ -9,17 +9,20 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from frazil.commit.build import Builder, Built, Surroundings
 from frazil.commit.change import Change
-from frazil.commit.head import Head, Landed, Lost, State
-from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput, StorageError
+from frazil.commit.head import Head, Landed, State, Unknown
+from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
 from frazil.format.metadata import Snapshot
 from frazil.storage import Storage
 
 log = logging.getLogger("frazil.commit")
+
+_QUESTIONS = 3
+_QUESTION_WAIT_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class RetryLimits:
 
     def wait_ms(self, attempt: int, *, chance: float) -> float:
         """How long to wait before an attempt: exponential, with full jitter."""
-        ceiling = min(self.max_wait_ms, self.min_wait_ms * 2 ** min(attempt, 30))
+        ceiling = max(self.min_wait_ms, min(self.max_wait_ms, self.min_wait_ms << min(attempt, 30)))
         return self.min_wait_ms + (ceiling - self.min_wait_ms) * chance
 
 
@@ -75,22 +78,18 @@ def commit(
     chance: Callable[[], float] = random.random,
 ) -> Committed:
     """Land a change. `base` is a state known already: the first attempt trusts it."""
-    builder = Builder(change, around, head)
     state = base if base is not None else head.load()
     limits = RetryLimits.of(state.metadata.properties)
     deadline = time.monotonic() + limits.total_timeout_ms / 1000
+    builder = Builder(change, around, head)
+    swaps = _Swaps(head, builder.snapshot_id, sleep)
     attempt = 0
     try:
         while True:
             attempt += 1
-            built = builder.build(state)
-            outcome = head.swap(state, built.draft)
-            if isinstance(outcome, Landed):
-                return _landed(outcome.state, built, builder, around, attempt)
-            if not isinstance(outcome, Lost):
-                found = _ask(head, built, builder.snapshot_id, outcome.cause)
-                if found is not None:
-                    return _landed(found, built, builder, around, attempt)
+            landed = swaps.attempt(state, builder.build(state))
+            if landed is not None:
+                break
             if attempt > limits.num_retries or time.monotonic() > deadline:
                 raise CommitConflict(
                     f"gave up after {attempt} attempts: other commits kept landing first. "
@@ -103,35 +102,87 @@ def commit(
     except CommitUnknown:
         raise
     except BaseException:
-        discard(around.storage, builder.written)
+        discard(around.storage, builder.written.keys() - swaps.doubted_paths)
         raise
-
-
-def _ask(head: Head, built: Built, snapshot_id: int, cause: Exception) -> State | None:
-    """After a lost reply: the state if the commit landed, None if it surely did not."""
-    if built.snapshot is None:
+    try:
+        return _finished(*landed, builder, around, attempt)
+    except BaseException as interruption:
         raise CommitUnknown(
-            f"the catalog did not answer whether a metadata change landed ({cause}); "
-            "load the table and look before trying again"
-        ) from cause
-    for _ in range(3):
+            f"snapshot {builder.snapshot_id} has landed, but what followed was interrupted "
+            f"({interruption!r}). Do not repeat it."
+        ) from interruption
+
+
+class _Swaps:
+    """The swaps of one commit. Remembers attempts whose outcome was in doubt.
+
+    A reply that was lost may belong to a swap that lands later than the question whether it has:
+    from then on every lost race is looked at twice, and no file of such an attempt is deleted.
+    """
+
+    def __init__(self, head: Head, snapshot_id: int, sleep: Callable[[float], None]) -> None:
+        self._head = head
+        self._snapshot_id = snapshot_id
+        self._sleep = sleep
+        self._doubted: list[Built] = []
+
+    @property
+    def doubted_paths(self) -> frozenset[str]:
+        """Files of attempts that may yet land."""
+        return frozenset(path for built in self._doubted for path in built.used_paths)
+
+    def attempt(self, state: State, built: Built) -> tuple[State, Built] | None:
+        """The state and the attempt that made it, or None when another commit came first."""
         try:
-            return head.landed(snapshot_id)
-        except FrazilError as error:
-            cause = error
-            time.sleep(0.05)
-    raise CommitUnknown(
-        f"snapshot {snapshot_id} may or may not have landed: the catalog could not be asked "
-        f"({cause}). Nothing was deleted; look for the snapshot before trying again."
-    ) from cause
+            outcome = self._head.swap(state, built.draft)
+        except FrazilError:
+            raise  # the head refused before anything landed
+        except BaseException as interruption:
+            raise CommitUnknown(
+                f"the commit of snapshot {self._snapshot_id} was interrupted in the swap "
+                f"({interruption!r}); look for the snapshot before trying again"
+            ) from interruption
+        if isinstance(outcome, Landed):
+            return outcome.state, built
+        if isinstance(outcome, Unknown):
+            if built.snapshot is None:
+                raise CommitUnknown(
+                    "the catalog did not answer whether a metadata change landed "
+                    f"({outcome.cause}); load the table and look before trying again"
+                ) from outcome.cause
+            self._doubted.append(built)
+            return self._look(outcome.cause)
+        return self._look(None) if self._doubted else None
+
+    def _look(self, cause: Exception | None) -> tuple[State, Built] | None:
+        """After a lost reply: what landed, or None if nothing has so far."""
+        for _ in range(_QUESTIONS):
+            try:
+                state = self._head.landed(self._snapshot_id)
+                if state is None:
+                    return None
+                root = self._head.snapshot(self._snapshot_id).root_manifest
+            except FrazilError as error:
+                cause = error
+                self._sleep(_QUESTION_WAIT_S)
+                continue
+            return state, next(
+                built
+                for built in self._doubted
+                if built.snapshot is not None and built.snapshot.root_manifest == root
+            )
+        raise CommitUnknown(
+            f"snapshot {self._snapshot_id} may or may not have landed: the catalog could not be "
+            f"asked ({cause}). Nothing was deleted; look for the snapshot before trying again."
+        ) from cause
 
 
-def _landed(
+def _finished(
     state: State, built: Built, builder: Builder, around: Surroundings, attempt: int
 ) -> Committed:
-    kept = {*built.used_paths, built.root_path}
-    discard(around.storage, [path for path in builder.written if path not in kept])
-    files = [path for path in builder.written if path in kept]
+    written = builder.written
+    files = written.keys() & built.used_paths
+    discard(around.storage, written.keys() - files)
     if built.snapshot is not None:
         log.info(
             "snapshot %d: %s, %d metadata bytes, %d attempt(s)",
@@ -149,10 +200,10 @@ def _landed(
     )
 
 
-def discard(storage: Storage, written: Mapping[str, int] | list[str]) -> None:
+def discard(storage: Storage, written: Iterable[str]) -> None:
     """Remove files that no snapshot uses. What cannot be removed is left to orphan removal."""
     for path in written:
         try:
             storage.delete(path)
-        except StorageError as error:
+        except FrazilError as error:
             log.debug("left behind: %s (%s)", path, error)

@@ -127,14 +127,20 @@ def summarise(
 
 def changed_partitions(*batches: EntryBatch | None) -> int:
     """How many distinct partitions the entries lie in."""
-    seen: set[tuple[object, ...]] = set()
+    seen: set[frozenset[tuple[str, object]]] = set()
     for batch in batches:
         if batch is None or not batch.num_rows:
             continue
-        keys = sorted(key for key in batch.keys if key.startswith(PARTITION_PREFIX))
+        keys = [key for key in batch.keys if key.startswith(PARTITION_PREFIX)]
         if not keys:
-            seen.add(())
+            seen.add(frozenset())
             continue
-        distinct = batch.select([*keys, "spec_id"]).table.group_by([*keys]).aggregate([])
-        seen.update(tuple(row.items()) for row in distinct.to_pylist())
+        table = batch.table.select(keys)
+        if batch.num_rows > 1:
+            table = table.group_by(keys).aggregate([])
+        # Fields of other specs are null, or their columns are not there: both are left out.
+        seen.update(
+            frozenset(item for item in row.items() if item[1] is not None)
+            for row in table.to_pylist()
+        )
     return len(seen)

@@ -1,4 +1,4 @@
-"""Changes to a table's metadata as values: each says what it was built on and refuses another base."""
+"""Changes to a table's metadata as values: each refuses another base than its own."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ class RemoveSnapshots:
     snapshot_ids: tuple[int, ...]
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
-        named = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
-        held = [(id, named[id]) for id in self.snapshot_ids if id in named]  # type: ignore[index, operator]
+        named = {int(ref.snapshot_id): name for name, ref in metadata.refs.items()}
+        held = [(id, named[id]) for id in self.snapshot_ids if id in named]
         if held:
             raise CommitConflict(
                 "snapshots to expire got a name meanwhile; plan the expiry again",

@@ -81,9 +81,7 @@ class VectorMerger:
         vectors: list[tuple[str, Positions]] = []
         deleted = 0
         for index, edit in enumerate(self._edits):
-            old = read_vector(
-                self._storage, self._location, current[index], int(records[index])
-            )
+            old = read_vector(self._storage, self._location, current[index], int(records[index]))
             if edit.exclusive and np.intersect1d(old, edit.positions, assume_unique=True).size:
                 conflicts.append(
                     Conflict(what="a row to update was deleted meanwhile", where=edit.location)

@@ -46,10 +46,11 @@ DELETE_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFiles:
-    """Live delete files of a snapshot."""
+    """Live delete files of a snapshot. `partitioned` are the ids of specs that have partitions."""
 
     batch: EntryBatch
     location: str
+    partitioned: frozenset[int]
 
     def match(self, files: EntryBatch) -> dict[int, tuple[int, ...]]:
         """Row of a data file to the rows of the delete files that apply to it."""
@@ -66,22 +67,20 @@ class DeleteFiles:
         if delete["content_type"] == ContentType.EQUALITY_DELETES:
             mask = np.asarray(ages < sequence)
             if self._is_scoped(delete):
-                mask &= _same_partition(delete, files)
+                mask &= self._same_partition(row, files)
             for field_id in delete.get("equality_ids") or ():
-                mask &= _overlaps(delete, files, int(field_id))
+                mask &= self._overlaps(row, files, int(field_id))
             return mask
         mask = np.asarray(ages <= sequence)
         target = delete.get("referenced_file")
         if target is not None:
             return mask & self._is(files, target)
         if self._is_scoped(delete):
-            mask &= _same_partition(delete, files)
+            mask &= self._same_partition(row, files)
         return mask & self._within(files, delete)
 
     def _is_scoped(self, delete: dict[str, Any]) -> bool:
-        return delete.get("spec_id") is not None and any(
-            key.startswith(PARTITION_PREFIX) for key in delete
-        )
+        return delete.get("spec_id") in self.partitioned
 
     def _is(self, files: EntryBatch, target: str) -> Mask:
         address = paths.resolve_legacy(self.location, target)
@@ -99,37 +98,32 @@ class DeleteFiles:
     def _addresses(self, files: EntryBatch) -> pa.ChunkedArray:
         return paths.resolve_all(self.location, files.column("location"))
 
+    def _same_partition(self, row: int, files: EntryBatch) -> Mask:
+        mask = np.asarray(files.numpy("spec_id") == self.batch.column("spec_id")[row].as_py())
+        for key in {*files.keys, *self.batch.keys}:
+            if key.startswith(PARTITION_PREFIX):
+                mask &= _equal(files.column(key), self.batch.column(key)[row])
+        return mask
 
-def _same_partition(delete: dict[str, Any], files: EntryBatch) -> Mask:
-    mask = np.asarray(files.numpy("spec_id") == delete["spec_id"])
-    for key in files.keys:
-        if not key.startswith(PARTITION_PREFIX):
-            continue
-        value = delete.get(key)
-        column = files.column(key)
-        if value is None:
-            mask &= np.asarray(pc.is_null(column))
-        else:
-            same = pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
-            mask &= np.asarray(same)
-    return mask
+    def _overlaps(self, row: int, files: EntryBatch, field_id: int) -> Mask:
+        """Whether a file's values of a column can meet the delete's; unknown counts as yes."""
+        nulls = self.batch.column(stats_key(field_id, "null_value_count"))[row].as_py()
+        lower = self.batch.column(stats_key(field_id, "lower_bound"))[row]
+        upper = self.batch.column(stats_key(field_id, "upper_bound"))[row]
+        if nulls != 0 or not lower.is_valid or not upper.is_valid:
+            return np.ones(files.num_rows, dtype=np.bool_)
+        below = pc.less_equal(files.column(stats_key(field_id, "lower_bound")), upper)
+        above = pc.greater_equal(files.column(stats_key(field_id, "upper_bound")), lower)
+        return np.asarray(pc.fill_null(pc.and_kleene(below, above), True))
 
 
-def _overlaps(delete: dict[str, Any], files: EntryBatch, field_id: int) -> Mask:
-    """Whether a file's values of a column can meet the delete's; unknown counts as yes."""
-    maybe = np.ones(files.num_rows, dtype=np.bool_)
-    nulls = delete.get(stats_key(field_id, "null_value_count"))
-    lower = delete.get(stats_key(field_id, "lower_bound"))
-    upper = delete.get(stats_key(field_id, "upper_bound"))
-    if nulls != 0 or lower is None or upper is None:
-        return maybe
-    lowers = files.column(stats_key(field_id, "lower_bound"))
-    uppers = files.column(stats_key(field_id, "upper_bound"))
-    if pa.types.is_null(lowers.type) or pa.types.is_null(uppers.type):
-        return maybe
-    below = pc.less_equal(lowers, pa.scalar(upper, lowers.type))
-    above = pc.greater_equal(uppers, pa.scalar(lower, uppers.type))
-    return np.asarray(pc.fill_null(pc.and_kleene(below, above), True))
+def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> Mask:
+    """Where a partition value is the same; null is the same as null, and NaN as NaN."""
+    if not value.is_valid:
+        return np.asarray(pc.is_null(column))
+    is_nan = pa.types.is_floating(column.type) and pc.is_nan(value).as_py()
+    same = pc.is_nan(column) if is_nan else pc.equal(column, value)
+    return np.asarray(pc.fill_null(same, False))
 
 
 def stats_keys_for(deletes: Sequence[EntryBatch]) -> frozenset[str]:
@@ -138,9 +132,7 @@ def stats_keys_for(deletes: Sequence[EntryBatch]) -> frozenset[str]:
     for batch in deletes:
         for value in batch.pylist("equality_ids"):
             ids.update(value or ())
-    return frozenset(
-        stats_key(id, name) for id in ids for name in ("lower_bound", "upper_bound")
-    )
+    return frozenset(stats_key(id, name) for id in ids for name in ("lower_bound", "upper_bound"))
 
 
 def delete_keys(field_ids: Sequence[int], partition_field_ids: Sequence[int]) -> frozenset[str]:

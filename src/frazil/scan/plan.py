@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import VoidTransform
 
 from frazil.expr.prune import PruneContext, PruneResult, compile_filter
 from frazil.format import tracking
@@ -86,9 +87,7 @@ def plan(
 
 def prune_context(metadata: TableMetadata, schema: Schema) -> PruneContext:
     """What pruning needs to know of a table."""
-    return PruneContext(
-        schema=schema, specs=metadata.specs_by_id(), derived=metadata.expressions
-    )
+    return PruneContext(schema=schema, specs=metadata.specs_by_id(), derived=metadata.expressions)
 
 
 class _Planner:
@@ -219,7 +218,14 @@ class _Planner:
         batch = EntryBatch.concat(batches)
         if not batch.num_rows:
             return None
-        return DeleteFiles(batch=batch, location=self._reader.location)
+        partitioned = (
+            spec.spec_id
+            for spec in metadata.partition_specs
+            if any(not isinstance(part.transform, VoidTransform) for part in spec.fields)
+        )
+        return DeleteFiles(
+            batch=batch, location=self._reader.location, partitioned=frozenset(partitioned)
+        )
 
 
 def _level(result: PruneResult, *, considered: int) -> LevelReport:

@@ -66,7 +66,9 @@ class ScanReport:
         widths = [max(len(title), 10) for title, _ in heads]
         rows = ["".ljust(8) + " ".join(t.rjust(w) for (t, _), w in zip(heads, widths, strict=True))]
         for name, values in self.lines():
-            cells = [_shown(values[key]).rjust(w) for (_, key), w in zip(heads, widths, strict=True)]
+            cells = [
+                _shown(values[key]).rjust(w) for (_, key), w in zip(heads, widths, strict=True)
+            ]
             rows.append(name.ljust(8) + " ".join(cells))
         snapshot = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         title = f"scan of {snapshot} where {self.filter}"

@@ -110,7 +110,8 @@ def _from_leaf(
     ):
         positions = tree.root.column(key)[ref.row].as_py()
         if positions:
-            found[status].append(batch.take(bitmap.decode(positions, limit=ref.record_count)))
+            rows = bitmap.decode(positions, limit=ref.record_count, path=ref.location, field=key)
+            found[status].append(batch.take(rows))
 
 
 def _sort_out(found: dict[Status, list[EntryBatch]], batch: EntryBatch) -> None:

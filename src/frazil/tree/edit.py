@@ -43,15 +43,19 @@ class LeafEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootEdit:
-    """Edits addressed by row of the parent root. Rows not named are carried."""
+    """Edits addressed by row of the parent root. Rows not named are carried.
+
+    `dropped_rows` leave without a trace: entries that `moved_to` leaves hold now, and leaves of
+    which nothing is alive.
+    """
 
     deleted_rows: Positions = field(default_factory=lambda: _NONE)
     replaced_rows: Positions = field(default_factory=lambda: _NONE)
     leaf_edits: Mapping[int, LeafEdit] = field(default_factory=dict)
+    dropped_rows: Positions = field(default_factory=lambda: _NONE)
     modified: EntryBatch | None = None
     added: EntryBatch | None = None
     added_leaves: EntryBatch | None = None
-    moved_rows: Positions = field(default_factory=lambda: _NONE)
     moved_to: EntryBatch | None = None
 
 
@@ -66,19 +70,25 @@ class Edited:
 def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
     """The root of the next snapshot.
 
-    `modified` are live entries with their new deletion vector, tracking as before the change;
-    `moved_rows` leave without a trace because `moved_to` leaves hold them now.
+    `modified` are live entries with their new deletion vector, tracking as before the change.
     """
-    base = _carried(parent, edit, stamp)
-    is_leaf = base.numpy("content_type") >= ContentType.DATA_MANIFEST
-    parts = [base.filter(is_leaf)]
     next_row_id = stamp.first_row_id
+    parts: list[EntryBatch] = []
+    files: EntryBatch | None = None
+    if parent.num_rows:
+        base = _carried(parent, edit, stamp)
+        is_leaf = base.numpy("content_type") >= ContentType.DATA_MANIFEST
+        if is_leaf.any():
+            leaves, next_row_id = _numbered(base.filter(is_leaf), next_row_id)
+            parts.append(leaves)
+        files = base.filter(~is_leaf)
     if edit.added_leaves is not None and edit.added_leaves.num_rows:
         leaves, next_row_id = _new_leaves(edit.added_leaves, stamp, next_row_id)
         parts.append(leaves)
     if edit.moved_to is not None and edit.moved_to.num_rows:
-        parts.append(_stamped(edit.moved_to, Status.EXISTING, stamp))
-    parts.append(base.filter(~is_leaf))
+        parts.append(_moved_leaves(edit.moved_to, stamp))
+    if files is not None:
+        parts.append(files)
     if edit.modified is not None and edit.modified.num_rows:
         changed = edit.modified.with_constant("tracking.status", Status.MODIFIED)
         parts.append(changed.with_constant("tracking.dv_snapshot_id", stamp.snapshot_id))
@@ -90,16 +100,12 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
 
 def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
     """Rows of the parent that the new root keeps, statuses and manifest vectors set."""
-    if not parent.num_rows:
-        return parent
-    status = np.full(parent.num_rows, int(Status.EXISTING), dtype=np.int32)
+    status = np.full(parent.num_rows, Status.EXISTING, dtype=np.int32)
     status[edit.deleted_rows] = Status.DELETED
     status[edit.replaced_rows] = Status.REPLACED
-    touched = np.fromiter(edit.leaf_edits, dtype=np.int64, count=len(edit.leaf_edits))
-    status[touched] = Status.MODIFIED
+    status[list(edit.leaf_edits)] = Status.MODIFIED
     keep = tracking.live_mask(parent)
-    keep[edit.moved_rows] = False
-    keep &= ~_spent(parent, touched)
+    keep[edit.dropped_rows] = False
     batch = parent.without(*ONE_SNAPSHOT_KEYS).with_column("tracking.status", pa.array(status))
     dead = (status == Status.DELETED) | (status == Status.REPLACED)
     if dead.any():
@@ -112,38 +118,56 @@ def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
     return batch.filter(keep)
 
 
-def _spent(parent: EntryBatch, touched: Positions) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Leaves whose every position was dead already in the parent: nothing left to tell."""
-    spent = np.zeros(parent.num_rows, dtype=np.bool_)
-    leaves = np.flatnonzero(parent.numpy("content_type") >= ContentType.DATA_MANIFEST)
-    if not leaves.size:
-        return spent
-    records = parent.numpy("record_count")
-    vectors = parent.column("manifest_info.dv")
-    gone = parent.numpy("manifest_info.deleted_files_count", missing=0) + parent.numpy(
-        "manifest_info.replaced_files_count", missing=0
+def _numbered(leaves: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
+    """Leaves carried over from v1-v3 get what their manifest list did not say.
+
+    A root has no nulls to inherit; data files from before row lineage get row ids now.
+    """
+    ages = leaves.column("tracking.file_sequence_number")
+    if ages.null_count:
+        known = pc.coalesce(ages, leaves.column("tracking.sequence_number"))
+        leaves = leaves.with_column("tracking.file_sequence_number", known)
+    starts = leaves.column("tracking.first_row_id")
+    if not starts.null_count:
+        return leaves, next_row_id
+    unnumbered = (
+        np.asarray(pc.is_null(starts))
+        & (leaves.numpy("content_type") == ContentType.DATA_MANIFEST)
+        & (leaves.numpy("format_version") == 0)
     )
-    for row in leaves:
-        vector = vectors[int(row)].as_py()
-        dead = int(gone[row]) + (bitmap.cardinality(vector) if vector else 0)
-        spent[row] = dead >= records[row]
-    spent[touched] = False
-    return spent
+    if not unnumbered.any():
+        return leaves, next_row_id
+    rows = leaves.numpy("manifest_info.added_rows_count", missing=0) + leaves.numpy(
+        "manifest_info.existing_rows_count", missing=0
+    )
+    numbers, next_row_id = _counted(np.where(unnumbered, rows, 0), next_row_id)
+    given = pa.array(numbers, pa.int64(), mask=~unnumbered)
+    return leaves.with_column("tracking.first_row_id", pc.coalesce(starts, given)), next_row_id
 
 
-def _with_leaf_edits(
-    batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: Stamp
-) -> EntryBatch:
+def _counted(rows: Positions, start: int) -> tuple[Positions, int]:
+    """Where each count starts when they follow one another, and where the last one ends."""
+    ends = start + np.cumsum(rows)
+    return ends - rows, int(ends[-1])
+
+
+def _with_leaf_edits(batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: Stamp) -> EntryBatch:
     vectors = batch.pylist("manifest_info.dv")
     deleted: list[bytes | None] = [None] * batch.num_rows
     replaced: list[bytes | None] = [None] * batch.num_rows
     touched = np.zeros(batch.num_rows, dtype=np.bool_)
     records = batch.numpy("record_count")
     for row, edit in edits.items():
-        limit = int(records[row])
-        old = bitmap.decode(vectors[row], limit=limit) if vectors[row] else _NONE
-        gone = np.union1d(edit.deleted, edit.replaced)
-        vectors[row] = bitmap.encode(np.union1d(old, gone))
+        dead = np.union1d(edit.deleted, edit.replaced)
+        if vectors[row]:
+            old = bitmap.decode(
+                vectors[row],
+                limit=int(records[row]),
+                path=batch.column("location")[row].as_py(),
+                field="manifest_info.dv",
+            )
+            dead = np.union1d(old, dead)
+        vectors[row] = bitmap.encode(dead)
         deleted[row] = bitmap.encode(edit.deleted) if edit.deleted.size else None
         replaced[row] = bitmap.encode(edit.replaced) if edit.replaced.size else None
         touched[row] = True
@@ -176,16 +200,26 @@ def _stamped(batch: EntryBatch, status: Status, stamp: Stamp) -> EntryBatch:
 
 def _new_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[EntryBatch, int]:
     """ADDED leaves: their null entries inherit the sequence number and count row ids from here."""
-    batch = _stamped(batch, Status.ADDED, stamp).with_constant(
-        "manifest_info.min_sequence_number", stamp.sequence_number
-    )
+    least = batch.column("manifest_info.min_sequence_number")
     data = batch.numpy("content_type") == ContentType.DATA_MANIFEST
     rows = np.where(data, batch.numpy("manifest_info.added_rows_count", missing=0), 0)
-    starts = next_row_id + np.concatenate(([0], np.cumsum(rows)[:-1]))
-    batch = batch.with_column(
-        "tracking.first_row_id", pa.array(starts, pa.int64(), mask=~data)
+    starts, next_row_id = _counted(rows, next_row_id)
+    stamped = (
+        _stamped(batch, Status.ADDED, stamp)
+        .with_column(
+            "manifest_info.min_sequence_number", pc.fill_null(least, stamp.sequence_number)
+        )
+        .with_column("tracking.first_row_id", pa.array(starts, pa.int64(), mask=~data))
     )
-    return batch, next_row_id + int(rows.sum())
+    return stamped, next_row_id
+
+
+def _moved_leaves(batch: EntryBatch, stamp: Stamp) -> EntryBatch:
+    """EXISTING leaves: what their entries say of themselves is explicit."""
+    least = batch.column("manifest_info.min_sequence_number")
+    return _stamped(batch, Status.EXISTING, stamp).with_column(
+        "manifest_info.min_sequence_number", pc.fill_null(least, 0)
+    )
 
 
 def _new_files(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[EntryBatch, int]:
@@ -196,11 +230,8 @@ def _new_files(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[Entry
         stamped = stamped.with_column(
             "tracking.sequence_number", pc.fill_null(given, stamp.sequence_number)
         )
-    if batch.has("deletion_vector.location"):
-        born = pc.is_valid(batch.column("deletion_vector.location"))
-        stamped = stamped.with_column(
-            "tracking.dv_snapshot_id",
-            pc.if_else(born, stamp.snapshot_id, pa.scalar(None, pa.int64())),
-        )
     rows = tracking.unnumbered_rows(stamped)
     return tracking.assign_row_ids(stamped, first_row_id=next_row_id), next_row_id + rows
+
+
+__all__ = ["Edited", "LeafEdit", "RootEdit", "Stamp", "apply"]

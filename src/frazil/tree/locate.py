@@ -1,8 +1,8 @@
 """Find files in a tree by location.
 
 A file is listed in the root, or at a position of a leaf. Addresses remembered from planning are
-hints: leaves are immutable, so a hint holds while its leaf is in the root and the position alive.
-What a concurrent flush or compaction moved is found again by reading the leaves' locations.
+hints: one holds while its leaf is in the root and lists the file, alive, at that position. What a
+concurrent flush or compaction moved is found again by reading the leaves' locations.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Located:
     @property
     def root_rows(self) -> Rows:
         """Rows of the root that list files themselves."""
-        return self.position[self.leaf == _IN_ROOT]
+        rows: Rows = self.position[self.leaf == _IN_ROOT]
+        return rows
 
     def by_leaf(self) -> dict[int, Rows]:
         """Positions per leaf row, sorted."""
@@ -69,7 +70,7 @@ class Located:
 
 
 def locate(reader: TreeReader, tree: Tree, wanted: EntryBatch) -> Located:
-    """Find each file of `wanted` (its `location`, and the `@leaf`/`@position` hints it may have)."""
+    """Find each file of `wanted` by its `location`; `@leaf` and `@position` are hints."""
     count = wanted.num_rows
     leaf = np.full(count, _MISSING, dtype=np.int64)
     position = np.full(count, _MISSING, dtype=np.int64)
@@ -77,7 +78,7 @@ def locate(reader: TreeReader, tree: Tree, wanted: EntryBatch) -> Located:
     _in_root(tree, names, leaf, position)
     leaves = tree.leaves()
     if (leaf == _MISSING).any() and wanted.has(LEAF):
-        _by_hint(leaves, wanted, leaf, position)
+        _by_hint(reader, leaves, wanted, leaf, position)
     if (leaf == _MISSING).any():
         _by_search(reader, leaves, names, leaf, position)
     return Located(locations=tuple(names.to_pylist()), leaf=leaf, position=position)
@@ -95,17 +96,30 @@ def _in_root(tree: Tree, names: pa.ChunkedArray, leaf: Rows, position: Rows) -> 
     position[hit] = rows[found[hit]]
 
 
-def _by_hint(leaves: tuple[LeafRef, ...], wanted: EntryBatch, leaf: Rows, position: Rows) -> None:
-    hints = np.asarray(wanted.column(LEAF).to_pylist(), dtype=object)
+def _by_hint(
+    reader: TreeReader,
+    leaves: tuple[LeafRef, ...],
+    wanted: EntryBatch,
+    leaf: Rows,
+    position: Rows,
+) -> None:
+    hints = wanted.column(LEAF)
+    names = wanted.column("location")
     places = wanted.numpy(POSITION)
-    for ref in leaves:
-        mine = (leaf == _MISSING) & (hints == ref.location) & (places >= 0)
-        if not mine.any():
+    by_location = {ref.location: ref for ref in leaves}
+    for hint in pc.unique(hints).to_pylist():
+        ref = by_location.get(hint)
+        if ref is None:
             continue
-        rows = np.flatnonzero(mine)
-        alive = ~np.isin(places[rows], ref.dead_positions())
-        leaf[rows[alive]] = ref.row
-        position[rows[alive]] = places[rows[alive]]
+        mine = np.asarray(pc.fill_null(pc.equal(hints, hint), False)) & (leaf == _MISSING)
+        rows = np.flatnonzero(mine & (places >= 0) & (places < ref.record_count))
+        batch = reader.entries(ref, keys=["location"])
+        alive = tracking.live_mask(batch)
+        alive[ref.dead_positions()] = False
+        listed = batch.column("location").take(pa.array(places[rows]))
+        holds = alive[places[rows]] & np.asarray(pc.equal(listed, names.take(pa.array(rows))))
+        leaf[rows[holds]] = ref.row
+        position[rows[holds]] = places[rows[holds]]
 
 
 def _by_search(

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from frazil.errors import InvalidInput
+from frazil.format.bitmap import MAX_POSITIONS
 
 ROOT_MAX_DATA_ENTRIES = "write.root.max-data-entries"
 ROOT_MAX_DELETE_ENTRIES = "write.root.max-delete-entries"
@@ -35,21 +36,35 @@ class Thresholds:
     @staticmethod
     def of(properties: Mapping[str, str]) -> Thresholds:
         """The thresholds that table properties ask for."""
+        usual = _USUAL
         return Thresholds(
-            root_max_data_entries=_integer(properties, ROOT_MAX_DATA_ENTRIES, 100),
-            root_max_delete_entries=_integer(properties, ROOT_MAX_DELETE_ENTRIES, 100),
-            root_target_bytes=_integer(properties, ROOT_TARGET_BYTES, 512 * 1024),
-            leaf_target_entries=_integer(properties, LEAF_TARGET_ENTRIES, 10_000),
-            leaf_max_dead_ratio=_ratio(properties, LEAF_MAX_DEAD_RATIO, 0.5),
+            root_max_data_entries=_integer(
+                properties, ROOT_MAX_DATA_ENTRIES, usual.root_max_data_entries
+            ),
+            root_max_delete_entries=_integer(
+                properties, ROOT_MAX_DELETE_ENTRIES, usual.root_max_delete_entries
+            ),
+            root_target_bytes=_integer(properties, ROOT_TARGET_BYTES, usual.root_target_bytes),
+            leaf_target_entries=_integer(
+                properties, LEAF_TARGET_ENTRIES, usual.leaf_target_entries, most=MAX_POSITIONS
+            ),
+            leaf_max_dead_ratio=_ratio(properties, LEAF_MAX_DEAD_RATIO, usual.leaf_max_dead_ratio),
         )
 
 
-def _integer(properties: Mapping[str, str], name: str, default: int) -> int:
+_USUAL = Thresholds()
+
+
+def _integer(
+    properties: Mapping[str, str], name: str, default: int, *, most: int | None = None
+) -> int:
     text = properties.get(name)
     if text is None:
         return default
-    if not text.strip().isdigit() or int(text) < 1:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
         raise InvalidInput(f"table property {name} is {text!r}; expected a whole number above 0")
+    if most is not None and int(text) > most:
+        raise InvalidInput(f"table property {name} is {text}; expected at most {most}")
     return int(text)
 
 

@@ -54,16 +54,17 @@ class LeafRef:
     @property
     def dead(self) -> int:
         """How many positions the manifest deletion vector retires."""
-        return bitmap.cardinality(self.dv) if self.dv else 0
+        if not self.dv:
+            return 0
+        return bitmap.cardinality(self.dv, path=self.location, field="manifest_info.dv")
 
     def dead_positions(self) -> np.ndarray[Any, np.dtype[Any]]:
         """The positions that the manifest deletion vector retires."""
         if not self.dv:
             return np.zeros(0, dtype=np.int64)
-        try:
-            return bitmap.decode(self.dv, limit=self.record_count)
-        except FormatError as error:
-            raise error.at(self.location) from error
+        return bitmap.decode(
+            self.dv, limit=self.record_count, path=self.location, field="manifest_info.dv"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +164,8 @@ class TreeReader:
             path = paths.resolve(self.location, snapshot.root_manifest)
             root = self.cache.fetch(path, wanted, lambda part: self._read_root(path, part))
         else:
-            path = snapshot.manifest_list or f"snapshot-{snapshot.snapshot_id}"
-            root = self.cache.fetch(path, None, lambda _: self._read_list(snapshot))
+            name = snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
+            root = self.cache.fetch(self._own(name), None, lambda _: self._read_list(snapshot))
         return Tree(snapshot=snapshot, root=root)
 
     def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
@@ -187,7 +188,8 @@ class TreeReader:
             if wanted & _LINEAGE - {"tracking.status"}:
                 wanted |= _INHERIT_KEYS
         path = paths.resolve(self.location, leaf.location)
-        batch = self.cache.fetch(path, wanted, lambda part: self._read_leaf(leaf, path, part))
+        known_as = self._own(path) if leaf.format_version == 0 else path
+        batch = self.cache.fetch(known_as, wanted, lambda part: self._read_leaf(leaf, path, part))
         if batch.num_rows != leaf.record_count:
             raise FormatError(
                 f"the leaf has {batch.num_rows} entries; its root says {leaf.record_count}",
@@ -202,6 +204,10 @@ class TreeReader:
                 first_row_id=leaf.first_row_id,
             )
         return batch.with_column(POSITION, pa.array(np.arange(batch.num_rows, dtype=np.int64)))
+
+    def _own(self, name: str) -> str:
+        """The cache key of an old manifest: its paths are decoded as seen from this table."""
+        return f"{self.location}\n{name}"
 
     def _read_leaf(self, leaf: LeafRef, path: str, keys: Collection[str] | None) -> EntryBatch:
         if leaf.format_version == 0:

@@ -14,17 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import UUIDType
 
 from frazil.errors import InvalidInput
 from frazil.format import aggregate, manifest, metadata_json, paths, stats, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType, partition_key, stats_key
+from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.format.stats import TrackedField
 from frazil.format.tracking import Status
 from frazil.storage import Storage
+from frazil.tree.layout import column_names, layout_of, tracked_fields
 
 COMPRESSION = "write.metadata.compression-codec"
 _SMALL_ROOT_ENTRIES = 500
@@ -54,17 +52,17 @@ class TreeWriter:
         self._metadata = metadata
         self._location = location
         self._new_id = new_id
-        self._names = column_names(metadata)
-        self._fields = tracked_fields(metadata)
+        self._layout = layout_of(metadata)
         self.written: list[Written] = []
 
-    def root(self, batch: EntryBatch, snapshot: Snapshot) -> Written:
-        """Write the root at the place the snapshot names."""
+    def root(self, batch: EntryBatch, snapshot: Snapshot) -> EntryBatch:
+        """Write the root at the place the snapshot names; returns its entries as written."""
         assert snapshot.root_manifest is not None
+        batch = self._layout.conformed(batch)
         data = manifest.encode(
             batch,
             content="root",
-            names=self._names,
+            names=self._layout.names,
             codec=self._codec("lz4" if batch.num_rows <= _SMALL_ROOT_ENTRIES else "zstd"),
             metadata={
                 "table-uuid": str(self._metadata.table_uuid),
@@ -73,7 +71,8 @@ class TreeWriter:
                 "frazil.snapshot": metadata_json.snapshot_text(snapshot),
             },
         )
-        return self._write(snapshot.root_manifest, data)
+        self._write(snapshot.root_manifest, data)
+        return batch
 
     def root_location(self, sequence_number: int) -> str:
         """Where a new root goes."""
@@ -87,6 +86,7 @@ class TreeWriter:
         """
         name = self._new_id()
         rows: list[EntryBatch] = []
+        batch = self._layout.conformed(batch)
         kind = batch.numpy("content_type")
         for content in (ContentType.DATA, ContentType.EQUALITY_DELETES):
             part = batch.filter(kind == content)
@@ -105,7 +105,7 @@ class TreeWriter:
         data = manifest.encode(
             batch,
             content="data" if holds_data else "delete",
-            names=self._names,
+            names=self._layout.names,
             codec=self._codec("zstd"),
         )
         written = self._write(location, data)
@@ -121,9 +121,9 @@ class TreeWriter:
             "file_size_in_bytes": written.size,
             "spec_id": _only(batch.column("spec_id")),
             **leaf_counts(batch),
-            **aggregate.aggregate(batch, self._fields, has_manifest_dv=False),
+            **aggregate.aggregate(batch, self._layout.fields, has_manifest_dv=False),
         }
-        return EntryBatch.from_rows([row], stats.stats_types(self._fields))
+        return EntryBatch.from_rows([row], self._layout.types)
 
     def _write(self, location: str, data: pa.Buffer) -> Written:
         written = Written(location=location, size=data.size)
@@ -141,7 +141,10 @@ class TreeWriter:
 
 
 def leaf_counts(batch: EntryBatch) -> dict[str, Any]:
-    """The `manifest_info` of a leaf, from its entries."""
+    """The `manifest_info` of a leaf, from its entries.
+
+    The least sequence number is None when every entry inherits it.
+    """
     status = batch.numpy("tracking.status")
     records = batch.numpy("record_count", missing=0)
     groups = {
@@ -155,8 +158,7 @@ def leaf_counts(batch: EntryBatch) -> dict[str, Any]:
         counts[f"manifest_info.{name}_files_count"] = int(mask.sum())
         counts[f"manifest_info.{name}_rows_count"] = int(records[mask].sum())
     live = batch.filter(tracking.live_mask(batch)).column("tracking.sequence_number")
-    least = pc.min(live).as_py()
-    counts["manifest_info.min_sequence_number"] = 0 if least is None else least
+    counts["manifest_info.min_sequence_number"] = pc.min(live).as_py()
     return counts
 
 
@@ -188,45 +190,6 @@ def _sortable(kind: pa.DataType) -> bool:
 def _only(column: pa.ChunkedArray) -> int | None:
     values = pc.unique(column).to_pylist()
     return values[0] if len(values) == 1 else None
-
-
-def column_names(metadata: TableMetadata) -> manifest.ColumnNames:
-    """Names for the table-dependent columns of a manifest."""
-    tracked = tracked_fields(metadata)
-    partition = [field for spec in metadata.partition_specs for field in spec.fields]
-    by_id = {field.id: field.type for field in tracked}
-    uuids = {
-        stats_key(id, bound)
-        for id, kind in by_id.items()
-        if isinstance(kind, UUIDType)
-        for bound in ("lower_bound", "upper_bound")
-    }
-    uuids |= {
-        partition_key(field.field_id)
-        for field in partition
-        if isinstance(by_id.get(field.source_id), UUIDType)
-        and isinstance(field.transform, IdentityTransform)
-    }
-    return manifest.ColumnNames(
-        stats={field.id: field.full_name for field in tracked},
-        partition={field.field_id: field.name for field in partition},
-        uuids=frozenset(uuids),
-    )
-
-
-def tracked_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:
-    """Every column a manifest of this table may have statistics for, derived ones included."""
-    schema = metadata.schema()
-    derived = tuple(
-        TrackedField(
-            id=column.expr_id,
-            full_name=column.name,
-            type=column.transform.result_type(schema.find_type(column.source_ids[0])),
-        )
-        for column in metadata.expressions
-        if column.source_ids[0] in schema.field_ids
-    )
-    return (*stats.tracked_fields(schema), *derived, *stats.ROW_LINEAGE)
 
 
 __all__ = [

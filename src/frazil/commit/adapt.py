@@ -1,0 +1,291 @@
+"""How the tree adapts while a change is written: new leaves, flushes, compactions, dropped leaves.
+
+`policy` says when; this module carries it out and remembers what it wrote, so that the next attempt
+of the same commit reuses leaves instead of writing them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.commit.change import Change
+from frazil.commit.resolve import Resolved
+from frazil.errors import InvalidInput, Unsupported
+from frazil.format import tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.manifest import FORMAT_VERSION
+from frazil.format.tracking import Status
+from frazil.tree import policy
+from frazil.tree.edit import RootEdit
+from frazil.tree.locate import Rows
+from frazil.tree.policy import Decision, LeafShape, RootShape, Thresholds
+from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader
+from frazil.tree.write import TreeWriter
+
+_DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
+_GIVEN = frozenset({"tracking.sequence_number", "tracking.first_row_id"})
+"""Tracking that a caller may give an added file: a rewrite keeps the age and ids of its rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapted:
+    """The edit of the root, why it is so, and the leaves this commit wrote for it."""
+
+    edit: RootEdit
+    decision: Decision
+    leaves: EntryBatch | None
+
+
+class Adapter:
+    """Adapts the trees that one commit meets, attempt after attempt."""
+
+    def __init__(self, change: Change, *, snapshot_id: int) -> None:
+        self._change = change
+        self._added = added_entries(change.added, snapshot_id=snapshot_id)
+        self._added_leaves: dict[tuple[bool, bool], EntryBatch] = {}
+        self._moved: _Moved | None = None
+
+    def adapt(
+        self, reader: TreeReader, writer: TreeWriter, tree: Tree, resolved: Resolved
+    ) -> Adapted:
+        """What the new root is to be made of. Writes leaves."""
+        limits = Thresholds.of(reader.metadata.properties)
+        at = _Attempt.of(tree, resolved)
+        decision = self._decide(at, limits)
+        added, added_leaves = self._place_added(writer, decision, limits.leaf_target_entries)
+        moved = self._move(reader, writer, at, decision, limits.leaf_target_entries)
+        edit = RootEdit(
+            deleted_rows=resolved.removed.root_rows,
+            replaced_rows=resolved.replaced_rows,
+            leaf_edits=resolved.leaf_edits(),
+            modified=resolved.modified,
+            added=added,
+            added_leaves=added_leaves,
+            dropped_rows=_dropped(reader, at, moved),
+            moved_to=None if moved is None else moved.leaves,
+        )
+        written = [part for part in (edit.added_leaves, edit.moved_to) if part is not None]
+        return Adapted(
+            edit=edit,
+            decision=decision,
+            leaves=EntryBatch.concat(written) if written else None,
+        )
+
+    def _decide(self, at: _Attempt, limits: Thresholds) -> Decision:
+        asked = self._change.rewrite_leaves
+        if asked is not None:
+            rows = tuple(leaf.row for leaf in at.untouched if leaf.location in set(asked))
+            return Decision(flush_data=True, flush_deletes=True, compact=rows)
+        new = self._added.numpy("content_type") if self._added is not None else at.kind[:0]
+        root = at.tree.root
+        data = int((at.carried & (at.kind == _DATA)).sum())
+        shape = RootShape(
+            carried_data=data,
+            carried_deletes=int((at.carried & (at.kind == _EQUALITY_DELETES)).sum()),
+            carried_bytes=int(root.table.nbytes) * data // root.num_rows if data else 0,
+            new_data=int((new == _DATA).sum()),
+            new_deletes=int((new == _EQUALITY_DELETES).sum()),
+            leaves=[
+                LeafShape(
+                    row=leaf.row,
+                    entries=leaf.record_count,
+                    dead=leaf.dead,
+                    holds_data=leaf.content_type is ContentType.DATA_MANIFEST,
+                )
+                for leaf in at.untouched
+                if leaf.format_version > 0
+            ],
+        )
+        return policy.decide(shape, limits)
+
+    def _place_added(
+        self, writer: TreeWriter, decision: Decision, target: int
+    ) -> tuple[EntryBatch | None, EntryBatch | None]:
+        """Which added entries go to the root, and the leaves that hold the others."""
+        added = self._added
+        choice = (decision.new_data_to_leaf, decision.new_deletes_to_leaf)
+        if added is None or not any(choice):
+            return added, None
+        kind = added.numpy("content_type")
+        to_leaf = ((kind == _DATA) & choice[0]) | ((kind == _EQUALITY_DELETES) & choice[1])
+        leaves = self._added_leaves.get(choice)
+        if leaves is None:
+            leaves = writer.leaves(added.filter(to_leaf), target_entries=target)
+            self._added_leaves[choice] = leaves
+        return added.filter(~to_leaf), leaves
+
+    def _move(
+        self,
+        reader: TreeReader,
+        writer: TreeWriter,
+        at: _Attempt,
+        decision: Decision,
+        target: int,
+    ) -> _Moved | None:
+        """Flush carried entries and compact untouched leaves into new EXISTING leaves."""
+        flushed = at.carried & (
+            ((at.kind == _DATA) & decision.flush_data)
+            | ((at.kind == _EQUALITY_DELETES) & decision.flush_deletes)
+        )
+        rows = np.flatnonzero(flushed)
+        if not rows.size and not decision.compact:
+            return None
+        if self._moved is not None and self._moved.rows_in(at) is not None:
+            return self._moved
+        root = at.tree.root
+        refs = {leaf.row: leaf for leaf in at.untouched}
+        flush = [tracking.carry(root.take(rows))] if rows.size else []
+        merge = [_live(reader, refs[row]) for row in decision.compact]
+        # A flush and a compaction that meet stay apart, as their entries are of unlike ages,
+        # unless a rewrite of leaves was asked for.
+        groups = [flush + merge] if self._change.rewrite_leaves is not None else [flush, merge]
+        leaves = [
+            writer.leaves(EntryBatch.concat(group), target_entries=target)
+            for group in groups
+            if any(batch.num_rows for batch in group)
+        ]
+        left = [int(row) for row in rows] + list(decision.compact)
+        self._moved = _Moved(
+            identities=_identities(root, left),
+            leaves=EntryBatch.concat(leaves) if leaves else None,
+        )
+        return self._moved
+
+
+def added_entries(added: EntryBatch | None, *, snapshot_id: int) -> EntryBatch | None:
+    """New files as leaf and root take them: ADDED, everything that inherits left null."""
+    if added is None or not added.num_rows:
+        return None
+    kind = added.numpy("content_type")
+    if not np.isin(kind, (_DATA, _EQUALITY_DELETES)).all():
+        raise InvalidInput(
+            "only data files and equality delete files can be added; a deletion vector belongs "
+            "to the entry of its data file"
+        )
+    inherited = [
+        key
+        for key in added.keys
+        if key.startswith("@") or (key.startswith("tracking.") and key not in _GIVEN)
+    ]
+    batch = added.without(*inherited).with_constant("tracking.status", int(Status.ADDED))
+    if not batch.has("format_version"):
+        batch = batch.with_constant("format_version", FORMAT_VERSION)
+    if batch.has("deletion_vector.location"):
+        born = pc.is_valid(batch.column("deletion_vector.location"))
+        nothing = pa.scalar(None, pa.int64())
+        ids = pc.if_else(born, pa.scalar(snapshot_id, pa.int64()), nothing)
+        batch = batch.with_column("tracking.dv_snapshot_id", ids)
+    return batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """A parent tree as one attempt sees it: what it carries, what the change leaves alone."""
+
+    tree: Tree
+    leaves: tuple[LeafRef, ...]
+    kind: Rows
+    carried: np.ndarray[Any, np.dtype[np.bool_]]
+    touched: frozenset[int]
+
+    @staticmethod
+    def of(tree: Tree, resolved: Resolved) -> _Attempt:
+        carried = tracking.live_mask(tree.root)
+        carried[resolved.root_rows] = False
+        found = (resolved.removed, resolved.replaced, resolved.vectors)
+        return _Attempt(
+            tree=tree,
+            leaves=tree.leaves(),
+            kind=tree.root.numpy("content_type"),
+            carried=carried,
+            touched=frozenset(row for located in found for row in located.by_leaf()),
+        )
+
+    @property
+    def untouched(self) -> tuple[LeafRef, ...]:
+        return tuple(leaf for leaf in self.leaves if leaf.row not in self.touched)
+
+
+_IDENTITY_KEYS = (
+    "location",
+    "tracking.snapshot_id",
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "manifest_info.dv",
+)
+"""What tells that an entry of another root is the same as before, deletion vectors included."""
+
+_Identity = tuple[Any, ...]
+
+
+def _identities(root: EntryBatch, rows: Sequence[int]) -> tuple[_Identity, ...]:
+    picked = root.take(np.asarray(rows, dtype=np.int64))
+    return tuple(zip(*(picked.pylist(key) for key in _IDENTITY_KEYS), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moved:
+    """Entries that flush and compaction moved to new leaves, by what they were in the root."""
+
+    identities: tuple[_Identity, ...]
+    leaves: EntryBatch | None
+
+    def rows_in(self, at: _Attempt) -> Rows | None:
+        """Their rows in a root; None when it does not carry all of them, unchanged."""
+        where = self._where(at)
+        if not all(identity in where for identity in self.identities):
+            return None
+        return np.array([where[identity] for identity in self.identities], dtype=np.int64)
+
+    @staticmethod
+    def _where(at: _Attempt) -> Mapping[_Identity, int]:
+        rows = [int(row) for row in np.flatnonzero(at.carried) if int(row) not in at.touched]
+        return dict(zip(_identities(at.tree.root, rows), rows, strict=True))
+
+
+def _live(reader: TreeReader, leaf: LeafRef) -> EntryBatch:
+    batch = tracking.carry(reader.live(leaf)).without(POSITION)
+    if (batch.numpy("content_type") == ContentType.POSITION_DELETES).any():
+        raise Unsupported(
+            f"{leaf.location} lists position deletes of v2 or v3, which a v4 leaf cannot hold; "
+            "turn them into deletion vectors first",
+            feature="position deletes in a v4 leaf",
+        )
+    return batch
+
+
+def _dropped(reader: TreeReader, at: _Attempt, moved: _Moved | None) -> Rows:
+    """Rows of the parent that leave without a trace: moved ones, and leaves spent before."""
+    spent = _spent(reader, at)
+    rows = None if moved is None else moved.rows_in(at)
+    return spent if rows is None else np.union1d(rows, spent)
+
+
+def _spent(reader: TreeReader, at: _Attempt) -> Rows:
+    """Leaves whose every position was dead already in the parent: nothing left to tell."""
+    if not at.leaves:
+        return np.zeros(0, dtype=np.int64)
+    root = at.tree.root
+    by_status = root.numpy("manifest_info.deleted_files_count", missing=0) + root.numpy(
+        "manifest_info.replaced_files_count", missing=0
+    )
+    spent: list[int] = []
+    for leaf in at.untouched:
+        by_vector, retired = leaf.dead, int(by_status[leaf.row])
+        if by_vector + retired < leaf.record_count:
+            continue
+        # Writers differ in whether the vector repeats positions that are dead by status.
+        if by_vector and retired and reader.live(leaf, keys=()).num_rows:
+            continue
+        spent.append(leaf.row)
+    return np.array(spent, dtype=np.int64)
+
+
+__all__ = ["Adapted", "Adapter", "added_entries"]

@@ -1,0 +1,150 @@
+"""The addresses of everything a change touches in one tree, and its new deletion vectors.
+
+What a change names by location is found in the root or in a leaf; what is not there any more is a
+conflict. Knows nothing of how the tree adapts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from frazil.commit import conflicts, summary
+from frazil.commit.change import Change
+from frazil.commit.vectors import VectorMerger
+from frazil.errors import CommitConflict, InvalidInput
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import partition_key
+from frazil.format.metadata import TableMetadata
+from frazil.tree.edit import LeafEdit
+from frazil.tree.locate import Located, Rows, locate
+from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
+
+_NOTHING = Located(
+    locations=(), leaf=np.zeros(0, dtype=np.int64), position=np.zeros(0, dtype=np.int64)
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """A change with the addresses of everything it touches in one tree.
+
+    `before` are the entries of files whose deletion vector changes, `modified` the same entries
+    with the new vector.
+    """
+
+    removed: Located = _NOTHING
+    replaced: Located = _NOTHING
+    vectors: Located = _NOTHING
+    removed_entries: EntryBatch | None = None
+    replaced_entries: EntryBatch | None = None
+    before: EntryBatch | None = None
+    modified: EntryBatch | None = None
+
+    @property
+    def replaced_rows(self) -> Rows:
+        """Rows of the root that leave as REPLACED."""
+        return np.concatenate([self.replaced.root_rows, self.vectors.root_rows])
+
+    @property
+    def root_rows(self) -> Rows:
+        """Rows of the root that list files this change touches."""
+        return np.concatenate([self.removed.root_rows, self.replaced_rows])
+
+    def leaf_edits(self) -> dict[int, LeafEdit]:
+        """Positions that die, by the leaf's row in the root."""
+        deleted = self.removed.by_leaf()
+        gone = self.replaced.by_leaf()
+        changed = self.vectors.by_leaf()
+        nothing = _NOTHING.position
+        return {
+            row: LeafEdit(
+                deleted=deleted.get(row, nothing),
+                replaced=np.union1d(gone.get(row, nothing), changed.get(row, nothing)),
+            )
+            for row in sorted({*deleted, *gone, *changed})
+        }
+
+
+def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger) -> Resolved:
+    """Find what the change touches and merge its vectors; CommitConflict when that cannot be."""
+    if change.only_adds:
+        return Resolved()
+    check_distinct(change)
+    removed = _located(reader, tree, change.removed)
+    replaced = _located(reader, tree, change.replaced)
+    vectors = _located(reader, tree, _edited_files(change))
+    gone = [*removed.missing, *replaced.missing, *vectors.missing]
+    if gone:
+        raise CommitConflict(
+            f"{change.operation}: files it needs are no longer in the table",
+            conflicts.missing(gone),
+        )
+    keys = [*summary.SUMMARY_KEYS, *_partition_keys(reader.metadata)]
+    before = modified = None
+    if vectors.locations:
+        before = vectors.entries(reader, tree, keys=None).without(LEAF, POSITION)
+        merged = merger.merge(before)
+        if merged.conflicts:
+            raise CommitConflict(
+                f"{change.operation}: rows it changes were changed meanwhile; run it again",
+                merged.conflicts,
+            )
+        modified = merged.entries
+    return Resolved(
+        removed=removed,
+        replaced=replaced,
+        vectors=vectors,
+        removed_entries=_entries(removed, reader, tree, keys),
+        replaced_entries=_entries(replaced, reader, tree, keys),
+        before=before,
+        modified=modified,
+    )
+
+
+def check_distinct(change: Change) -> None:
+    """Refuse a change that names one file twice: what should become of it is not clear."""
+    named: Counter[Any] = Counter(edit.location for edit in change.vectors)
+    for batch in (change.removed, change.replaced):
+        if batch is not None:
+            named.update(batch.pylist("location"))
+    twice = sorted(str(location) for location, count in named.items() if count > 1)
+    if twice:
+        raise InvalidInput(
+            f"{change.operation} names {len(twice)} files more than once, {twice[0]} among them; "
+            "a file can be removed, replaced or given a deletion vector once"
+        )
+
+
+def _located(reader: TreeReader, tree: Tree, wanted: EntryBatch | None) -> Located:
+    if wanted is None or not wanted.num_rows:
+        return _NOTHING
+    return locate(reader, tree, wanted)
+
+
+def _edited_files(change: Change) -> EntryBatch | None:
+    if not change.vectors:
+        return None
+    return EntryBatch.from_rows(
+        [
+            {"location": edit.location, LEAF: edit.leaf, POSITION: edit.position}
+            for edit in change.vectors
+        ]
+    )
+
+
+def _entries(
+    located: Located, reader: TreeReader, tree: Tree, keys: list[str]
+) -> EntryBatch | None:
+    return located.entries(reader, tree, keys=keys) if located.locations else None
+
+
+def _partition_keys(metadata: TableMetadata) -> list[str]:
+    fields = {field.field_id for spec in metadata.partition_specs for field in spec.fields}
+    return [*(partition_key(id) for id in sorted(fields)), "spec_id"]
+
+
+__all__ = ["Resolved", "check_distinct", "resolve"]

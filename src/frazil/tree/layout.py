@@ -1,0 +1,134 @@
+"""What table metadata says of the columns of its manifests: names, tracked fields, types.
+
+Worked out once per definition of a table, not once per commit: schemas, specs and derived columns
+stay the same objects from one commit to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import UUIDType
+
+from frazil.format import aggregate, stats
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import STATS_PREFIX, partition_key, stats_key
+from frazil.format.manifest import ColumnNames
+from frazil.format.metadata import TableMetadata
+from frazil.format.stats import TrackedField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Layout:
+    """The table-dependent columns that manifests of one table definition have."""
+
+    metadata: TableMetadata
+    names: ColumnNames
+    fields: tuple[TrackedField, ...]
+    derived: tuple[TrackedField, ...]
+    types: dict[str, pa.DataType]
+
+    def conformed(self, batch: EntryBatch) -> EntryBatch:
+        """The batch with the statistics of the current schema, as a manifest written now has."""
+        schema = batch.table.schema
+        for key, kind in zip(schema.names, schema.types, strict=True):
+            if key.startswith(STATS_PREFIX) and self.types.get(key) != kind:
+                return aggregate.conform(batch, self.metadata.schema(), derived=self.derived)
+        return batch
+
+
+def layout_of(metadata: TableMetadata) -> Layout:
+    """The layout of a table's manifests."""
+    return _layout(_Definition(metadata))
+
+
+class _Definition:
+    """The part of table metadata that a layout depends on, compared by identity.
+
+    Holding the objects keeps their identities from being used again.
+    """
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self.metadata = metadata
+        self._parts: tuple[Any, ...] = (
+            metadata.schemas,
+            metadata.partition_specs,
+            metadata.expressions,
+        )
+        self._hash = hash((metadata.current_schema_id, *map(id, self._parts)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Definition)
+            and self.metadata.current_schema_id == other.metadata.current_schema_id
+            and all(mine is its for mine, its in zip(self._parts, other._parts, strict=True))
+        )
+
+
+@lru_cache(maxsize=128)
+def _layout(definition: _Definition) -> Layout:
+    metadata = definition.metadata
+    derived = _derived_fields(metadata)
+    fields = (*stats.tracked_fields(metadata.schema()), *derived, *stats.ROW_LINEAGE)
+    return Layout(
+        metadata=metadata,
+        names=_column_names(metadata, fields),
+        fields=fields,
+        derived=derived,
+        types=stats.stats_types(fields),
+    )
+
+
+def _derived_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:
+    schema = metadata.schema()
+    return tuple(
+        TrackedField(
+            id=column.expr_id,
+            full_name=column.name,
+            type=column.transform.result_type(schema.find_type(column.source_ids[0])),
+        )
+        for column in metadata.expressions
+        if column.source_ids[0] in schema.field_ids
+    )
+
+
+def _column_names(metadata: TableMetadata, tracked: tuple[TrackedField, ...]) -> ColumnNames:
+    partition = [field for spec in metadata.partition_specs for field in spec.fields]
+    by_id = {field.id: field.type for field in tracked}
+    uuids = {
+        stats_key(id, bound)
+        for id, kind in by_id.items()
+        if isinstance(kind, UUIDType)
+        for bound in ("lower_bound", "upper_bound")
+    }
+    uuids |= {
+        partition_key(field.field_id)
+        for field in partition
+        if isinstance(by_id.get(field.source_id), UUIDType)
+        and isinstance(field.transform, IdentityTransform)
+    }
+    return ColumnNames(
+        stats={field.id: field.full_name for field in tracked},
+        partition={field.field_id: field.name for field in partition},
+        uuids=frozenset(uuids),
+    )
+
+
+def tracked_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:
+    """Every column a manifest of this table may have statistics for, derived ones included."""
+    return layout_of(metadata).fields
+
+
+def column_names(metadata: TableMetadata) -> ColumnNames:
+    """Names for the table-dependent columns of a manifest."""
+    return layout_of(metadata).names
+
+
+__all__ = ["Layout", "column_names", "layout_of", "tracked_fields"]
