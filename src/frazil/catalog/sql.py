@@ -184,10 +184,9 @@ class SqlCatalog:
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         parts = namespace_of(namespace)
-        only_tables = sql_rows.NOT_A_VIEW if self._is_typed else ""
         rows = self._database.rows(
-            "SELECT table_name FROM iceberg_tables t WHERE catalog_name = :catalog "
-            f"AND table_namespace = :namespace{only_tables}",
+            "SELECT table_name FROM iceberg_tables WHERE catalog_name = :catalog "
+            f"AND table_namespace = :namespace{self._only_tables()}",
             {"catalog": self._name, "namespace": dotted(parts)},
         )
         if not rows and not self.namespace_exists(parts):
@@ -239,7 +238,8 @@ class SqlCatalog:
         try:
             with self._changing(f"renaming {old} to {new}") as transaction:
                 self._need_namespace(transaction, new)
-                if not transaction.run(_RENAME.format(table="iceberg_tables"), key):
+                statement = _RENAME.format(table="iceberg_tables") + self._only_tables()
+                if not transaction.run(statement, key):
                     raise NotFound(f"{old}: there is no table of that name")
                 transaction.run(_RENAME.format(table="frazil_tables"), key)
         except DuplicateKey:
@@ -270,7 +270,7 @@ class SqlCatalog:
         return _legacy_location(identifier, self._row(identifier))
 
     def _row(self, identifier: Identifier) -> Row:
-        query = sql_rows.LOAD_BY_NAME + (sql_rows.NOT_A_VIEW if self._is_typed else "")
+        query = sql_rows.LOAD_BY_NAME + self._only_tables()
         key = {**sql_rows.name_parameters(self._name, identifier), "known": ""}
         found = self._database.rows(query, key)
         if not found:
@@ -318,9 +318,7 @@ class SqlCatalog:
         table_id = self._table_id(transaction, identifier)
         if table_id is not None:
             sql_rows.delete_table(transaction, table_id)
-        only_tables = " AND (iceberg_type IS NULL OR iceberg_type <> 'VIEW')"
-        statement = f"DELETE FROM iceberg_tables WHERE {_BY_NAME}"
-        statement += only_tables if self._is_typed else ""
+        statement = f"DELETE FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"
         if not transaction.run(statement, sql_rows.name_parameters(self._name, identifier)):
             raise NotFound(f"{identifier}: there is no table of that name")
 
@@ -333,6 +331,10 @@ class SqlCatalog:
     def _need_namespace(self, source: Database | Transaction, identifier: Identifier) -> None:
         if not self._namespaces.exists(source, identifier.namespace):
             raise NotFound(f"{identifier}: there is no namespace {dotted(identifier.namespace)}")
+
+    def _only_tables(self) -> str:
+        """What keeps views out of a statement; old databases cannot hold any."""
+        return sql_rows.NOT_A_VIEW if self._is_typed else ""
 
     def _need_typed(self) -> None:
         if not self._is_typed:

@@ -45,7 +45,7 @@ LOAD_BY_ID = f"""{_FIELDS}
 FROM frazil_tables f LEFT JOIN iceberg_tables t ON {_SAME_NAME} {_PARTS}
 WHERE f.table_id = :table_id
 """
-NOT_A_VIEW = " AND (t.iceberg_type IS NULL OR t.iceberg_type <> 'VIEW')"
+NOT_A_VIEW = " AND (iceberg_type IS NULL OR iceberg_type <> 'VIEW')"
 
 SWAP = """
 UPDATE frazil_tables SET version = :version + 1, last_sequence_number = :last_sequence_number,
