@@ -65,7 +65,7 @@ OLD = Schema(
         ),
     ),
 )
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "id": 1,
         "s": {"a": "p", "b": 0.5, "l": [1, None]},

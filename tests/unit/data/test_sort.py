@@ -47,7 +47,7 @@ def _key(source: int, direction: Any, nulls: Any, transform: Any = None) -> Sort
 def test_nulls_go_where_asked_and_nan_is_the_greatest(
     direction: Any, nulls: Any, expected: str
 ) -> None:
-    rows = [{"x": 2.0}, {"x": math.nan}, {"x": None}, {"x": -1.0}]
+    rows: list[dict[str, Any]] = [{"x": 2.0}, {"x": math.nan}, {"x": None}, {"x": -1.0}]
     found = _sorted(rows, _key(1, direction, nulls))
     assert str(found.column("x").to_pylist()) == expected
 
@@ -64,7 +64,11 @@ def test_later_fields_break_ties_and_equal_rows_keep_their_places() -> None:
 
 
 def test_transforms_and_nested_sources_can_be_sorted_by() -> None:
-    rows = [{"k": "abz", "s": {"y": 2}}, {"k": "aba", "s": {"y": 1}}, {"k": "aaa", "s": None}]
+    rows: list[dict[str, Any]] = [
+        {"k": "abz", "s": {"y": 2}},
+        {"k": "aba", "s": {"y": 1}},
+        {"k": "aaa", "s": None},
+    ]
     found = _sorted(rows, _key(2, ASC, FIRST, TruncateTransform(2)), _key(5, ASC, FIRST))
     assert found.column("k").to_pylist() == ["aaa", "aba", "abz"]
 
