@@ -77,12 +77,6 @@ def test_rows_come_back_as_written(fifty: DataFileSlice) -> None:
     assert read(fifty, SCHEMA).to_pylist() == _rows(50)
 
 
-def test_only_some_columns_are_read(fifty: DataFileSlice) -> None:
-    storage = LocalStorage()
-    table = read(fifty, _select("name"), storage=storage)
-    assert table.column_names == ["name"]
-
-
 def test_a_filter_may_look_at_columns_that_are_not_asked_for(fifty: DataFileSlice) -> None:
     table = read(
         fifty,
@@ -99,19 +93,42 @@ def test_a_filter_may_look_into_a_struct_that_is_asked_for_in_part(fifty: DataFi
     assert table.to_pylist() == [{"s": {"y": 3.0}}, {"s": {"y": 6.5}}]
 
 
-def test_row_groups_that_cannot_match_are_not_read(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> DataFileSlice:
+    """400,000 rows in eight row groups: large enough that storage reads it in ranges."""
+    location = str(tmp_path_factory.mktemp("large"))
     rows = pa.table({"id": range(400_000), "name": [f"{i:020}" for i in range(400_000)]})
     properties = {"write.parquet.row-group-limit": "50000"}
-    entries = write(rows, SCHEMA, str(tmp_path), properties=properties)
-    source = slice_of(entries, str(tmp_path))
+    return slice_of(write(rows, SCHEMA, location, properties=properties), location)
 
-    def bytes_read(text: str) -> int:
-        storage = LocalStorage()
-        found = read(source, SCHEMA, row_filter=parse(text, SCHEMA), storage=storage)
-        assert found.num_rows == 1
-        return storage.counters.bytes["read"]
 
-    assert bytes_read("id = 123456") < source.file_size_in_bytes / 4
+def _bytes_read(source: DataFileSlice, schema: Schema, rows: int, **options: Any) -> int:
+    storage = LocalStorage()
+    found = read(source, schema, storage=storage, table_schema=SCHEMA, **options)
+    assert found.num_rows == rows
+    return storage.counters.bytes["read"]
+
+
+def test_row_groups_that_cannot_match_are_not_read(large: DataFileSlice) -> None:
+    whole = _bytes_read(large, SCHEMA, 400_000)
+    one = _bytes_read(large, SCHEMA, 1, row_filter=parse("id = 123456", SCHEMA))
+    assert one < whole / 4
+
+
+def test_columns_that_are_not_asked_for_are_not_read(large: DataFileSlice) -> None:
+    names = _bytes_read(large, _select("name"), 400_000)
+    both = _bytes_read(large, _select("id", "name"), 400_000)
+    assert names < both * 0.9
+
+
+def test_row_groups_with_every_row_dropped_are_not_read(large: DataFileSlice) -> None:
+    whole = _bytes_read(large, SCHEMA, 400_000)
+    rest = _bytes_read(large, SCHEMA, 50_000, dropped=np.arange(50_000, 400_000))
+    assert rest < whole / 4
+
+
+def test_counting_rows_reads_the_footer_only(large: DataFileSlice) -> None:
+    assert _bytes_read(large, Schema(), 400_000) < large.file_size_in_bytes / 10
 
 
 def test_positions_are_right_when_row_groups_are_skipped(fifty: DataFileSlice) -> None:
@@ -130,7 +147,7 @@ def test_dropped_positions_are_gone(fifty: DataFileSlice) -> None:
     assert found == [i for i in range(50) if i not in (0, 10, 11, 49)]
 
 
-def test_a_row_group_with_every_row_dropped_is_not_read(fifty: DataFileSlice) -> None:
+def test_positions_are_right_when_whole_row_groups_are_dropped(fifty: DataFileSlice) -> None:
     found = read(fifty, with_columns(_select("id"), [POS]), dropped=np.arange(10, 40))
     assert found.column("_pos").to_pylist() == [*range(10), *range(40, 50)]
 
@@ -149,7 +166,7 @@ def test_a_dropped_position_outside_the_file_is_a_format_error(fifty: DataFileSl
         read(fifty, SCHEMA, dropped=np.array([50]))
 
 
-def test_rows_can_be_counted_without_reading_a_column(fifty: DataFileSlice) -> None:
+def test_rows_can_be_counted_without_asking_for_a_column(fifty: DataFileSlice) -> None:
     storage = LocalStorage()
     found = read(fifty, Schema(), dropped=np.array([1]), storage=storage, table_schema=SCHEMA)
     assert found.num_rows == 49
