@@ -28,7 +28,7 @@ from frazil.errors import CatalogError
 from frazil.format import bitmap, manifest, puffin
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, stats_key
-from frazil.format.metadata import Snapshot, TableMetadata, new_table
+from frazil.format.metadata import History, Snapshot, TableMetadata, new_table
 from frazil.format.stats import stats_types
 from frazil.format.tracking import Status
 from frazil.storage import LocalStorage
@@ -131,8 +131,8 @@ class Bench:
         sort_order: SortOrder = UNSORTED_SORT_ORDER,
         properties: Mapping[str, str] | None = None,
         metadata: TableMetadata | None = None,
+        history: History | None = None,
     ) -> None:
-        self.location = str(folder / "table")
         self.storage = LocalStorage()
         self.catalog = MemoryCatalog(warehouse=str(folder))
         self.catalog.create_namespace("test")
@@ -140,12 +140,13 @@ class Bench:
             schema=schema,
             spec=spec,
             sort_order=sort_order,
-            location=self.location,
+            location=str(folder / "table"),
             table_uuid=uuid.UUID(int=7),
             now_ms=1_000,
             properties={"write.metadata.json-every": "0", **(properties or {})},
         )
-        self.head = ScriptedHead(self.catalog.create_table("test.table", made))
+        self.location = made.location
+        self.head = ScriptedHead(self.catalog.create_table("test.table", made, history))
         self._clock = itertools.count(2_000)
         self._ids = itertools.count(1)
         self._names = itertools.count(1)
@@ -310,6 +311,10 @@ class Bench:
                     letter = "M" if leaf.content_type is ContentType.DATA_MANIFEST else "N"
                     count = sum(known.startswith(letter) for known in self._leaves.values())
                     self._leaves[leaf.location] = f"{letter}{count + 1}"
+
+    def call_leaves(self, names: Mapping[str, str]) -> None:
+        """Name leaves by hand."""
+        self._leaves |= names
 
     def _name(self, location: str) -> str:
         return self._leaves.get(location, location)

@@ -21,7 +21,7 @@ from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.scan.deletes import DeleteFiles, delete_keys, stats_keys_for
+from frazil.scan.deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
 from frazil.scan.report import LevelReport, ScanReport
 from frazil.storage import Call
 from frazil.tree.read import (
@@ -119,12 +119,14 @@ class _Planner:
     def run(self) -> Plan:
         began = time.perf_counter()
         with self._reader.storage.recording() as calls:
-            tree, root_report, picked, leaves = self._root(calls)
+            tree, root_report, in_root, leaves = self._root(calls)
             read_at_root = sum(call.bytes for call in calls)
             deletes = self._deletes(tree, leaves)
             wanted = self._keys | self._filter_keys
             if deletes is not None:
                 wanted |= stats_keys_for([deletes.batch])
+                tree = self._reader.tree(self._snapshot, keys=wanted)
+            picked = self._marked(labelled(tree.root.filter(in_root), None))
             batches, leaf_report = self._leaves(leaves, wanted)
             read = sum(call.bytes for call in calls)
         files = EntryBatch.concat([picked, *batches])
@@ -145,9 +147,8 @@ class _Planner:
             report=report,
         )
 
-    def _root(
-        self, calls: Sequence[Call]
-    ) -> tuple[Tree, LevelReport, EntryBatch, tuple[LeafRef, ...]]:
+    def _root(self, calls: Sequence[Call]) -> tuple[Tree, LevelReport, Mask, tuple[LeafRef, ...]]:
+        """The root, which of its rows are files to read, and the leaves to look into."""
         began = time.perf_counter()
         tree = self._reader.tree(self._snapshot, keys=self._keys | self._filter_keys)
         live = tracking.live_mask(tree.root)
@@ -158,7 +159,6 @@ class _Planner:
         rows = np.flatnonzero(candidates)[result.mask]
         files = np.zeros(tree.root.num_rows, dtype=np.bool_)
         files[rows] = kind[rows] == ContentType.DATA
-        picked = self._marked(labelled(tree.root.filter(files), None))
         kept = {int(row) for row in rows if kind[row] == ContentType.DATA_MANIFEST}
         leaves = tuple(leaf for leaf in tree.leaves() if leaf.row in kept)
         report = _level(result, considered=batch.num_rows)
@@ -168,7 +168,7 @@ class _Planner:
             dead=int((~live).sum()),
             ms=(time.perf_counter() - began) * 1000,
         )
-        return tree, report, picked, leaves
+        return tree, report, files, leaves
 
     def _leaves(
         self, leaves: Sequence[LeafRef], keys: frozenset[str]
