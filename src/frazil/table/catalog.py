@@ -20,7 +20,7 @@ from frazil.catalog.names import Identifier
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
-from frazil.expr.transforms import parse_partition_by
+from frazil.expr.partition_by import parse_partition_by
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
