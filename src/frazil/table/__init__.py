@@ -1,4 +1,4 @@
-"""Tables and catalogs as users have them: facades that compose the rooms below and hold no rules."""
+"""Tables and catalogs as users have them: facades that compose rooms below and hold no rules."""
 
 from frazil.table.catalog import Catalog, connect
 from frazil.table.scan import Scan

@@ -26,9 +26,7 @@ from frazil.tree.locate import locate
 from frazil.tree.write import tracked_fields
 
 
-def entries_for(
-    handle: TableHandle, files: Sequence[str], *, check_duplicates: bool
-) -> EntryBatch:
+def entries_for(handle: TableHandle, files: Sequence[str], *, check_duplicates: bool) -> EntryBatch:
     """Entries for Parquet files; refuses files that do not fit the table, naming each."""
     if not files:
         raise InvalidInput("add_files needs at least one file")

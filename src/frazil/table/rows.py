@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 
 from frazil.commit.change import Change, Isolation, VectorEdit
@@ -24,6 +25,9 @@ from frazil.data.rows import Rows, conformed
 from frazil.data.write import write_rows
 from frazil.errors import InvalidInput
 from frazil.expr import assign
+from frazil.expr.bind import conjunction, predicate
+from frazil.expr.columns import ColumnIndex
+from frazil.expr.operators import Op
 from frazil.expr.parse import parse
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, TableMetadata
@@ -34,6 +38,7 @@ from frazil.tree.read import LEAF, POSITION
 DELETE_ISOLATION = "write.delete.isolation-level"
 UPDATE_ISOLATION = "write.update.isolation-level"
 MERGE_ISOLATION = "write.merge.isolation-level"
+_MAX_KEYS_IN_FILTER = 200
 
 
 @dataclass(slots=True)
@@ -53,9 +58,7 @@ class RowEditor:
         """New rows."""
         return self._change(added=self.write(conformed(rows, self.metadata.schema())))
 
-    def write(
-        self, batches: Iterator[pa.RecordBatch], *, with_lineage: bool = False
-    ) -> EntryBatch:
+    def write(self, batches: Iterator[pa.RecordBatch], *, with_lineage: bool = False) -> EntryBatch:
         """Write conforming batches to data files."""
         metadata = self.metadata
         schema = metadata.schema()
@@ -158,9 +161,7 @@ class RowEditor:
                     yield _with_lineage(change(batch), batch.column(ROW_ID.name))
                 positions = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
                 if positions.size:
-                    vectors.append(
-                        _edit(task, positions, reader.resolved(task), exclusive=True)
-                    )
+                    vectors.append(_edit(task, positions, reader.resolved(task), exclusive=True))
 
         added = self.write(rows(), with_lineage=True)
         return self._change(
@@ -171,9 +172,7 @@ class RowEditor:
             isolation=isolation,
         )
 
-    def scan(
-        self, where: str | BooleanExpression | None, columns: Sequence[str] | None
-    ) -> Scan:
+    def scan(self, where: str | BooleanExpression | None, columns: Sequence[str] | None) -> Scan:
         """A scan of the snapshot this editor works on, in the current schema."""
         return Scan(
             handle=self.handle,
@@ -295,7 +294,7 @@ class _Matches:
         self.row_ids = np.concatenate([part[3] for part in self._parts] or [empty])
         flags = [part[5] for part in self._parts]
         self.changed = np.flatnonzero(np.concatenate(flags)) if flags else empty
-        repeated, counts = np.unique(self.source_rows, return_counts=True)
+        _, counts = np.unique(self.source_rows, return_counts=True)
         if (counts > 1).any():
             raise InvalidInput(
                 f"{int((counts > 1).sum())} keys match more than one row of the table; "
@@ -312,9 +311,7 @@ class _Matches:
                 slot = by_task.setdefault(task.location, (task, reader, []))
                 slot[2].append(positions[mine])
         for task, reader, parts in by_task.values():
-            yield _edit(
-                task, np.sort(np.concatenate(parts)), reader.resolved(task), exclusive=True
-            )
+            yield _edit(task, np.sort(np.concatenate(parts)), reader.resolved(task), exclusive=True)
 
 
 class _KeyCodes:
@@ -331,13 +328,9 @@ class _KeyCodes:
         """Per row of the batch: the source row of that key, or -1."""
         target = pa.Table.from_batches([batch]).select(self._on)
         if len(self._on) == 1:
-            index = pc.index_in(
-                target.column(0), value_set=self._keys.column(0).combine_chunks()
-            )
+            index = pc.index_in(target.column(0), value_set=self._keys.column(0).combine_chunks())
             return np.asarray(pc.fill_null(index, -1).to_numpy(), dtype=np.int64)
-        target = target.append_column(
-            "@at", pa.array(np.arange(target.num_rows, dtype=np.int64))
-        )
+        target = target.append_column("@at", pa.array(np.arange(target.num_rows, dtype=np.int64)))
         joined = target.join(self._keys, keys=self._on, join_type="inner")
         rows = np.full(target.num_rows, -1, dtype=np.int64)
         rows[np.asarray(joined.column("@at"))] = np.asarray(joined.column("@row"))
@@ -350,25 +343,22 @@ def _key_codes(source: pa.Table, on: Sequence[str]) -> _KeyCodes:
 
 def key_range(source: pa.Table, on: Sequence[str], schema: Schema) -> BooleanExpression:
     """A filter that every row with a key of the source passes: small sets, else the range."""
-    from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
-
-    result: BooleanExpression = AlwaysTrue()
+    columns = ColumnIndex.of(schema)
+    parts: list[BooleanExpression] = []
     for name in on:
-        column = source.column(name)
-        kind = column.type
-        if not source.num_rows or pa.types.is_nested(kind) or pa.types.is_floating(kind):
+        values = source.column(name)
+        if not source.num_rows or pa.types.is_nested(values.type):
             continue
-        distinct = pc.unique(column)
-        if len(distinct) <= 200:
-            part: BooleanExpression = In(name, set(distinct.to_pylist()))
-        else:
-            ends = pc.min_max(column)
-            part = And(
-                GreaterThanOrEqual(name, ends["min"].as_py()),
-                LessThanOrEqual(name, ends["max"].as_py()),
-            )
-        result = And(result, part)
-    return parse(result, schema)
+        column = columns.with_id(schema.find_field(name).field_id)
+        distinct = pc.unique(values)
+        if len(distinct) <= _MAX_KEYS_IN_FILTER:
+            literals = [literal(value) for value in distinct.to_pylist()]
+            parts.append(predicate(Op.IN, column, literals))
+        elif not pa.types.is_floating(values.type):
+            ends = pc.min_max(values)
+            parts.append(predicate(Op.GE, column, [literal(ends["min"].as_py())]))
+            parts.append(predicate(Op.LE, column, [literal(ends["max"].as_py())]))
+    return parse(conjunction(parts), schema)
 
 
 def _check_keys(source: pa.Table, on: Sequence[str], schema: Schema) -> None:
@@ -389,9 +379,7 @@ def _check_keys(source: pa.Table, on: Sequence[str], schema: Schema) -> None:
         )
 
 
-def _edit(
-    task: Task, positions: Any, resolved: Any, *, exclusive: bool = False
-) -> VectorEdit:
+def _edit(task: Task, positions: Any, resolved: Any, *, exclusive: bool = False) -> VectorEdit:
     return VectorEdit(
         location=task.location,
         positions=positions,
@@ -421,7 +409,7 @@ def _column(batches: Iterator[pa.RecordBatch], name: str) -> np.ndarray[Any, Any
 
 
 def _with_lineage(batch: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
-    """Rows of the table's columns plus the two lineage columns; the sequence number is inherited."""
+    """Rows with the two lineage columns; a null sequence number is inherited."""
     columns = [*batch.columns, row_ids, pa.nulls(batch.num_rows, pa.int64())]
     names = [*batch.schema.names, ROW_ID.name, LAST_UPDATED.name]
     return pa.RecordBatch.from_arrays(columns, names=names)

@@ -185,9 +185,7 @@ class Scan:
         for task in self.tasks():
             known = task.live_records if matches_all or task.must_match else None
             total += (
-                known
-                if known is not None
-                else sum(batch.num_rows for batch in reader.read(task))
+                known if known is not None else sum(batch.num_rows for batch in reader.read(task))
             )
         return total if self.limit is None else min(total, self.limit)
 

@@ -184,17 +184,16 @@ class Table(FileOperations, HistoryOperations):
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> Upserted:
-        """Replace rows whose key exists, insert the others; keys default to the identifier fields."""
+        """Replace rows whose key exists, insert the others; `on` defaults to the identifier fields."""
         keys = list(on) if on is not None else sorted(self.schema.identifier_field_names())
         with self.transaction() as tx:
-            done = tx.upsert(
+            return tx.upsert(
                 rows,
                 keys,
                 update_matched=update_matched,
                 insert_unmatched=insert_unmatched,
                 summary=summary,
             )
-        return done
 
     def overwrite(
         self,
@@ -251,7 +250,9 @@ class Table(FileOperations, HistoryOperations):
                 self._set_ref(name, start, RefKind.BRANCH)
         return Table(self.handle, branch_name=name)
 
-    def tag(self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None) -> Committed:
+    def tag(
+        self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None
+    ) -> Committed:
         """Name a snapshot, by default the current one, so that it is kept."""
         snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
         if snapshot is None:
@@ -280,8 +281,10 @@ class Table(FileOperations, HistoryOperations):
 
     def _move(self, target: Snapshot) -> Committed:
         now = self.metadata.refs.get(self.branch_name)
-        ref = SnapshotRef(snapshot_id=target.snapshot_id) if now is None else replace(
-            now, snapshot_id=target.snapshot_id
+        ref = (
+            SnapshotRef(snapshot_id=target.snapshot_id)
+            if now is None
+            else replace(now, snapshot_id=target.snapshot_id)
         )
         expected = None if now is None else int(now.snapshot_id)
         return self._update(SetRef(name=self.branch_name, ref=ref, expected=expected))

@@ -136,7 +136,9 @@ class Transaction:
 
     # Metadata
 
-    def set_properties(self, updates: Mapping[str, str], *, remove: Sequence[str] = ()) -> Transaction:
+    def set_properties(
+        self, updates: Mapping[str, str], *, remove: Sequence[str] = ()
+    ) -> Transaction:
         """Set and remove table properties."""
         return self.apply_update(SetProperties(updates=dict(updates), removals=tuple(remove)))
 

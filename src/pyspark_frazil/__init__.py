@@ -1,0 +1,1 @@
+"""Lets Spark find the data source `frazil` without a register call."""
