@@ -67,6 +67,13 @@ _COMPACT_ONLY: Final = (
 )
 
 
+_MERGED_ON_READ: Final = FileClass(
+    verdict=Verdict.REFUSED,
+    reason=f"level 0, and {_MERGE_ON_READ} lets Paimon merge it with deletion vectors",
+    advice=_COMPACT_ONLY,
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Classified:
     """A class per live file: `classes[codes[i]]` is the fate of file i."""
@@ -88,31 +95,36 @@ class Classified:
         return Classified(classes=classes, codes=codes)
 
 
-def classify(state: State, *, exclude: Collection[str] = ()) -> Classified:
-    """The fate of every live file of a snapshot, in the order of `state.files`."""
+def classify(state: State, *, exclude: Collection[str] = (), merging: bool = False) -> Classified:
+    """The fate of every live file of a snapshot, in the order of `state.files`.
+
+    `merging` says that files can be merged: then level 0 of a first-row table, which Paimon leaves
+    out of batch reads until it is compacted, is merged in.
+    """
     count = state.files.num_rows
     found = Classified(classes=(PLAIN,), codes=np.zeros(count, np.int64))
     if count == 0:
         return found
     if state.schema.has_primary_key:
-        found = _keyed(state, found)
+        found = _keyed(state, found, merging)
     found = _by_format(state, found)
     found = _by_columns(state, found)
     return _by_schema(state, found, exclude)
 
 
-def _keyed(state: State, found: Classified) -> Classified:
+def _keyed(state: State, found: Classified, merging: bool) -> Classified:
     """Primary-key files: by bucket, level, deleted rows and key ranges."""
     files, schema = state.files, state.schema
     levels = files["level"].to_numpy()
     deletes = pc.fill_null(files["delete_row_count"], 0).to_numpy() > 0
     postponed = files["bucket"].to_numpy() == layout.POSTPONE_BUCKET
     buckets = _bucket_codes(files)
-    lazily = schema.deletion_vectors_enabled or schema.merge_engine is MergeEngine.FIRST_ROW
+    first_row = schema.merge_engine is MergeEngine.FIRST_ROW and not merging
+    lazily = schema.deletion_vectors_enabled or first_row
     if lazily:
         waiting = (levels == 0) & ~postponed
         if schema.is_enabled(_MERGE_ON_READ):
-            found = found.with_class(needs_merge(schema, "level 0 is merged on read"), waiting)
+            found = found.with_class(_MERGED_ON_READ, waiting)
         else:
             found = found.with_class(_LEVEL_0, waiting)
         with_deletes = (levels > 0) & deletes

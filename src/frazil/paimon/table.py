@@ -189,16 +189,18 @@ class PaimonTable:
     def state(self, snapshot: Snapshot | int | None = None) -> State:
         """The table at a snapshot; the latest when none is named."""
         pinned = snapshot if isinstance(snapshot, Snapshot) else self.snapshot(snapshot)
-        schema = self.schema(pinned.schema_id)
-        files = live_entries(self.entries(pinned))
-        index_files = self.index_entries(pinned)
+        return self.state_of(pinned, live_entries(self.entries(pinned)))
+
+    def state_of(self, snapshot: Snapshot, files: pa.Table) -> State:
+        """The state at a snapshot whose live entries are known."""
+        schema = self.schema(snapshot.schema_id)
         used = set(pc.unique(files["schema_id"]).to_pylist()) | {schema.id}
         return State(
-            snapshot=pinned,
+            snapshot=snapshot,
             schema=schema,
             schemas={schema_id: self.schema(schema_id) for schema_id in sorted(used)},
             files=self._located(schema, files),
-            index_files=self._index_located(schema, index_files),
+            index_files=self._index_located(schema, self.index_entries(snapshot)),
         )
 
     def deletion_vectors(self, state: State) -> Mapping[str, vectors.Positions]:

@@ -7,7 +7,7 @@ value that a dry run shows and an adoption commits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from frazil.errors import Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
+from frazil.format.tracking import Status
 from frazil.format.types import arrow_type, promote
 from frazil.paimon import binary_row, classify, convert, stats, verify
 from frazil.paimon.classify import Classified, FileClass, Verdict
@@ -42,8 +43,8 @@ class Takeover:
     """The Iceberg schema; None when some column's type stands in the way."""
     problems: tuple[str, ...]
     """Why it cannot be done, empty when it can (with a merge, where files need one)."""
-    locations: pa.Array
-    """Where the taken files lie, in file order."""
+    everywhere: pa.Array
+    """Where each live file lies; checked for those taken or merged."""
 
     @property
     def taken(self) -> Mask:
@@ -54,6 +55,16 @@ class Takeover:
     def merged(self) -> Mask:
         """Files whose rows must be merged first."""
         return self.found.mask(Verdict.MERGED)
+
+    @property
+    def locations(self) -> pa.Array:
+        """Where the taken files lie, in file order."""
+        return self.everywhere.filter(pa.array(self.taken))
+
+    @property
+    def merged_locations(self) -> pa.Array:
+        """Where the files lie that need a merge, in file order."""
+        return self.everywhere.filter(pa.array(self.merged))
 
     @property
     def is_ready(self) -> bool:
@@ -73,14 +84,16 @@ def prepare(
     exclude: Collection[str] = (),
     listing: Listing | None = None,
     mapping: NameMapping | None = None,
+    merging: bool = False,
 ) -> Takeover:
     """Look at everything that decides whether and how a snapshot can be taken over.
 
     `listing` gives the files that are really there, and checks them; without it existence and
     sizes are not checked, except where a file cannot be found otherwise. `mapping` is the name
-    mapping the table will have; that of this snapshot alone when none is given.
+    mapping the table will have; that of this snapshot alone when none is given. `merging` says
+    that files which need a merge can have one.
     """
-    found = classify.classify(state, exclude=exclude)
+    found = classify.classify(state, exclude=exclude, merging=merging)
     problems = list(convert.unsupported_columns(state.schema, exclude).values())
     schema = None
     if not problems:
@@ -88,70 +101,63 @@ def prepare(
         schema = convert.iceberg_schema(state.schema, earlier=earlier, exclude=exclude)
     if listing is None and verify.inexact_partitions(state):
         listing = Listing(table)
-    keep = found.mask(Verdict.TAKEN)
-    if listing is None:
-        locations = state.files["location"].combine_chunks().filter(pa.array(keep))
-    else:
-        locations = verify.located(table, state, keep, listing)
+    everywhere = state.files["location"].combine_chunks()
+    if listing is not None:
+        keep = found.mask(Verdict.TAKEN) | found.mask(Verdict.MERGED)
+        everywhere = verify.located(table, state, keep, listing)
     if state.schema.has_primary_key:
-        found, locations = _uncounted_deletes(table, state, found, locations)
+        found = _uncounted_deletes(table, state, found, everywhere)
     if not problems:
         if mapping is None:
             mapping = convert.name_mapping(state.schema, state.schemas.values(), exclude=exclude)
-        found, locations = _bound_by_name(table, state, found, locations, mapping)
-    refused = [item for item in found.classes if item.verdict is Verdict.REFUSED]
-    for item in refused:
-        count = int((found.codes == found.classes.index(item)).sum())
-        if count:
-            problems.append(f"{count} files: {item.reason}. {item.advice}".rstrip(". "))
+        found = _bound_by_name(table, state, found, everywhere, mapping)
     return Takeover(
         state=state,
         found=found,
         schema=schema,
-        problems=tuple(problems),
-        locations=locations,
+        problems=(*problems, *_refusals(state, found)),
+        everywhere=everywhere,
     )
 
 
+def _refusals(state: State, found: Classified) -> list[str]:
+    return [
+        f"{line['files']} files ({line['example']}, …): {line['reason']}; {line['advice']}"
+        for line in classify.summary(state, found).to_pylist()
+        if line["verdict"] == Verdict.REFUSED
+    ]
+
+
 def _uncounted_deletes(
-    table: PaimonTable, state: State, found: Classified, locations: pa.Array
-) -> tuple[Classified, pa.Array]:
+    table: PaimonTable, state: State, found: Classified, everywhere: pa.Array
+) -> Classified:
     """Some writers record no delete rows where there are some: look into level-0 files."""
-    taken = np.flatnonzero(found.mask(Verdict.TAKEN))
-    suspects = state.files["level"].to_numpy()[taken] == 0
-    paths_of = locations.filter(pa.array(suspects)).to_pylist()
-    guilty = set(verify.with_delete_rows(table.storage, paths_of))
-    if not guilty:
-        return found, locations
-    hit = pc.is_in(locations, pa.array(sorted(guilty), pa.string())).to_numpy(zero_copy_only=False)
-    mask = np.zeros(len(found.codes), bool)
-    mask[taken[hit]] = True
+    suspects = found.mask(Verdict.TAKEN) & (state.files["level"].to_numpy() == 0)
+    guilty = verify.with_delete_rows(
+        table.storage, everywhere.filter(pa.array(suspects)).to_pylist()
+    )
     reason = "holds delete rows that its entry does not count"
-    found = found.with_class(classify.needs_merge(state.schema, reason), mask)
-    return found, locations.filter(pa.array(~hit))
+    mask = suspects & _among(everywhere, guilty)
+    return found.with_class(classify.needs_merge(state.schema, reason), mask)
 
 
 def _bound_by_name(
     table: PaimonTable,
     state: State,
     found: Classified,
-    locations: pa.Array,
+    everywhere: pa.Array,
     mapping: NameMapping,
-) -> tuple[Classified, pa.Array]:
+) -> Classified:
     """Files without field ids that the name mapping would bind wrongly are refused."""
-    taken = np.flatnonzero(found.mask(Verdict.TAKEN))
-    ids = state.files["schema_id"].to_numpy()[taken]
+    ids = state.files["schema_id"].to_numpy()
     for schema_id, version in state.schemas.items():
         names = convert.misbound(version, state.schema, mapping)
         if not names:
             continue
-        suspects = locations.filter(pa.array(ids == schema_id)).to_pylist()
-        lacking = verify.without_field_ids(table.storage, suspects)
-        if not lacking:
-            continue
-        hit = pc.is_in(locations, pa.array(lacking, pa.string())).to_numpy(zero_copy_only=False)
-        mask = np.zeros(len(found.codes), bool)
-        mask[taken[hit]] = True
+        suspects = found.mask(Verdict.TAKEN) & (ids == schema_id)
+        lacking = verify.without_field_ids(
+            table.storage, everywhere.filter(pa.array(suspects)).to_pylist()
+        )
         problem = FileClass(
             verdict=Verdict.REFUSED,
             reason=(
@@ -160,9 +166,13 @@ def _bound_by_name(
             ),
             advice="compact the table in Paimon to rewrite these files",
         )
-        found = found.with_class(problem, mask)
-        locations, taken, ids = locations.filter(pa.array(~hit)), taken[~hit], ids[~hit]
-    return found, locations
+        found = found.with_class(problem, suspects & _among(everywhere, lacking))
+    return found
+
+
+def _among(locations: pa.Array, chosen: Sequence[str]) -> Mask:
+    hit = pc.is_in(locations, pa.array(chosen, pa.string()))
+    return np.asarray(hit.to_numpy(zero_copy_only=False), bool)
 
 
 def taken_vectors(table: PaimonTable, takeover: Takeover) -> Mapping[str, Positions]:
@@ -178,26 +188,36 @@ def taken_vectors(table: PaimonTable, takeover: Takeover) -> Mapping[str, Positi
     }
 
 
-def entries(takeover: Takeover, *, location: str, vectors: Mapping[str, Positions]) -> EntryBatch:
-    """Entries of the taken files for a table at `location`, without tracking and vectors.
+def entries(
+    takeover: Takeover,
+    *,
+    location: str,
+    vectors: Mapping[str, Positions],
+    only: Mask | None = None,
+) -> EntryBatch:
+    """Entries of the taken files for a table at `location`, without deletion vectors.
 
-    Row ids that Paimon assigned are kept.
+    `only` selects among the taken files. Row ids that Paimon assigned are kept.
     """
     if takeover.schema is None:
         raise Unsupported("; ".join(takeover.problems), feature="paimon")
     state = takeover.state
     files = state.files.filter(pa.array(takeover.taken))
+    locations = takeover.locations
+    if only is not None:
+        files, locations = files.filter(pa.array(only)), locations.filter(pa.array(only))
     if files.num_rows == 0:
         return EntryBatch.empty()
     partitions = _partitions(state, files, takeover.schema)
-    has_vector = pc.is_in(takeover.locations, pa.array(list(vectors), pa.string()))
+    has_vector = pc.is_in(locations, pa.array(list(vectors), pa.string()))
     exact = ~has_vector.to_numpy(zero_copy_only=False)
     formats = pc.replace_substring_regex(files["file_name"], r"^.*\.", "")
     count = files.num_rows
     columns = {
+        "tracking.status": pa.repeat(pa.scalar(int(Status.ADDED), pa.int32()), count),
         "content_type": pa.repeat(pa.scalar(int(ContentType.DATA), pa.int32()), count),
         "format_version": pa.repeat(pa.scalar(FORMAT_VERSION, pa.int32()), count),
-        "location": paths.relativise_all(location, pa.chunked_array([takeover.locations])),
+        "location": paths.relativise_all(location, pa.chunked_array([locations])),
         "file_format": formats,
         "record_count": files["row_count"],
         "file_size_in_bytes": files["file_size"],

@@ -58,12 +58,12 @@ class Listing:
 
 
 def located(table: PaimonTable, state: State, keep: Mask, listing: Listing) -> pa.Array:
-    """Locations of the kept files, each known to exist with the size its entry gives.
+    """Locations of all files, the kept ones known to exist with the size their entry gives.
 
     A file that is not in the directory its partition calls for is looked up by its name, which is
     unique: writers render some partition types differently.
     """
-    files = state.files.filter(pa.array(keep))
+    files = state.files
     locations = files["location"].to_pylist()
     names = files["file_name"].to_pylist()
     sizes = files["file_size"].to_pylist()
@@ -71,7 +71,8 @@ def located(table: PaimonTable, state: State, keep: Mask, listing: Listing) -> p
     skip = len(table.location) + 1
     problems: list[str] = []
     outside: list[int] = []
-    for row, path in enumerate(locations):
+    for row in np.flatnonzero(keep).tolist():
+        path = locations[row]
         if external[row]:
             outside.append(row)
             continue

@@ -2,16 +2,14 @@
 
     python write_with_pypaimon.py <warehouse> <expected>
 
-For every snapshot, `<expected>/<table>/main/<snapshot>.jsonl` holds the rows in the same text form as
-the Java harness writes: dates as days, timestamps as microseconds, bytes as hex, floats as bits.
+For every snapshot, `<expected>/<table>/main/<snapshot>.jsonl` holds the rows in the same text form
+as the Java harness writes.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
-import json
-import struct
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,8 @@ import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
 from pypaimon.schema.data_types import AtomicType
 from pypaimon.schema.schema_change import SchemaChange
+
+from tests.interop.paimon.text_form import row_lines
 
 STATS = {"metadata.stats-mode": "full"}
 TRACKED = {"row-tracking.enabled": "true"}
@@ -64,48 +64,8 @@ class Writer:
             builder = table.new_read_builder()
             splits = builder.new_scan().plan().splits()
             read = builder.new_read().to_arrow(splits) if splits else None
-            rows = [] if read is None else read.to_pylist()
-            types = {} if read is None else {field.name: field.type for field in read.schema}
-            lines = sorted(
-                "{" + ", ".join(f"{text(k)}: {show(v, types[k])}" for k, v in row.items()) + "}"
-                for row in rows
-            )
+            lines = [] if read is None else row_lines(read)
             (folder / f"{snapshot}.jsonl").write_text("".join(line + "\n" for line in lines))
-
-
-def text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def show(value: Any, type: pa.DataType) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return text(value)
-    if isinstance(value, bytes):
-        return text(value.hex())
-    if isinstance(value, decimal.Decimal):
-        return text(format(value, "f"))
-    if isinstance(value, datetime.datetime):
-        naive = value.replace(tzinfo=None)
-        return str((naive - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1))
-    if isinstance(value, datetime.date):
-        return str((value - datetime.date(1970, 1, 1)).days)
-    if isinstance(value, float):
-        narrow = pa.types.is_float32(type)
-        packed = struct.pack("<f" if narrow else "<d", value)
-        return str(struct.unpack("<i" if narrow else "<q", packed)[0])
-    if isinstance(value, dict):
-        parts = [f"{text(k)}: {show(v, type.field(k).type)}" for k, v in value.items()]
-        return "{" + ", ".join(parts) + "}"
-    if isinstance(value, list):
-        if pa.types.is_map(type):
-            pairs = sorted((show(k, type.key_type), show(v, type.item_type)) for k, v in value)
-            return "{" + ", ".join(f"{k}: {v}" for k, v in pairs) + "}"
-        return "[" + ", ".join(show(item, type.value_type) for item in value) + "]"
-    return str(value)
 
 
 def append_tables(writer: Writer) -> None:
@@ -199,9 +159,7 @@ def evolved_tables(writer: Writer) -> None:
     writer.write(writer.table("py_evolved"), pa.table(rows, schema=evolved))
     writer.dump("py_evolved")
     writer.catalog.alter_table("db.py_reused", [SchemaChange.drop_column("x")])
-    writer.catalog.alter_table(
-        "db.py_reused", [SchemaChange.add_column("x", AtomicType("STRING"))]
-    )
+    writer.catalog.alter_table("db.py_reused", [SchemaChange.add_column("x", AtomicType("STRING"))])
     reused = pa.schema([("id", pa.int32()), ("name", pa.string()), ("x", pa.string())])
     writer.write(
         writer.table("py_reused"), pa.table({"id": [3], "name": ["c"], "x": ["s"]}, schema=reused)

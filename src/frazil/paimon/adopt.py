@@ -1,0 +1,427 @@
+"""A Paimon table becomes a v4 table of a catalog, without one data file being copied.
+
+A new table is staged in memory, snapshot by snapshot, and entered in one step: either all of it is
+there or nothing. Taking over again continues from the snapshot reached last; each further snapshot
+lands as a commit of its own. Nothing in the Paimon table is written, ever.
+
+Paimon still owns its files: its expiry and compaction delete them. Keep the snapshot with a tag in
+Paimon, or stop writing there.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.table.name_mapping import NameMapping
+
+from frazil.catalog.base import Catalog, TableHead, TableName
+from frazil.catalog.names import Identifier
+from frazil.commit.build import Surroundings
+from frazil.commit.handle import new_snapshot_id
+from frazil.commit.loop import discard
+from frazil.errors import CommitUnknown, InvalidInput, NotFound, Unsupported
+from frazil.format.metadata import (
+    UNSORTED,
+    SchemaId,
+    SortOrderId,
+    SpecId,
+    TableMetadata,
+)
+from frazil.paimon import convert, course
+from frazil.paimon.apply import LOCATION, NAME_MAPPING, SNAPSHOT_ID, SNAPSHOT_TIME, Run, summary_of
+from frazil.paimon.course import Course, Leg
+from frazil.paimon.layout import MAIN_BRANCH
+from frazil.paimon.staging import StagedHead
+from frazil.paimon.table import PaimonTable
+from frazil.paimon.takeover import Takeover, prepare
+from frazil.paimon.verify import Listing
+from frazil.storage import is_local, local_path
+from frazil.tree.cache import ManifestCache
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("frazil.paimon")
+
+EXCLUDE: Final = "paimon.exclude"
+_NUMBERED_FROM: Final = 1 << 48
+"""Row ids given here start so high that those Paimon gives later stay free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenSnapshot:
+    """A Paimon snapshot and the snapshot it became."""
+
+    branch: str
+    paimon_snapshot_id: int
+    snapshot_id: int
+    added_files: int
+    removed_files: int
+    changed_vectors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedOver:
+    """An older Paimon snapshot that was asked for but cannot be taken as it is."""
+
+    branch: str
+    paimon_snapshot_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted:
+    """What a take-over did."""
+
+    identifier: Identifier
+    is_new: bool
+    snapshots: tuple[TakenSnapshot, ...]
+    passed_over: tuple[PassedOver, ...]
+    tags: tuple[str, ...]
+    branches: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Progress:
+    snapshots: list[TakenSnapshot] = field(default_factory=list)
+    passed_over: list[PassedOver] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    branches: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to take a table over."""
+
+    history: bool = False
+    snapshot_id: int | None = None
+    tags: bool = True
+    branches: bool = True
+    exclude: tuple[str, ...] = ()
+    verify: bool = True
+    spark: SparkSession | None = None
+
+
+def adopt(
+    catalog: Catalog,
+    identifier: TableName,
+    source: str | PaimonTable,
+    *,
+    location: str | None = None,
+    history: bool = False,
+    snapshot_id: int | None = None,
+    tags: bool = True,
+    branches: bool = True,
+    exclude: Collection[str] = (),
+    verify: bool = True,
+    properties: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+    cache: ManifestCache | None = None,
+) -> Adopted:
+    """Take a Paimon table over under a name; again, to bring it up to date.
+
+    `history` makes a snapshot of every Paimon snapshot that is still there, not only of the latest
+    and the tagged ones. `exclude` leaves columns out whose types Iceberg does not have. `verify`
+    checks that every file is there and of the size its manifest says. `spark` merges files of
+    primary-key tables that cannot be read as they are; without it they are refused.
+    """
+    name = Identifier.parse(identifier)
+    table = _opened(catalog, source)
+    options = Options(
+        history=history,
+        snapshot_id=snapshot_id,
+        tags=tags,
+        branches=branches,
+        exclude=tuple(sorted(exclude)),
+        verify=verify,
+        spark=spark,
+    )
+    if catalog.table_exists(name):
+        return _continue(catalog.load(name), name, table, options, catalog, cache)
+    return _create(catalog, name, table, options, location, properties or {}, cache)
+
+
+def _opened(catalog: Catalog, source: str | PaimonTable) -> PaimonTable:
+    if isinstance(source, PaimonTable):
+        return source
+    return PaimonTable.open(source, storage=catalog.storage(source))
+
+
+def _create(
+    catalog: Catalog,
+    name: Identifier,
+    table: PaimonTable,
+    options: Options,
+    location: str | None,
+    properties: Mapping[str, str],
+    cache: ManifestCache | None,
+) -> Adopted:
+    place = (location or catalog.location_for(name)).rstrip("/")
+    _check_apart(place, table.location)
+    course_ = course.chart(
+        table,
+        history=options.history,
+        snapshot_id=options.snapshot_id,
+        tags=options.tags,
+        branches=options.branches,
+    )
+    head = StagedHead(_metadata(course_, place, options, properties))
+    run = Run(head=head, around=_around(catalog, place, cache), state=head.load())
+    progress = _Progress(notes=list(course_.notes))
+    try:
+        _travel(run, course_, options, progress)
+        state = head.load()
+        catalog.create_table(name, state.metadata, head.history)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        discard(run.around.storage, [*run.written, *run.pending])
+        raise
+    log.info("%s: took over %s, %d snapshots", name, table.location, len(progress.snapshots))
+    return _adopted(name, progress, is_new=True)
+
+
+def _check_apart(place: str, source: str) -> None:
+    """The new table's own files must not land in the Paimon table's directory."""
+    own, theirs = _plain(place), _plain(source)
+    if own == theirs or own.startswith(f"{theirs}/"):
+        raise InvalidInput(
+            f"{place} lies in the Paimon table {source}, where nothing may be written; "
+            "choose another location"
+        )
+
+
+def _plain(path: str) -> str:
+    return local_path(path).rstrip("/") if is_local(path) else path.rstrip("/")
+
+
+def _around(catalog: Catalog, place: str, cache: ManifestCache | None) -> Surroundings:
+    return Surroundings(
+        storage=catalog.storage(place),
+        location=place,
+        cache=cache if cache is not None else ManifestCache(),
+        now_ms=lambda: 0,
+        new_snapshot_id=new_snapshot_id,
+    )
+
+
+def _metadata(
+    course_: Course, place: str, options: Options, properties: Mapping[str, str]
+) -> TableMetadata:
+    """The table before its first snapshot, in the schema of the first one."""
+    main = course_.legs[0]
+    first = main.snapshots[0]
+    version = main.table.schema(first.schema_id)
+    earlier = [main.table.schema(i) for i in main.table.schema_ids() if i < version.id]
+    schema = convert.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
+    spec = convert.partition_spec(version)
+    own = {
+        LOCATION: main.table.location,
+        NAME_MAPPING: _mapping(course_, options).model_dump_json(),
+    }
+    if options.exclude:
+        own[EXCLUDE] = json.dumps(options.exclude)
+    if version.comment:
+        own["comment"] = version.comment
+    tracked = version.is_enabled("row-tracking.enabled")
+    return TableMetadata(
+        table_uuid=uuid.uuid4(),
+        location=place,
+        last_updated_ms=first.time_ms,
+        last_column_id=version.highest_field_id,
+        schemas=(schema,),
+        current_schema_id=SchemaId(schema.schema_id),
+        partition_specs=(spec,),
+        default_spec_id=SpecId(spec.spec_id),
+        last_partition_id=max(convert.partition_field_ids(version), default=999),
+        sort_orders=(UNSORTED,),
+        default_sort_order_id=SortOrderId(UNSORTED.order_id),
+        properties={**properties, **own},
+        next_row_id=_NUMBERED_FROM if tracked else 0,
+    )
+
+
+def _mapping(course_: Course, options: Options) -> NameMapping:
+    """The name mapping of the whole table: every version that some snapshot may use."""
+    main = course_.legs[0].table
+    goal = course_.legs[0].snapshots[-1] if course_.legs[0].snapshots else main.snapshot()
+    versions = [schema for leg in course_.legs for schema in leg.table.schemas().values()]
+    return convert.name_mapping(main.schema(goal.schema_id), versions, exclude=options.exclude)
+
+
+def _travel(run: Run, course_: Course, options: Options, progress: _Progress) -> None:
+    """Go through all legs: snapshots, then the names that point at them."""
+    mapping = _mapping(course_, options)
+    listing = Listing(course_.legs[0].table) if options.verify else None
+    for leg in course_.legs:
+        if leg.branch != MAIN_BRANCH and leg.branch not in run.state.metadata.refs:
+            run.start_branch(leg.branch, leg.fork, progress.notes)
+        for number, state in enumerate(course.states(leg), start=1):
+            takeover = prepare(
+                leg.table,
+                state,
+                exclude=options.exclude,
+                listing=listing,
+                mapping=mapping,
+                merging=options.spark is not None,
+            )
+            is_goal = number == len(leg.snapshots)
+            reason = _why_not(takeover, options, is_goal=is_goal)
+            if reason is None:
+                _take(run, leg, takeover, options, progress)
+            elif is_goal:
+                raise Unsupported(
+                    f"{leg.table.location}: snapshot {state.snapshot.id} of {leg.branch} cannot "
+                    f"be taken over:{reason}",
+                    feature="paimon",
+                )
+            else:
+                shown = " ".join(reason.replace("\n  - ", " ").split())
+                progress.passed_over.append(
+                    PassedOver(
+                        branch=leg.branch, paimon_snapshot_id=state.snapshot.id, reason=shown
+                    )
+                )
+        if leg.branch != MAIN_BRANCH:
+            progress.branches.append(leg.branch)
+    run.use_schema(course_.legs[0].table, options.exclude)
+    for leg in course_.legs:
+        _name(run, leg, progress)
+
+
+def _why_not(takeover: Takeover, options: Options, *, is_goal: bool) -> str | None:
+    """What stands in the way of a snapshot. Merging is for the latest one only."""
+    reasons = list(takeover.problems)
+    if takeover.merged.any() and (options.spark is None or not is_goal):
+        for line in takeover.summary.to_pylist():
+            if line["verdict"] == "needs a merge":
+                reasons.append(
+                    f"{line['files']} files ({line['example']}, …): {line['reason']}; "
+                    f"{line['advice']}"
+                )
+    return "".join(f"\n  - {reason}" for reason in reasons) if reasons else None
+
+
+def _take(run: Run, leg: Leg, takeover: Takeover, options: Options, progress: _Progress) -> None:
+    merged = None
+    if takeover.merged.any() and options.spark is not None:
+        from frazil.paimon.merge import merge
+
+        run.use_schema(leg.table, options.exclude, takeover.state.snapshot)
+        merged = merge(
+            options.spark,
+            takeover,
+            storage=run.around.storage,
+            metadata=run.state.metadata,
+            written=run.pending,
+        )
+    done = run.take(leg, takeover, exclude=options.exclude, merged=merged)
+    progress.snapshots.append(
+        TakenSnapshot(
+            branch=leg.branch,
+            paimon_snapshot_id=takeover.state.snapshot.id,
+            snapshot_id=done.snapshot_id,
+            added_files=done.added_files,
+            removed_files=done.removed_files,
+            changed_vectors=done.changed_vectors,
+        )
+    )
+
+
+def _name(run: Run, leg: Leg, progress: _Progress) -> None:
+    for tag in leg.tags:
+        note = run.tag(leg, tag)
+        if note is None:
+            progress.tags.append(tag.name)
+        elif note:
+            progress.notes.append(note)
+
+
+def _adopted(name: Identifier, progress: _Progress, *, is_new: bool) -> Adopted:
+    return Adopted(
+        identifier=name,
+        is_new=is_new,
+        snapshots=tuple(progress.snapshots),
+        passed_over=tuple(progress.passed_over),
+        tags=tuple(progress.tags),
+        branches=tuple(progress.branches),
+        notes=tuple(progress.notes),
+    )
+
+
+def _continue(
+    head: TableHead,
+    name: Identifier,
+    table: PaimonTable,
+    options: Options,
+    catalog: Catalog,
+    cache: ManifestCache | None,
+) -> Adopted:
+    """Bring a table that was taken over before up to date."""
+    state = head.load()
+    metadata = state.metadata
+    source = metadata.properties.get(LOCATION)
+    if source is None or _plain(source) != _plain(table.location):
+        raise InvalidInput(
+            f"{name} exists and was not taken over from {table.location}"
+            + (f" but from {source}" if source else "")
+            + "; choose another name"
+        )
+    stored = tuple(json.loads(metadata.properties.get(EXCLUDE, "[]")))
+    if options.exclude and options.exclude != stored:
+        raise InvalidInput(f"{name} was taken over without {list(stored)}; that cannot change")
+    options = Options(
+        history=options.history,
+        snapshot_id=options.snapshot_id,
+        tags=options.tags,
+        branches=options.branches,
+        exclude=stored,
+        verify=options.verify,
+        spark=options.spark,
+    )
+    run = Run(head=head, around=_around(catalog, metadata.location, cache), state=state)
+    since = run.reached()
+    _check_not_rolled_back(table, since, run, name)
+    course_ = course.chart(
+        table,
+        history=options.history,
+        snapshot_id=options.snapshot_id,
+        tags=options.tags,
+        branches=options.branches,
+        since=since,
+    )
+    for branch in since:
+        run.check_unchanged(branch, name)
+    progress = _Progress(notes=list(course_.notes))
+    run.set_properties({NAME_MAPPING: _mapping(course_, options).model_dump_json()})
+    _travel(run, course_, options, progress)
+    log.info("%s: %d more snapshots of %s", name, len(progress.snapshots), table.location)
+    return _adopted(name, progress, is_new=False)
+
+
+def _check_not_rolled_back(
+    table: PaimonTable, since: Mapping[str, int], run: Run, name: Identifier
+) -> None:
+    for branch, reached in since.items():
+        view = table if branch == MAIN_BRANCH else table.on_branch(branch)
+        latest = view.snapshot()
+        is_same = True
+        if latest.id >= reached:
+            try:
+                now = view.snapshot(reached)
+            except NotFound:
+                continue
+            then = summary_of(run.tip_taken(branch))
+            is_same = then.get(SNAPSHOT_TIME) in (None, str(now.time_ms))
+        if latest.id < reached or not is_same:
+            raise InvalidInput(
+                f"{name}: Paimon's {branch} was rolled back behind snapshot {reached}, which was "
+                f"taken over; take it over under another name ({SNAPSHOT_ID} tells them apart)"
+            )

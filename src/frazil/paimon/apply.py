@@ -1,0 +1,421 @@
+"""One prepared snapshot becomes one commit: files that came, files that went, vectors that grew.
+
+Works on any head, staged or real. The difference is taken against the files that the branch has
+now, so it does not matter which Paimon snapshots lie between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+
+from frazil.catalog.names import Identifier
+from frazil.commit.build import Builder, Surroundings
+from frazil.commit.change import Change, Isolation, VectorEdit
+from frazil.commit.head import Head, Landed, Lost, State
+from frazil.commit.loop import discard
+from frazil.commit.updates import MetadataUpdate, SetProperties, SetRef
+from frazil.errors import CommitConflict, CommitUnknown, InvalidInput
+from frazil.format import paths, puffin
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import (
+    RefKind,
+    SchemaId,
+    SnapshotId,
+    SnapshotRef,
+    TableMetadata,
+)
+from frazil.format.metadata import Snapshot as TableSnapshot
+from frazil.paimon import convert
+from frazil.paimon.course import Leg
+from frazil.paimon.layout import MAIN_BRANCH
+from frazil.paimon.snapshot import Snapshot, Tag
+from frazil.paimon.table import PaimonTable
+from frazil.paimon.takeover import Takeover, entries, taken_vectors
+from frazil.paimon.vectors import Positions
+from frazil.tree.read import TreeReader
+
+LOCATION: Final = "paimon.location"
+SNAPSHOT_ID: Final = "paimon.snapshot-id"
+SNAPSHOT_TIME: Final = "paimon.snapshot-time-ms"
+BRANCH: Final = "paimon.branch"
+COMMIT_KIND: Final = "paimon.commit-kind"
+NAME_MAPPING: Final = "schema.name-mapping.default"
+CREATED_BY: Final = "frazil"
+_VECTOR_LOCATION: Final = "deletion_vector.location"
+_FILE_KEYS: Final = ("location", "content_type", _VECTOR_LOCATION, "deletion_vector.cardinality")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseSchema:
+    """Make a Paimon schema version the current schema, keeping its field ids and its id."""
+
+    schema: Schema
+    last_column_id: int
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        """The metadata with the schema current."""
+        same = [s for s in metadata.schemas if s == self.schema]
+        taken = {s.schema_id for s in metadata.schemas}
+        chosen = self.schema
+        if same:
+            chosen = same[0]
+        elif self.schema.schema_id in taken:
+            chosen = Schema(
+                *self.schema.fields,
+                schema_id=max(taken) + 1,
+                identifier_field_ids=self.schema.identifier_field_ids,
+            )
+        return replace(
+            metadata,
+            schemas=metadata.schemas if same else (*metadata.schemas, chosen),
+            current_schema_id=SchemaId(chosen.schema_id),
+            last_column_id=max(metadata.last_column_id, self.last_column_id),
+            last_updated_ms=max(metadata.last_updated_ms, now_ms),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What one commit did."""
+
+    snapshot_id: int
+    added_files: int
+    removed_files: int
+    changed_vectors: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Files:
+    """Live data files of a branch, as stored, and how many rows their vectors delete."""
+
+    locations: pa.Array
+    cardinalities: Mapping[str, int]
+
+
+def summary_of(snapshot: TableSnapshot | None) -> Mapping[str, str]:
+    """A snapshot's summary; empty when there is no snapshot."""
+    return {} if snapshot is None else snapshot.summary
+
+
+@dataclass(slots=True)
+class Run:
+    """One take-over under way: the head, its state, and every file written so far."""
+
+    head: Head
+    around: Surroundings
+    state: State
+    written: list[str] = field(default_factory=list)
+    """Files of commits that landed."""
+    pending: list[str] = field(default_factory=list)
+    """Files written for the commit under way."""
+    _files: dict[str, _Files] = field(default_factory=dict)
+
+    def take(
+        self,
+        leg: Leg,
+        takeover: Takeover,
+        *,
+        exclude: Collection[str],
+        merged: EntryBatch | None = None,
+    ) -> Done:
+        """Commit the difference between the branch as it is and the prepared snapshot."""
+        location = self.around.location
+        absolute = taken_vectors(leg.table, takeover)
+        vectors = {paths.relativise(location, path): rows for path, rows in absolute.items()}
+        stored = _flat(paths.relativise_all(location, pa.chunked_array([takeover.locations])))
+        before = self._branch_files(leg.branch)
+        shrunk = [
+            path
+            for path, count in before.cardinalities.items()
+            if count > len(vectors.get(path, ()))
+        ]
+        came = _mask(pc.invert(pc.is_in(stored, before.locations)))
+        came |= _mask(pc.is_in(stored, pa.array(shrunk, pa.string())))
+        went = _mask(pc.invert(pc.is_in(before.locations, stored)))
+        went |= _mask(pc.is_in(before.locations, pa.array(shrunk, pa.string())))
+        kept_paths = set(stored.filter(pa.array(~came)).to_pylist()) if vectors else set()
+        edits = tuple(
+            VectorEdit(location=path, positions=rows)
+            for path, rows in sorted(vectors.items())
+            if path in kept_paths and before.cardinalities.get(path, 0) < len(rows)
+        )
+        added = entries(takeover, location=location, vectors=absolute, only=came)
+        born = {path: rows for path, rows in vectors.items() if path not in kept_paths}
+        added = self._born(added, born)
+        if merged is not None:
+            added = EntryBatch.concat([added, merged])
+        gone = EntryBatch(pa.table({"location": before.locations.filter(pa.array(went))}))
+        snapshot = takeover.state.snapshot
+        change = self._change(leg, snapshot, added, gone, edits)
+        made = self._land(
+            replace(change, updates=(self._schema_update(leg.table, exclude, snapshot),)),
+            now_ms=snapshot.time_ms,
+        )
+        assert made is not None
+        cardinalities = {path: len(rows) for path, rows in vectors.items()}
+        locations = stored
+        if merged is not None and merged.num_rows:
+            locations = pa.concat_arrays([stored, _flat(merged.column("location"))])
+        self._files[leg.branch] = _Files(locations=locations, cardinalities=cardinalities)
+        return Done(
+            snapshot_id=made.snapshot_id,
+            added_files=added.num_rows,
+            removed_files=gone.num_rows,
+            changed_vectors=len(edits),
+        )
+
+    def _change(
+        self,
+        leg: Leg,
+        snapshot: Snapshot,
+        added: EntryBatch,
+        gone: EntryBatch,
+        edits: tuple[VectorEdit, ...],
+    ) -> Change:
+        tip = self.state.tip(leg.branch)
+        summary = {
+            SNAPSHOT_ID: str(snapshot.id),
+            SNAPSHOT_TIME: str(snapshot.time_ms),
+            BRANCH: leg.branch,
+            COMMIT_KIND: snapshot.commit_kind,
+        }
+        before = summary_of(tip)
+        follows = before.get(SNAPSHOT_ID) == str(snapshot.id - 1)
+        keyed = leg.table.schema(snapshot.schema_id).has_primary_key
+        # A compaction of an append-only table moves rows; of a keyed one it may also show new ones.
+        moves = snapshot.commit_kind == "COMPACT" and follows and not keyed
+        is_empty = not (added.num_rows or gone.num_rows or edits)
+        return Change(
+            added=added,
+            removed=None if moves else gone,
+            replaced=gone if moves else None,
+            vectors=edits,
+            branch=leg.branch,
+            base_snapshot_id=None if tip is None else tip.snapshot_id,
+            isolation=Isolation.SNAPSHOT,
+            is_rewrite=moves,
+            rewrite_leaves=() if is_empty else None,
+            summary=summary,
+        )
+
+    def _born(self, added: EntryBatch, vectors: Mapping[str, Positions]) -> EntryBatch:
+        """Added entries with their deletion vectors, in one Puffin file."""
+        if not vectors:
+            return added
+        location = self.around.location
+        order = sorted(vectors)
+        data, blobs = puffin.write_vectors(
+            [(paths.resolve(location, path), vectors[path]) for path in order],
+            created_by=CREATED_BY,
+        )
+        path = f"data/{self.around.new_id()}.puffin"
+        self._write(paths.resolve(location, path), data)
+        rows = dict(zip(order, blobs, strict=True))
+        found = [rows.get(item) for item in added.pylist("location")]
+        columns: dict[str, Sequence[Any]] = {
+            _VECTOR_LOCATION: [None if blob is None else path for blob in found],
+            "deletion_vector.offset": [None if b is None else b.offset for b in found],
+            "deletion_vector.size_in_bytes": [
+                None if b is None else b.size_in_bytes for b in found
+            ],
+            "deletion_vector.cardinality": [None if b is None else b.cardinality for b in found],
+        }
+        for key, values in columns.items():
+            added = added.with_column(key, values)
+        return added
+
+    def _write(self, path: str, data: bytes) -> None:
+        self.pending.append(path)
+        self.around.storage.write_new(path, data)
+
+    def _land(self, change: Change, *, now_ms: int) -> TableSnapshot | None:
+        """Build the change on the state at hand and swap it in; no second attempt."""
+        around = replace(self.around, now_ms=lambda: now_ms)
+        builder = Builder(change, around, self.head)
+        try:
+            built = builder.build(self.state)
+        except BaseException:
+            self._give_up(builder)
+            raise
+        outcome = self.head.swap(self.state, built.draft)
+        if isinstance(outcome, Lost):
+            self._give_up(builder)
+            raise CommitConflict(
+                f"{self.around.location}: another commit landed during the take-over; run it again"
+            )
+        if not isinstance(outcome, Landed):
+            raise CommitUnknown(
+                f"the catalog did not answer whether a snapshot landed ({outcome.cause}); "
+                "run the take-over again, it goes on from where it got"
+            ) from outcome.cause
+        self.written += [*builder.written, *self.pending]
+        self.pending.clear()
+        self.state = outcome.state
+        return built.snapshot
+
+    def _give_up(self, builder: Builder) -> None:
+        discard(self.around.storage, [*builder.written, *self.pending])
+        self.pending.clear()
+
+    # Schemas, names
+
+    def _schema_update(
+        self, table: PaimonTable, exclude: Collection[str], snapshot: Snapshot
+    ) -> MetadataUpdate:
+        version = table.schema(snapshot.schema_id)
+        earlier = [table.schema(i) for i in table.schema_ids() if i < version.id]
+        schema = convert.iceberg_schema(version, earlier=earlier, exclude=exclude)
+        return UseSchema(schema=schema, last_column_id=version.highest_field_id)
+
+    def use_schema(
+        self, table: PaimonTable, exclude: Collection[str], snapshot: Snapshot | None = None
+    ) -> None:
+        """Make the schema of a snapshot, or of the branch's tip, the current one."""
+        if snapshot is None:
+            reached = summary_of(self.state.tip()).get(SNAPSHOT_ID)
+            if reached is None:
+                return
+            snapshot = _snapshot_of(table, int(reached))
+            if snapshot is None:
+                return
+        update = self._schema_update(table, exclude, snapshot)
+        after = update.apply(self.state.metadata, now_ms=snapshot.time_ms)
+        if after.current_schema_id != self.state.metadata.current_schema_id:
+            self._land(Change(updates=(update,)), now_ms=snapshot.time_ms)
+
+    def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Set table properties that differ."""
+        metadata = self.state.metadata
+        changed = {k: v for k, v in properties.items() if metadata.properties.get(k) != v}
+        if changed:
+            update = SetProperties(updates=changed)
+            self._land(Change(updates=(update,)), now_ms=metadata.last_updated_ms)
+
+    def start_branch(self, branch: str, fork: Snapshot | None, notes: list[str]) -> None:
+        """Create a branch where it left `main`, or at the nearest snapshot taken over."""
+        taken = self._taken(MAIN_BRANCH)
+        at = max((i for i in taken if fork is not None and i <= fork.id), default=None)
+        if at is None:
+            at = min(taken)
+            notes.append(f"branch {branch!r} starts at snapshot {at}, the oldest taken over")
+        ref = SnapshotRef(snapshot_id=SnapshotId(taken[at]))
+        self._set_ref(branch, ref)
+
+    def tag(self, leg: Leg, tag: Tag) -> str | None:
+        """Name a snapshot; returns why not, or "" when the tag is there already."""
+        found = self._taken(leg.branch).get(tag.snapshot.id)
+        if found is None and leg.fork is not None and tag.snapshot.id <= leg.fork.id:
+            return ""
+        if found is None:
+            return f"tag {tag.name!r}: its snapshot {tag.snapshot.id} was not taken over"
+        now = self.state.metadata.refs.get(tag.name)
+        if now is not None and now.snapshot_id == found:
+            return ""
+        if now is not None and now.kind is RefKind.BRANCH:
+            return f"tag {tag.name!r}: a branch has that name"
+        ref = SnapshotRef(
+            snapshot_id=SnapshotId(found), kind=RefKind.TAG, max_ref_age_ms=tag.time_retained_ms
+        )
+        self._set_ref(tag.name, ref)
+        return None
+
+    def _set_ref(self, name: str, ref: SnapshotRef) -> None:
+        now = self.state.metadata.refs.get(name)
+        update = SetRef(name=name, ref=ref, expected=None if now is None else now.snapshot_id)
+        self._land(Change(updates=(update,)), now_ms=self.state.metadata.last_updated_ms)
+
+    # What was taken over before
+
+    def _taken(self, branch: str) -> dict[int, int]:
+        """Snapshots taken over, by Paimon's id."""
+        return {
+            int(snapshot.summary[SNAPSHOT_ID]): snapshot.snapshot_id
+            for snapshot in self.head.snapshots()
+            if snapshot.summary.get(BRANCH) == branch and SNAPSHOT_ID in snapshot.summary
+        }
+
+    def tip_taken(self, branch: str) -> TableSnapshot | None:
+        """The latest snapshot of a branch that came from Paimon."""
+        snapshot = self.state.tip(branch)
+        while snapshot is not None and SNAPSHOT_ID not in snapshot.summary:
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self.head.snapshot(parent)
+        return snapshot
+
+    def reached(self) -> dict[str, int]:
+        """The Paimon snapshot that each branch has come to."""
+        found = {}
+        for name, ref in self.state.metadata.refs.items():
+            snapshot = self.tip_taken(name) if ref.kind is RefKind.BRANCH else None
+            if snapshot is not None and snapshot.summary.get(BRANCH) == name:
+                found[name] = int(snapshot.summary[SNAPSHOT_ID])
+        return found
+
+    def check_unchanged(self, branch: str, name: Identifier) -> None:
+        """Refuse to go on when the files of a branch were changed by others."""
+        tip, taken = self.state.tip(branch), self.tip_taken(branch)
+        assert tip is not None
+        assert taken is not None
+        if tip.snapshot_id == taken.snapshot_id:
+            return
+        now, then = self._files_at(tip), self._files_at(taken)
+        same = set(now.locations.to_pylist()) == set(then.locations.to_pylist())
+        if not same or dict(now.cardinalities) != dict(then.cardinalities):
+            raise InvalidInput(
+                f"{name}: {branch} was changed here since Paimon's snapshot "
+                f"{taken.summary[SNAPSHOT_ID]} was taken over ({tip.operation}, snapshot "
+                f"{tip.snapshot_id}); going on would mix both. Take it over under another name"
+            )
+
+    def _branch_files(self, branch: str) -> _Files:
+        if branch not in self._files:
+            self._files[branch] = self._files_at(self.state.tip(branch))
+        return self._files[branch]
+
+    def _files_at(self, snapshot: TableSnapshot | None) -> _Files:
+        if snapshot is None:
+            return _Files(locations=pa.array([], pa.string()), cardinalities={})
+        reader = TreeReader(
+            self.around.storage,
+            self.state.metadata,
+            location=self.around.location,
+            cache=self.around.cache,
+        )
+        batches = [
+            batch.select(_FILE_KEYS)
+            for batch in reader.all_live(reader.tree(snapshot), keys=_FILE_KEYS)
+        ]
+        live = EntryBatch.concat(batches)
+        with_vector = live.filter(_mask(pc.is_valid(live.column(_VECTOR_LOCATION))))
+        return _Files(
+            locations=_flat(live.column("location")),
+            cardinalities=dict(
+                zip(
+                    with_vector.pylist("location"),
+                    with_vector.pylist("deletion_vector.cardinality"),
+                    strict=True,
+                )
+            ),
+        )
+
+
+def _snapshot_of(table: PaimonTable, snapshot_id: int) -> Snapshot | None:
+    if snapshot_id in table.snapshot_ids():
+        return table.snapshot(snapshot_id)
+    return next((t.snapshot for t in table.tags() if t.snapshot.id == snapshot_id), None)
+
+
+def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _mask(values: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    flat = _flat(values)
+    return np.asarray(flat.to_numpy(zero_copy_only=False), dtype=bool).copy()
