@@ -37,7 +37,6 @@ RESERVED: Final = frozenset(
     {"and", "or", "not", "is", "in", "like", "between", "null", "nan", "true", "false"}
 )
 TYPED: Final = frozenset({"date", "timestamp", "time", "uuid"})
-MAX_DEPTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +59,8 @@ class Named:
 
 class Cursor:
     """A position in the tokens of one text; `what` names the kind of text in complaints."""
+
+    max_depth = 100
 
     def __init__(
         self, text: str, columns: ColumnIndex, *, case_sensitive: bool, what: str = "filter"
@@ -125,9 +126,9 @@ class Cursor:
     def nested(self) -> Iterator[None]:
         """One level deeper; refuses text that would exhaust the stack."""
         self._depth += 1
-        if self._depth > MAX_DEPTH:
+        if self._depth > self.max_depth:
             raise self.problem(
-                self.token.position, f"parentheses are nested deeper than {MAX_DEPTH}"
+                self.token.position, f"parentheses are nested deeper than {self.max_depth}"
             )
         yield
         self._depth -= 1

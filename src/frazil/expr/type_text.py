@@ -1,0 +1,228 @@
+"""Types from text: `long`, `decimal(10,2)`, `list<string>`, `struct<a: int, b: map<string, date>>`.
+
+Accepts Iceberg's own spelling (also with `required`, `optional` and field ids, as schemas print)
+and the common SQL names (`bigint`, `varchar(20)`, `numeric`). Field ids inside nested types are
+placeholders, counted from 1: whoever puts the type into a schema assigns real ones.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import Final
+
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from frazil.errors import InvalidInput
+
+_PLAIN: Final[dict[str, PrimitiveType]] = {
+    "boolean": BooleanType(),
+    "bool": BooleanType(),
+    "tinyint": IntegerType(),
+    "smallint": IntegerType(),
+    "int": IntegerType(),
+    "integer": IntegerType(),
+    "bigint": LongType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "real": FloatType(),
+    "double": DoubleType(),
+    "date": DateType(),
+    "time": TimeType(),
+    "timestamp": TimestampType(),
+    "timestamp_ntz": TimestampType(),
+    "timestamptz": TimestamptzType(),
+    "timestamp_ns": TimestampNanoType(),
+    "timestamptz_ns": TimestamptzNanoType(),
+    "string": StringType(),
+    "text": StringType(),
+    "varchar": StringType(),
+    "char": StringType(),
+    "uuid": UUIDType(),
+    "binary": BinaryType(),
+    "bytes": BinaryType(),
+    "varbinary": BinaryType(),
+    "unknown": UnknownType(),
+}
+_SIZED_TEXT: Final = frozenset({"varchar", "char"})
+_DECIMALS: Final = frozenset({"decimal", "numeric"})
+_TOKEN: Final = re.compile(r"\s*(?:(\w+)|\"([^\"]+)\"|`([^`]+)`|([<>,:()\[\]]))")
+_MAX_DIGITS: Final = 38
+_MAX_DEPTH: Final = 50
+
+
+def parse_type(text: str) -> IcebergType:
+    """The type that the text names."""
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidInput(f"{text!r} is not a type; write one like 'long' or 'decimal(10,2)'")
+    return _Parser(text).whole()
+
+
+class _Parser:
+    """One pass over the text of one type."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[str] = []
+        self._quoted: set[int] = set()
+        self._index = 0
+        self._depth = 0
+        self._ids = count(1)
+        position = 0
+        while text[position:].strip():
+            match = _TOKEN.match(text, position)
+            if match is None:
+                raise self._problem(f"unexpected {text[position:].strip()[0]!r}")
+            if match[2] or match[3]:
+                self._quoted.add(len(self._tokens))
+            self._tokens.append(next(group for group in match.groups() if group is not None))
+            position = match.end()
+
+    def whole(self) -> IcebergType:
+        found = self._type()
+        if self._index < len(self._tokens):
+            raise self._problem(f"unexpected {self._token!r} after the type")
+        return found
+
+    @property
+    def _token(self) -> str:
+        return self._tokens[self._index] if self._index < len(self._tokens) else ""
+
+    def _problem(self, problem: str) -> InvalidInput:
+        return InvalidInput(f"type '{self._text}': {problem}")
+
+    def _take(self, *wanted: str) -> bool:
+        if self._token.lower() in wanted and self._token:
+            self._index += 1
+            return True
+        return False
+
+    def _expect(self, wanted: str) -> None:
+        if not self._take(wanted):
+            raise self._problem(f"expected '{wanted}', found {self._token or 'the end'!r}")
+
+    def _word(self, what: str) -> str:
+        token = self._token
+        if not token or (self._index not in self._quoted and not re.fullmatch(r"\w+", token)):
+            raise self._problem(f"expected {what}, found {token or 'the end'!r}")
+        self._index += 1
+        return token
+
+    def _type(self) -> IcebergType:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._problem(f"nested deeper than {_MAX_DEPTH}")
+        name = self._word("a type").lower()
+        found = self._nested(name) or self._primitive(name)
+        self._depth -= 1
+        return found
+
+    def _nested(self, name: str) -> IcebergType | None:
+        if name in ("list", "array"):
+            self._expect("<")
+            element = self._type()
+            self._expect(">")
+            return ListType(element_id=next(self._ids), element=element, element_required=False)
+        if name == "map":
+            self._expect("<")
+            key = self._type()
+            self._expect(",")
+            value = self._type()
+            self._expect(">")
+            return MapType(
+                key_id=next(self._ids),
+                key_type=key,
+                value_id=next(self._ids),
+                value_type=value,
+                value_required=False,
+            )
+        if name == "struct":
+            self._expect("<")
+            fields = [self._field()]
+            while self._take(","):
+                fields.append(self._field())
+            self._expect(">")
+            names = [field.name for field in fields]
+            twice = sorted({each for each in names if names.count(each) > 1})
+            if twice:
+                raise self._problem(f"the field {', '.join(twice)} occurs twice")
+            return StructType(*fields)
+        return None
+
+    def _field(self) -> NestedField:
+        name = self._word("a field name")
+        self._take(":")
+        if name.isdecimal():  # a field id, as in '1: name: required long'
+            name = self._word("a field name")
+            self._expect(":")
+        required = self._take("required")
+        if not required:
+            self._take("optional")
+        kind = self._type()
+        if self._take("not"):
+            self._expect("null")
+            required = True
+        return NestedField(field_id=next(self._ids), name=name, field_type=kind, required=required)
+
+    def _primitive(self, name: str) -> IcebergType:
+        if name in _DECIMALS:
+            sizes = self._sizes() or [_MAX_DIGITS if name == "numeric" else 10]
+            precision, scale = (*sizes, 0)[:2]
+            if len(sizes) > 2 or not (1 <= precision <= _MAX_DIGITS and scale <= precision):
+                raise self._problem(
+                    f"decimal(p,s) takes 1 to {_MAX_DIGITS} digits, s of them after the point"
+                )
+            return DecimalType(precision, scale)
+        if name == "fixed":
+            sizes = self._sizes()
+            if len(sizes) != 1 or sizes[0] < 1:
+                raise self._problem("fixed takes a length: fixed(16)")
+            return FixedType(sizes[0])
+        found = _PLAIN.get(name)
+        if found is None:
+            known = ", ".join(
+                (*_PLAIN, "decimal(p,s)", "fixed(n)", "list<…>", "map<…>", "struct<…>")
+            )
+            raise self._problem(f"'{name}' is not a type. Known types: {known}")
+        if name in _SIZED_TEXT:
+            self._sizes()
+        return found
+
+    def _sizes(self) -> list[int]:
+        """Numbers in round or square brackets; none when there are no brackets."""
+        if not (closing := ")" if self._take("(") else "]" if self._take("[") else ""):
+            return []
+        sizes: list[int] = []
+        while True:
+            number = self._word("a number")
+            if not number.isdecimal() or len(number) > 9:
+                raise self._problem(f"expected a number, found {number!r}")
+            sizes.append(int(number))
+            if not self._take(","):
+                break
+        self._expect(closing)
+        return sizes
