@@ -54,6 +54,11 @@ Model = TypeVar("Model", bound=IcebergBaseModel)
 KNOWN_FEATURES: frozenset[str] = frozenset()
 """Names that `required-features` may hold: what a reader must understand to read the table."""
 
+_IDS: dict[type[IcebergBaseModel], str] = {
+    Schema: "schema-id",
+    PartitionSpec: "spec-id",
+    SortOrder: "order-id",
+}
 _VOLATILE = (
     "last-sequence-number",
     "last-updated-ms",
@@ -252,6 +257,9 @@ def _models(raw: Fields, key: str, model: type[Model]) -> tuple[Model, ...]:
 
 
 def _model(item: Fields, model: type[Model]) -> Model:
+    # PyIceberg's models take defaults for these, which would make another table of it.
+    for key, kind in (_IDS[model], int), ("fields", list):
+        item.values[key] = item.need(key, kind)
     try:
         return model.model_validate(item.values)
     except Exception as error:  # PyIceberg's validators let several kinds through
