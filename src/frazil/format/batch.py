@@ -53,10 +53,11 @@ class EntryBatch:
         return EntryBatch(pa.table(columns))
 
     @staticmethod
-    def concat(batches: Iterable[EntryBatch]) -> EntryBatch:
+    def concat(batches: Iterable[EntryBatch], *, combine: bool = True) -> EntryBatch:
         """All entries of the batches, in order; a column missing from one is null there.
 
-        Where a column's type differs (a promoted column), the wider type is taken.
+        Where a column's type differs (a promoted column), the wider type is taken. Without
+        `combine` nothing is copied: right for results that are large and read once.
         """
         tables = [batch.table for batch in batches]
         full = [table for table in tables if table.num_rows]
@@ -65,7 +66,7 @@ class EntryBatch:
         if len(full) == 1:
             return EntryBatch(full[0])
         merged = pa.concat_tables(full, promote_options="permissive")
-        return EntryBatch(merged.combine_chunks())
+        return EntryBatch(merged.combine_chunks() if combine else merged)
 
     @property
     def num_rows(self) -> int:
@@ -122,7 +123,9 @@ class EntryBatch:
         """A run of entries, without copying."""
         return EntryBatch(self.table.slice(offset, length))
 
-    def with_column(self, key: str, values: pa.Array | pa.ChunkedArray | Sequence[Any]) -> EntryBatch:
+    def with_column(
+        self, key: str, values: pa.Array | pa.ChunkedArray | Sequence[Any]
+    ) -> EntryBatch:
         """The batch with one column set or replaced."""
         leaf = fields.LEAVES.get(key)
         if not isinstance(values, pa.Array | pa.ChunkedArray):

@@ -129,7 +129,7 @@ class _Planner:
             picked = self._marked(labelled(tree.root.filter(in_root), None))
             batches, leaf_report = self._leaves(leaves, wanted)
             read = sum(call.bytes for call in calls)
-        files = EntryBatch.concat([picked, *batches])
+        files = EntryBatch.concat([picked, *batches], combine=False)
         matches = {} if deletes is None else deletes.match(files)
         report = ScanReport(
             snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),

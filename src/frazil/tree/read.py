@@ -255,8 +255,12 @@ class TreeReader:
 
 def labelled(batch: EntryBatch, leaf: LeafRef | None) -> EntryBatch:
     """The batch with a column that names the leaf its entries came from."""
-    value = pa.scalar(None if leaf is None else leaf.location, pa.string())
-    return batch.with_column(LEAF, pa.repeat(value, batch.num_rows))
+    if leaf is None:
+        indices, names = pa.nulls(batch.num_rows, pa.int32()), pa.array([], pa.string())
+    else:
+        indices = pa.array(np.zeros(batch.num_rows, dtype=np.int32))
+        names = pa.array([leaf.location])
+    return batch.with_column(LEAF, pa.DictionaryArray.from_arrays(indices, names))
 
 
 def data_leaves(leaves: Iterable[LeafRef]) -> list[LeafRef]:
