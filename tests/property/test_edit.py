@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +168,7 @@ def _check_tree(bench: Bench, model: Model) -> None:
             first = row["tracking.first_row_id"]
             assert model.row_ids.setdefault(name, first) == first
     starts = sorted(model.row_ids.values())
-    assert all(later - first >= ROWS for first, later in zip(starts, starts[1:], strict=False))
+    assert all(later - first >= ROWS for first, later in pairwise(starts))
     for leaf in tree.leaves():
         _check_leaf(bench, leaf)
 
