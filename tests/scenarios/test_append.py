@@ -66,7 +66,7 @@ def test_flush_on_append(tmp_path: Path) -> None:
     bench.append("D2")
     assert bench.kinds_written(lambda: bench.append("D3")) == ["leaf", "root"]
     assert bench.root() == [
-        seen("M1", "EXISTING", by=3, seq=3),
+        seen("M1", "EXISTING", by=3, seq=3, row=20),
         seen("D3", "ADDED", by=3, seq=3, row=20),
     ]
     assert bench.leaf("M1") == [
@@ -88,7 +88,7 @@ def test_flush_keeps_dv(tmp_path: Path) -> None:
     bench.delete_rows("D1", 5)
     bench.append("D3")
     assert bench.root() == [
-        seen("M1", "EXISTING", by=3, seq=3),
+        seen("M1", "EXISTING", by=3, seq=3, row=20),
         seen("D3", "ADDED", by=3, seq=3, row=20),
     ]
     assert bench.leaf("M1") == [
@@ -110,7 +110,7 @@ def test_compact_on_append(tmp_path: Path) -> None:
     ]
     assert bench.kinds_written(lambda: bench.append("D7")) == ["leaf", "root"]
     assert bench.root() == [
-        seen("M3", "EXISTING", by=4, seq=4),
+        seen("M3", "EXISTING", by=4, seq=4, row=60),
         seen("D7", "ADDED", by=4, seq=4, row=60),
     ]
     assert bench.leaf("M3") == [

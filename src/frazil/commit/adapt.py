@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.commit.change import Change
+from frazil.commit.change import CarriedDeletes, Change
 from frazil.commit.resolve import Resolved
+from frazil.commit.vectors import VECTOR_KEYS
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
@@ -142,7 +143,8 @@ class Adapter:
         root = at.tree.root
         refs = {leaf.row: leaf for leaf in at.untouched}
         flush = [tracking.carry(root.take(rows))] if rows.size else []
-        merge = [_live(reader, refs[row]) for row in decision.compact]
+        carried = self._change.carried_deletes
+        merge = [_live(reader, refs[row], carried) for row in decision.compact]
         # A flush and a compaction that meet stay apart, as their entries are of unlike ages,
         # unless a rewrite of leaves was asked for.
         groups = [flush + merge] if self._change.rewrite_leaves is not None else [flush, merge]
@@ -216,6 +218,7 @@ class _Attempt:
 _IDENTITY_KEYS = (
     "location",
     "tracking.snapshot_id",
+    "tracking.first_row_id",
     "deletion_vector.location",
     "deletion_vector.offset",
     "manifest_info.dv",
@@ -250,14 +253,32 @@ class _Moved:
         return dict(zip(_identities(at.tree.root, rows), rows, strict=True))
 
 
-def _live(reader: TreeReader, leaf: LeafRef) -> EntryBatch:
+def _live(reader: TreeReader, leaf: LeafRef, carried: CarriedDeletes | None) -> EntryBatch:
+    """What a new leaf takes over from an old one."""
     batch = tracking.carry(reader.live(leaf)).without(POSITION)
-    if (batch.numpy("content_type") == ContentType.POSITION_DELETES).any():
-        raise Unsupported(
-            f"{leaf.location} lists position deletes of v2 or v3, which a v4 leaf cannot hold; "
-            "turn them into deletion vectors first",
-            feature="position deletes in a v4 leaf",
-        )
+    kind = batch.numpy("content_type")
+    if (kind == ContentType.POSITION_DELETES).any():
+        if carried is None or leaf.location not in carried.leaves:
+            raise Unsupported(
+                f"{leaf.location} lists position deletes of v2 or v3, which a v4 leaf cannot hold; "
+                "turn them into deletion vectors first",
+                feature="position deletes in a v4 leaf",
+            )
+        batch = batch.filter(kind != ContentType.POSITION_DELETES)
+    if carried is not None and leaf.format_version == 0:
+        batch = _with_vectors(batch, carried.vectors)
+    return batch
+
+
+def _with_vectors(batch: EntryBatch, vectors: EntryBatch) -> EntryBatch:
+    """Entries with the vectors that were in delete manifests before."""
+    listed = vectors.column("location").combine_chunks()
+    found = pc.index_in(batch.column("location"), value_set=listed)
+    if found.null_count == len(found):
+        return batch
+    for key in (*VECTOR_KEYS, "tracking.dv_snapshot_id"):
+        taken = vectors.column(key).take(found.combine_chunks())
+        batch = batch.with_column(key, pc.coalesce(taken, batch.column(key)))
     return batch
 
 

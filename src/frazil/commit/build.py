@@ -30,7 +30,7 @@ from frazil.tree.cache import ManifestCache
 from frazil.tree.changes import CHANGE_KEYS, TreeChanges, changes_of
 from frazil.tree.edit import Stamp
 from frazil.tree.policy import Decision
-from frazil.tree.read import LEAF, POSITION, TreeReader
+from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
 from frazil.tree.write import TreeWriter
 
 
@@ -109,7 +109,8 @@ class Builder:
         parent = _parent(state, change.branch)
         reader = TreeReader(around.storage, metadata, location=around.location, cache=around.cache)
         self._check_history(reader, parent)
-        tree = reader.tree(parent)
+        root, next_row_id = edit.numbered(reader.tree(parent).root, metadata.next_row_id)
+        tree = Tree(snapshot=parent, root=root)
         resolved = resolve(change, reader, tree, self._merger)
         writer = TreeWriter(
             around.storage, metadata, location=around.location, new_id=around.new_id
@@ -119,7 +120,7 @@ class Builder:
         stamp = Stamp(
             snapshot_id=self._snapshot_id,
             sequence_number=metadata.last_sequence_number + 1,
-            first_row_id=metadata.next_row_id,
+            first_row_id=next_row_id,
         )
         edited = edit.apply(tree.root, adapted.edit, stamp)
         root_manifest = writer.root_location(stamp.sequence_number)
@@ -131,8 +132,8 @@ class Builder:
             timestamp_ms=now_ms,
             schema_id=SchemaId(metadata.current_schema_id),
             root_manifest=root_manifest,
-            first_row_id=stamp.first_row_id,
-            added_rows=edited.next_row_id - stamp.first_row_id,
+            first_row_id=metadata.next_row_id,
+            added_rows=edited.next_row_id - metadata.next_row_id,
             summary=self._summary(
                 parent, resolved, edited.root, 0 if leaves is None else leaves.num_rows
             ),

@@ -54,12 +54,27 @@ class VectorEdit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CarriedDeletes:
+    """Position deletes of carried v2 and v3 manifests, as vectors of the files they apply to.
+
+    `vectors` has one row per data file: `location`, the columns of its `deletion_vector`, and
+    `tracking.dv_snapshot_id`. `leaves` are the delete manifests that say no more than that and
+    their equality deletes: they can be rewritten once the vectors are in the data files' entries.
+    """
+
+    vectors: EntryBatch
+    leaves: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
     """An intent. Files leave by location: `removed` as DELETED, `replaced` as REPLACED.
 
     `removed` and `replaced` hold at least the column `location`; the columns `@leaf` and
     `@position` are hints. `conflict_filter` is what the change was planned on: under serializable
     isolation nothing that could match it may have been added since `base_snapshot_id`.
+    `rewrite_leaves` names leaves to write anew; entries of old data manifests among them take over
+    the vectors of `carried_deletes`.
     """
 
     added: EntryBatch | None = None
@@ -73,6 +88,7 @@ class Change:
     isolation: Isolation = Isolation.SERIALIZABLE
     is_rewrite: bool = False
     rewrite_leaves: tuple[str, ...] | None = None
+    carried_deletes: CarriedDeletes | None = None
     summary: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -19,7 +19,7 @@ from frazil.format.batch import EntryBatch
 from frazil.storage import Storage
 
 CREATED_BY = "frazil"
-_KEYS = (
+VECTOR_KEYS = (
     "deletion_vector.location",
     "deletion_vector.offset",
     "deletion_vector.size_in_bytes",
@@ -57,7 +57,7 @@ class VectorMerger:
 
     def merge(self, entries: EntryBatch) -> MergedVectors:
         """`entries` are the current entries of the edited files, in the order of the edits."""
-        current = tuple(zip(*(entries.pylist(key) for key in _KEYS), strict=True))
+        current = tuple(zip(*(entries.pylist(key) for key in VECTOR_KEYS), strict=True))
         if self._merged is None or self._seen != current:
             conflicts = self._write(entries, current)
             if conflicts:
@@ -65,11 +65,12 @@ class VectorMerger:
             self._seen = current
         assert self._merged is not None
         blobs, path, deleted = self._merged
+        where, offset, size, cardinality = VECTOR_KEYS
         changed = (
-            entries.with_column(_KEYS[0], pa.array([path] * len(blobs), pa.string()))
-            .with_column(_KEYS[1], pa.array([blob.offset for blob in blobs], pa.int64()))
-            .with_column(_KEYS[2], pa.array([blob.size_in_bytes for blob in blobs], pa.int64()))
-            .with_column(_KEYS[3], pa.array([blob.cardinality for blob in blobs], pa.int64()))
+            entries.with_column(where, pa.array([path] * len(blobs), pa.string()))
+            .with_column(offset, pa.array([blob.offset for blob in blobs], pa.int64()))
+            .with_column(size, pa.array([blob.size_in_bytes for blob in blobs], pa.int64()))
+            .with_column(cardinality, pa.array([blob.cardinality for blob in blobs], pa.int64()))
         )
         return MergedVectors(entries=changed, rows_deleted=deleted)
 

@@ -79,14 +79,13 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
         base = _carried(parent, edit, stamp)
         is_leaf = base.numpy("content_type") >= ContentType.DATA_MANIFEST
         if is_leaf.any():
-            leaves, next_row_id = _numbered(base.filter(is_leaf), next_row_id)
-            parts.append(leaves)
+            parts.append(base.filter(is_leaf))
         files = base.filter(~is_leaf)
     if edit.added_leaves is not None and edit.added_leaves.num_rows:
         leaves, next_row_id = _new_leaves(edit.added_leaves, stamp, next_row_id)
         parts.append(leaves)
     if edit.moved_to is not None and edit.moved_to.num_rows:
-        parts.append(_moved_leaves(edit.moved_to, stamp))
+        parts.append(_moved_leaves(edit.moved_to, stamp, next_row_id))
     if files is not None:
         parts.append(files)
     if edit.modified is not None and edit.modified.num_rows:
@@ -118,31 +117,36 @@ def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
     return batch.filter(keep)
 
 
-def _numbered(leaves: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
-    """Leaves carried over from v1-v3 get what their manifest list did not say.
-
-    A root has no nulls to inherit; data files from before row lineage get row ids now.
+def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
+    """A parent root before it is edited: leaves carried over from v1-v3 get what their manifest
+    list did not say, as a root has no nulls to inherit. Data files from before row lineage get row
+    ids now; the second value is where the next ids start.
     """
-    ages = leaves.column("tracking.file_sequence_number")
+    if not root.num_rows:
+        return root, next_row_id
+    carried = (root.numpy("content_type") >= ContentType.DATA_MANIFEST) & (
+        root.numpy("format_version") == 0
+    )
+    if not carried.any():
+        return root, next_row_id
+    ages = root.column("tracking.file_sequence_number")
     if ages.null_count:
-        known = pc.coalesce(ages, leaves.column("tracking.sequence_number"))
-        leaves = leaves.with_column("tracking.file_sequence_number", known)
-    starts = leaves.column("tracking.first_row_id")
-    if not starts.null_count:
-        return leaves, next_row_id
+        known = pc.coalesce(ages, root.column("tracking.sequence_number"))
+        root = root.with_column("tracking.file_sequence_number", known)
+    starts = root.column("tracking.first_row_id")
     unnumbered = (
-        np.asarray(pc.is_null(starts))
-        & (leaves.numpy("content_type") == ContentType.DATA_MANIFEST)
-        & (leaves.numpy("format_version") == 0)
+        carried
+        & np.asarray(pc.is_null(starts))
+        & (root.numpy("content_type") == ContentType.DATA_MANIFEST)
     )
     if not unnumbered.any():
-        return leaves, next_row_id
-    rows = leaves.numpy("manifest_info.added_rows_count", missing=0) + leaves.numpy(
+        return root, next_row_id
+    rows = root.numpy("manifest_info.added_rows_count", missing=0) + root.numpy(
         "manifest_info.existing_rows_count", missing=0
     )
     numbers, next_row_id = _counted(np.where(unnumbered, rows, 0), next_row_id)
     given = pa.array(numbers, pa.int64(), mask=~unnumbered)
-    return leaves.with_column("tracking.first_row_id", pc.coalesce(starts, given)), next_row_id
+    return root.with_column("tracking.first_row_id", pc.coalesce(starts, given)), next_row_id
 
 
 def _counted(rows: Positions, start: int) -> tuple[Positions, int]:
@@ -214,11 +218,19 @@ def _new_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[Entr
     return stamped, next_row_id
 
 
-def _moved_leaves(batch: EntryBatch, stamp: Stamp) -> EntryBatch:
-    """EXISTING leaves: what their entries say of themselves is explicit."""
+def _moved_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> EntryBatch:
+    """EXISTING leaves: what their entries say of themselves is explicit.
+
+    Their own first row id numbers nothing, but Iceberg Java takes the ids of a leaf without one as
+    unknown.
+    """
     least = batch.column("manifest_info.min_sequence_number")
-    return _stamped(batch, Status.EXISTING, stamp).with_column(
-        "manifest_info.min_sequence_number", pc.fill_null(least, 0)
+    data = batch.numpy("content_type") == ContentType.DATA_MANIFEST
+    starts = np.full(batch.num_rows, next_row_id, dtype=np.int64)
+    return (
+        _stamped(batch, Status.EXISTING, stamp)
+        .with_column("manifest_info.min_sequence_number", pc.fill_null(least, 0))
+        .with_column("tracking.first_row_id", pa.array(starts, pa.int64(), mask=~data))
     )
 
 
@@ -234,4 +246,4 @@ def _new_files(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[Entry
     return tracking.assign_row_ids(stamped, first_row_id=next_row_id), next_row_id + rows
 
 
-__all__ = ["Edited", "LeafEdit", "RootEdit", "Stamp", "apply"]
+__all__ = ["Edited", "LeafEdit", "RootEdit", "Stamp", "apply", "numbered"]

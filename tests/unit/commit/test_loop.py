@@ -121,7 +121,7 @@ def test_a_flush_is_used_again_when_its_entries_are_as_they_were(tmp_path: Path)
     assert kinds == ["leaf", "root", "root"]
     assert other.head.load().version == state.version + 2
     assert other.root() == [
-        seen("M1", "EXISTING", by=2, seq=2),
+        seen("M1", "EXISTING", by=2, seq=2, row=30),
         seen("D4", "ADDED", by=2, seq=2, row=30),
     ]
 
@@ -147,7 +147,7 @@ def test_an_entry_that_moved_between_planning_and_commit_is_found_again(tmp_path
     bench.other(Change(added=bench.files("D3")))  # flushes D1 and D2
     bench.commit(removal, base=base)
     assert bench.root() == [
-        seen("M1", "MODIFIED", by=2, seq=2, dv={0}, dv_by=3, deleted={0}),
+        seen("M1", "MODIFIED", by=2, seq=2, row=20, dv={0}, dv_by=3, deleted={0}),
         seen("D3", "EXISTING", by=2, seq=2, row=20),
     ]
 
