@@ -1,0 +1,122 @@
+"""When metadata JSON is due, where it goes, and how a moved table is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support.catalogs import ORDERS, append, orders, snapshot_after
+
+from frazil.catalog import export
+from frazil.catalog.storages import Storages, masked
+from frazil.commit.head import State
+from frazil.errors import FormatError, InvalidInput
+from frazil.format.metadata import History
+from frazil.storage import LocalStorage
+
+
+@pytest.mark.parametrize(
+    ("every", "version", "rendered", "expected"),
+    [
+        (None, 99, 0, False),
+        (None, 100, 0, True),
+        (None, 150, 100, False),
+        (None, 5, None, True),
+        ("1", 1, 0, True),
+        ("0", 1000, None, False),
+        ("10", 12, 3, False),
+        ("10", 13, 3, True),
+    ],
+)
+def test_json_is_due_after_so_many_versions(
+    every: str | None, version: int, rendered: int | None, expected: bool
+) -> None:
+    properties = {} if every is None else {"write.metadata.json-every": every}
+    before = orders("/t", properties)
+    after = append(State(version=version - 1, metadata=before), 1).metadata
+    assert export.is_due(before, after, version=version, rendered_version=rendered) is expected
+
+
+def test_json_is_due_when_the_shape_of_the_table_changes() -> None:
+    before = orders("/t")
+    renamed = ORDERS.model_copy()
+    assert not export.is_due(
+        before,
+        before.with_properties({"owner": "x"}, now_ms=2),
+        version=1,
+        rendered_version=0,
+    )
+    assert not export.is_due(
+        before, before.with_schema(renamed, now_ms=2), version=1, rendered_version=0
+    )
+    unpartitioned = before.with_spec(before.spec().__class__(), now_ms=2)
+    assert export.is_due(before, unpartitioned, version=1, rendered_version=0)
+
+
+@pytest.mark.parametrize("text", ["-1", "often", "", "1.5", "²"])
+def test_a_number_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="json-every"):
+        export.json_every(orders("/t", {"write.metadata.json-every": text}))
+
+
+def test_json_goes_to_the_metadata_folder_unless_told() -> None:
+    assert export.metadata_folder(orders("/w/t")) == "/w/t/metadata"
+    for given, expected in (
+        ("json", "/w/t/json"),
+        ("/else/where/", "/else/where"),
+        ("s3://b/meta", "s3://b/meta"),
+    ):
+        metadata = orders("/w/t", {"write.metadata.path": given})
+        assert export.metadata_folder(metadata) == expected
+    with pytest.raises(FormatError):
+        export.metadata_folder(orders("/w/t", {"write.metadata.path": "../elsewhere"}))
+
+
+def test_what_was_rendered_is_read_back(tmp_path: Path) -> None:
+    storage = LocalStorage()
+    metadata = orders(str(tmp_path / "t"))
+    snapshot = snapshot_after(metadata, 5)
+    after = metadata.with_snapshot(snapshot)
+    history = History().advanced(metadata, after, added=(snapshot,))
+    path = export.render(after, history, version=7, storage=storage)
+    assert Path(path).name.startswith("00007-")
+    assert export.read(path, storage=storage) == (after, history)
+
+
+def test_a_moved_table_is_where_its_json_is(tmp_path: Path) -> None:
+    storage = LocalStorage()
+    metadata = orders(str(tmp_path / "old"))
+    path = export.render(metadata, History(), version=0, storage=storage)
+    (tmp_path / "old").rename(tmp_path / "new")
+    moved = path.replace("/old/", "/new/")
+    assert export.read_moved(moved, storage=storage)[0].location == str(tmp_path / "new")
+    told, _ = export.read_moved(moved, storage=storage, location="/told")
+    assert told.location == "/told"
+
+
+def test_json_kept_apart_on_purpose_does_not_move_the_table(tmp_path: Path) -> None:
+    storage = LocalStorage()
+    apart = {"write.metadata.path": str(tmp_path / "json/metadata")}
+    path = export.render(orders("/w/t", apart), History(), version=0, storage=storage)
+    assert export.read_moved(path, storage=storage)[0].location == "/w/t"
+
+
+def test_an_older_table_does_not_move(tmp_path: Path) -> None:
+    storage = LocalStorage()
+    metadata = replace(orders(str(tmp_path / "old")), format_version=2, expressions=())
+    path = export.render(metadata, History(), version=0, storage=storage)
+    (tmp_path / "old").rename(tmp_path / "new")
+    moved = path.replace("/old/", "/new/")
+    assert export.read_moved(moved, storage=storage)[0].location == str(tmp_path / "old")
+
+
+def test_credentials_are_masked() -> None:
+    properties = {"s3.secret-access-key": "hunter2", "s3.endpoint": "http://x"}
+    assert masked(properties) == {"s3.secret-access-key": "***", "s3.endpoint": "http://x"}
+    assert "hunter2" not in repr(Storages(properties))
+
+
+def test_one_storage_serves_one_place() -> None:
+    storages = Storages()
+    assert storages("/a/b") is storages("/c")
