@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 from tests.support.catalogs import append, append_and_land, long_history, orders
 
+from frazil.catalog import sql_rows
 from frazil.catalog.database import Database, Parameters, Row
 from frazil.catalog.sql import SqlCatalog
 from frazil.commit.head import Draft, Landed, Lost, Unknown
@@ -238,6 +240,19 @@ def test_an_unchanged_definition_is_not_read_again(shop: SqlCatalog) -> None:
     assert head.load().metadata.schemas is first.schemas
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [sql_rows.LOAD_BY_NAME, sql_rows.LOAD_BY_ID, sql_rows.SWAP, sql_rows.SNAPSHOT, sql_rows.AS_OF],
+)
+def test_no_statement_of_a_commit_or_load_scans_a_table(tmp_path: Path, statement: str) -> None:
+    catalog = SqlCatalog(f"sqlite:///{tmp_path}/catalog.db")
+    names = set(re.findall(r":([a-z_]+)", statement))
+    plan = catalog.database.rows(f"EXPLAIN QUERY PLAN {statement}", dict.fromkeys(names, 0))
+    assert plan
+    assert [row[-1] for row in plan if "SCAN" in row[-1]] == []
+    catalog.close()
+
+
 # Secrets and bad addresses
 
 
@@ -247,6 +262,8 @@ def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     assert "hunter2" not in repr(database)
     with pytest.raises(CatalogError) as failed:
         SqlCatalog(address, properties={"s3.secret-access-key": "hunter2"})
+    hidden = Database("postgresql://me@/none?password=hunter2&sslpassword=hunter2")
+    assert "hunter2" not in hidden.uri
     shown = str(failed.value) + repr(failed.value.__cause__) + str(failed.value.__cause__)
     assert "hunter2" not in shown
 

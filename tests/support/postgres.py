@@ -38,7 +38,21 @@ def postgres_server() -> Iterator[str]:
         if user is not None:
             shutil.chown(folder, user)
         data = folder / "data"
-        _run(user, [binaries / "initdb", "-D", data, "-U", "frazil", "-A", "trust", "-E", "UTF8"])
+        _run(
+            user,
+            [
+                binaries / "initdb",
+                "-D",
+                data,
+                "-U",
+                "frazil",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C",
+            ],
+        )
         settings = {
             "listen_addresses": "",
             "unix_socket_directories": str(folder),
@@ -49,7 +63,7 @@ def postgres_server() -> Iterator[str]:
         command = _as_user(user, [binaries / "postgres", "-D", data, *options])
         with (folder / "server.log").open("wb") as log:
             server = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
-        _wait_until_ready(server, binaries, folder)
+        _wait_until_ready(server, folder)
         yield f"postgresql://frazil@/postgres?host={folder}"
     finally:
         if server is not None:
@@ -108,7 +122,7 @@ def _run(user: str | None, command: list[str | Path]) -> None:
         raise RuntimeError(f"{command[0]} failed: {done.stdout}{done.stderr}")
 
 
-def _wait_until_ready(server: subprocess.Popen[bytes], binaries: Path, folder: Path) -> None:
+def _wait_until_ready(server: subprocess.Popen[bytes], folder: Path) -> None:
     import psycopg
 
     deadline = time.monotonic() + 60

@@ -23,6 +23,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from frazil.errors import CatalogError, InvalidInput
+from frazil.format.metadata import is_credential
 
 Row = tuple[Any, ...]
 Parameters = Mapping[str, Any]
@@ -72,7 +73,7 @@ class Database:
 
     def __init__(self, uri: str | URL) -> None:
         self._url = _url(uri)
-        self.uri = str(self._url)  # SQLAlchemy renders the password as ***
+        self.uri = _shown(self._url)
         self.kind: Literal["sqlite", "postgresql"] = (
             "sqlite" if self._url.get_backend_name() == "sqlite" else "postgresql"
         )
@@ -183,7 +184,10 @@ class Database:
             path = self._url.database
             if not path or path == ":memory:" or self._url.query.get("mode") == "memory":
                 raise InvalidInput(f"{self.uri}: expected a file; a memory catalog needs no SQLite")
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise CatalogError(f"{self.uri}: {error.strerror}") from error
             arguments = {"timeout": _BUSY_TIMEOUT_S}
         try:
             engine = sa.create_engine(
@@ -196,8 +200,9 @@ class Database:
             )
         except (SQLAlchemyError, ImportError) as error:
             raise CatalogError(f"{self.uri}: cannot use this database: {error}") from error
-        if self.kind == "sqlite":
-            event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(
+            engine, "connect", _prepare_sqlite if self.kind == "sqlite" else _prepare_postgres
+        )
         return engine
 
     def _own_pool(self) -> None:
@@ -252,10 +257,9 @@ class Database:
         return gone
 
     def _failed(self, error: Exception) -> CatalogError:
-        secret = self._url.password
         text = str(getattr(error, "orig", None) or error).strip()
-        if secret:
-            text = text.replace(str(secret), "***")
+        for secret in _secrets(self._url):
+            text = text.replace(secret, "***")
         return CatalogError(f"{self.uri}: {text}")
 
     def _text(self, statement: str) -> str:
@@ -282,6 +286,29 @@ def _url(uri: str | URL) -> URL:
     except (NoSuchModuleError, ImportError) as error:
         raise InvalidInput(f"{url}: there is no such database driver") from error
     return url
+
+
+def _secrets(url: URL) -> list[str]:
+    hidden = [str(url.password)] if url.password else []
+    for key, value in url.query.items():
+        if is_credential(key) or "password" in key:
+            hidden += [value] if isinstance(value, str) else list(value)
+    return [secret for secret in hidden if secret]
+
+
+def _shown(url: URL) -> str:
+    """The address fit to be shown."""
+    shown = {k: "***" if is_credential(k) or "password" in k else v for k, v in url.query.items()}
+    return url.set(query=shown).render_as_string(hide_password=True)
+
+
+def _prepare_postgres(connection: Any, _record: object) -> None:
+    """A client that hangs in the middle of a commit must not stop the others for long."""
+    connection.autocommit = True
+    connection.execute(
+        f"SET idle_in_transaction_session_timeout = '{_BUSY_TIMEOUT_S}s'; "
+        f"SET lock_timeout = '{_BUSY_TIMEOUT_S}s'"
+    )
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:

@@ -81,7 +81,7 @@ def read_moved(
     """Read a JSON file that may have been copied elsewhere together with its table.
 
     A v4 table's paths are relative, so the table is where its JSON is, unless its JSON files are
-    kept apart from it on purpose.
+    kept apart from it on purpose. One of Java's interim v4 gets the derived columns it has not.
     """
     metadata, history = read(path, storage=storage, location=location)
     folder, _, _ = path.rpartition("/")
@@ -90,6 +90,8 @@ def read_moved(
     is_ours = metadata.format_version >= FORMAT_VERSION
     if location is None and is_ours and not apart and last == "metadata" and place:
         metadata = metadata.relocated(place)
+    if is_ours:
+        metadata = metadata.upgraded(now_ms=metadata.last_updated_ms)
     return metadata, history
 
 

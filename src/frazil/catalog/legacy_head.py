@@ -1,17 +1,20 @@
-"""The head of a v1-v3 table: its state is the metadata JSON that the catalog points to.
+"""The head of a table of other writers: its state is the metadata JSON that a catalog, a folder or
+the user points to.
 
-Such a table is read, and upgraded by the catalog; it is never committed to.
+Such a table, of v1 to v3 or of Java's interim v4, is read, and upgraded by its catalog; it is never
+committed to. Its derived columns are made up here, so that pruning is the same as for v4 tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier
 from frazil.commit.head import Draft, Outcome, State
 from frazil.errors import NotFound, Unsupported
-from frazil.format.metadata import History, Snapshot, SnapshotId
+from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
 
 
@@ -49,10 +52,17 @@ class LegacyHead:
         return self._state
 
     def swap(self, base: State, draft: Draft) -> Outcome:
-        version = base.metadata.format_version
-        raise Unsupported(
-            f"{self._identifier}: format-version {version} is not written; upgrade the table first",
-            feature=f"writing format-version {version}",
+        raise self.refusal()
+
+    def refusal(self) -> Unsupported:
+        """Why this head is never swapped."""
+        version = self._state.metadata.format_version
+        kind = "the interim format-version 4" if version >= FORMAT_VERSION else ""
+        kind = kind or f"format-version {version}"
+        return Unsupported(
+            f"{self._identifier}: {kind} of other writers is read, not written; upgrade the table "
+            "first: table.upgrade() when a Frazil catalog holds it, else register it there",
+            feature=f"writing {kind}",
         )
 
     def landed(self, snapshot_id: int) -> State | None:
@@ -80,6 +90,9 @@ class LegacyHead:
 
     def _read(self, path: str) -> None:
         metadata, history = export.read(path, storage=self._storage(path))
+        version = metadata.format_version
+        derived = metadata.upgraded(now_ms=metadata.last_updated_ms)
+        metadata = replace(derived, format_version=version)
         named = {ref.snapshot_id for ref in metadata.refs.values()}
         self._history = history
         self._state = State(

@@ -111,11 +111,14 @@ def _newest_json(
     return best
 
 
-def _progress(one: TableMetadata, other: TableMetadata) -> tuple[int, int]:
-    """What tells the later of two: sequence numbers within one table, else only the time."""
+def _progress(one: TableMetadata, other: TableMetadata) -> tuple[int, int, int]:
+    """What tells the later of two: sequence numbers within one table, else only the time.
+
+    A v4 table may lie beside JSON of older versions: what it was, or what was published of it.
+    """
     if one.table_uuid != other.table_uuid:
-        return one.last_updated_ms, 0
-    return one.last_sequence_number, one.last_updated_ms
+        return one.last_updated_ms, 0, 0
+    return one.format_version, one.last_sequence_number, one.last_updated_ms
 
 
 def _later_roots(paths: Iterable[str], story: _Story, storage: Storage) -> list[_Root]:

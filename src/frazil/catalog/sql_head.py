@@ -29,6 +29,7 @@ from frazil.format.metadata import (
 from frazil.storage import Storage
 
 _log = logging.getLogger(__name__)
+_TRIES = 3
 
 
 class _CameSecond(Exception):
@@ -52,7 +53,7 @@ class SqlHead:
         self._table_id = row.table_id
         self._path = f"catalog row of {identifier}"
         self._definition: Definition | None = None
-        self._state = self._state_of(row, seen={}, source=database)
+        self._state = self._settled(row, None, seen={})
 
     def __repr__(self) -> str:
         return f"SqlHead({str(self._identifier)!r}, version={self._state.version})"
@@ -66,8 +67,8 @@ class SqlHead:
         return self._state
 
     def load(self) -> State:
-        row = self._row(self._database)
-        self._state = self._state_of(row, seen=self._state.snapshots, source=self._database)
+        row, definition = self._row(self._database)
+        self._state = self._settled(row, definition, seen=self._state.snapshots)
         return self._state
 
     def swap(self, base: State, draft: Draft) -> Outcome:
@@ -130,8 +131,8 @@ class SqlHead:
 
     def export(self) -> str:
         with self._database.transaction(write=False) as transaction:
-            row = self._row(transaction)
-            state = self._state_of(row, seen=self._state.snapshots, source=transaction)
+            row, definition = self._row(transaction)
+            state = self._state_of(row, definition, seen=self._state.snapshots, source=transaction)
             history = sql_rows.read_history(transaction, self._table_id, path=self._path)
         if row.rendered_version == row.version and row.metadata_location is not None:
             return row.metadata_location
@@ -187,17 +188,34 @@ class SqlHead:
         known.update({snapshot.snapshot_id: snapshot for snapshot in draft.added_snapshots})
         return self._snapshots(draft.metadata, seen=known, source=transaction)
 
-    def _row(self, source: Database | Transaction) -> TableRow:
-        known = self._definition.definition_id if self._definition else ""
+    def _row(self, source: Database | Transaction) -> tuple[TableRow, Definition | None]:
+        """The row, without the definition if it is still the one that comes with it."""
+        definition = self._definition
+        known = definition.definition_id if definition else ""
         found = source.rows(sql_rows.LOAD_BY_ID, {"table_id": self._table_id, "known": known})
         if not found:
             raise NotFound(f"{self._identifier}: the table was dropped")
-        return TableRow.of(found[0])
+        return TableRow.of(found[0]), definition
+
+    def _settled(
+        self, row: TableRow, definition: Definition | None, *, seen: Mapping[int, Snapshot]
+    ) -> State:
+        """The state of a row; read again when a ref and its snapshot went in between."""
+        for _ in range(_TRIES):
+            try:
+                return self._state_of(row, definition, seen=seen, source=self._database)
+            except NotFound:
+                row, definition = self._row(self._database)
+        return self._state_of(row, definition, seen=seen, source=self._database)
 
     def _state_of(
-        self, row: TableRow, *, seen: Mapping[int, Snapshot], source: Database | Transaction
+        self,
+        row: TableRow,
+        definition: Definition | None,
+        *,
+        seen: Mapping[int, Snapshot],
+        source: Database | Transaction,
     ) -> State:
-        definition = self._definition
         if row.definition is not None or definition is None:
             read = metadata_json.load_definition(row.definition or "", path=self._path)
             definition = Definition(definition_id=row.definition_id, text="", metadata=read)

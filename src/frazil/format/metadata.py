@@ -403,7 +403,7 @@ class TableMetadata:
     def upgraded(self, *, now_ms: int) -> TableMetadata:
         """The same table as format-version 4; old snapshots keep their manifest lists."""
         if self.format_version >= FORMAT_VERSION:
-            return self
+            return self._with_derived_columns()
         upgraded = replace(self, format_version=FORMAT_VERSION, last_updated_ms=now_ms)
         return upgraded._with_derived_columns()
 
@@ -428,6 +428,8 @@ class TableMetadata:
                         partition_field_id=part.field_id,
                     )
                 )
+        if not added:
+            return self
         return replace(self, expressions=(*self.expressions, *added), last_column_id=last)
 
 
