@@ -1,0 +1,138 @@
+"""Drawings of trees as text, Mermaid and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from frazil.cli.drawing import Drawing, Node
+
+_COLOURS = {
+    "ADDED": "#1a7f37",
+    "MODIFIED": "#9a6700",
+    "DELETED": "#cf222e",
+    "REPLACED": "#cf222e",
+    "EXISTING": "#57606a",
+}
+
+
+def text(drawing: Drawing) -> str:
+    """An indented tree with box-drawing lines."""
+    lines = [drawing.title]
+    if drawing.root:
+        lines.append(f"R {drawing.root}")
+    lines += _branches(drawing.nodes, drawing.hidden, "")
+    return "\n".join(lines)
+
+
+def _branches(nodes: Sequence[Node], hidden: int, indent: str) -> Iterator[str]:
+    for index, node in enumerate(nodes):
+        last = index == len(nodes) - 1 and not hidden
+        elbow, rail = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        yield f"{indent}{elbow}{label(node)}"
+        if node.bounds:
+            yield f"{indent}{rail}    {' · '.join(node.bounds)}"
+        yield from _branches(node.children, node.hidden, indent + rail)
+    if hidden:
+        yield f"{indent}└─ … {hidden:,} more"
+
+
+def label(node: Node) -> str:
+    """One entry on one line."""
+    return f"{node.letter} {node.status:<8} {node.name}  {' · '.join(node.facts)}"
+
+
+def side_by_side(left: str, right: str) -> str:
+    """Two texts beside each other."""
+    ours, theirs = left.splitlines(), right.splitlines()
+    width = max((len(line) for line in ours), default=0)
+    height = max(len(ours), len(theirs))
+    ours += [""] * (height - len(ours))
+    theirs += [""] * (height - len(theirs))
+    return "\n".join(f"{a:<{width}} │ {b}".rstrip() for a, b in zip(ours, theirs, strict=True))
+
+
+def mermaid(drawing: Drawing) -> str:
+    """A Mermaid flowchart, for Markdown that draws it."""
+    lines = ["flowchart LR", f'  root["{_quoted(drawing.title)}<br/>{_quoted(drawing.root)}"]']
+    counter = 0
+
+    def add(parent: str, nodes: Sequence[Node], hidden: int) -> None:
+        nonlocal counter
+        for node in nodes:
+            counter += 1
+            name = f"n{counter}"
+            parts = [f"{node.letter} {node.status}", node.name, " · ".join(node.facts)]
+            body = "<br/>".join(_quoted(part) for part in (*parts, *node.bounds) if part)
+            lines.append(f'  {parent} --> {name}["{body}"]')
+            lines.append(f"  style {name} stroke:{colour(node)}")
+            add(name, node.children, node.hidden)
+        if hidden:
+            counter += 1
+            lines.append(f'  {parent} --> n{counter}["… {hidden:,} more"]')
+
+    add("root", drawing.nodes, drawing.hidden)
+    return "\n".join(lines)
+
+
+def _quoted(text: str) -> str:
+    return text.replace('"', "#quot;").replace("{", "#123;").replace("}", "#125;")
+
+
+def colour(node: Node) -> str:
+    """The colour of a status."""
+    return _COLOURS[node.status.split()[0]]
+
+
+_LINE, _WIDTH, _INDENT, _PAD = 18, 860, 34, 10
+
+
+def svg(drawing: Drawing) -> str:
+    """A self-contained picture."""
+    rows: list[tuple[int, Node | str]] = []
+    _flatten(drawing.nodes, drawing.hidden, 1, rows)
+    top = 2 * _LINE + 2 * _PAD
+    boxes: list[str] = []
+    y = top
+    for depth, item in rows:
+        lines = _lines_of(item)
+        height = len(lines) * _LINE + _PAD
+        x = depth * _INDENT
+        stroke = colour(item) if isinstance(item, Node) else "#57606a"
+        boxes.append(
+            f'<path d="M{x - _INDENT / 2} {y - 6} v{height / 2 + 6} h{_INDENT / 2}" '
+            'fill="none" stroke="#d0d7de"/>'
+            f'<rect x="{x}" y="{y}" width="{_WIDTH - x - _PAD}" height="{height}" rx="5" '
+            f'fill="#ffffff" stroke="{stroke}"/>'
+        )
+        for index, line in enumerate(lines):
+            weight = ' font-weight="bold"' if index == 0 else ' fill="#57606a"'
+            boxes.append(
+                f'<text x="{x + 8}" y="{y + _LINE * (index + 1) - 2}"{weight}>{escape(line)}</text>'
+            )
+        y += height + 6
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{y + _PAD}" '
+        'font-family="ui-monospace, Menlo, monospace" font-size="12">'
+        f'<rect width="{_WIDTH}" height="{y + _PAD}" fill="#f6f8fa"/>'
+        f'<text x="{_PAD}" y="{_LINE}" font-weight="bold">{escape(drawing.title)}</text>'
+        f'<text x="{_PAD}" y="{2 * _LINE}" fill="#57606a">R {escape(drawing.root)}</text>'
+        f"{''.join(boxes)}</svg>"
+    )
+
+
+def _flatten(
+    nodes: Sequence[Node], hidden: int, depth: int, rows: list[tuple[int, Node | str]]
+) -> None:
+    for node in nodes:
+        rows.append((depth, node))
+        _flatten(node.children, node.hidden, depth + 1, rows)
+    if hidden:
+        rows.append((depth, f"… {hidden:,} more"))
+
+
+def _lines_of(item: Node | str) -> list[str]:
+    if isinstance(item, str):
+        return [item]
+    lines = [f"{item.letter} {item.status}  {item.name}", " · ".join(item.facts)]
+    return [*lines, " · ".join(item.bounds)] if item.bounds else lines
