@@ -1,0 +1,108 @@
+"""Which catalog a command works on: the option, the environment, a config file, the default.
+
+Order: `--catalog`, `FRAZIL_CATALOG`, `frazil.toml` in this folder or `~/.config/frazil/config.toml`,
+the folder `warehouse`. A name that PyIceberg's configuration (`.pyiceberg.yaml`) knows is taken
+from there.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from frazil.errors import InvalidInput
+from frazil.table import Catalog, connect
+
+DEFAULT = "warehouse"
+_PLACES = (Path("frazil.toml"), Path.home() / ".config" / "frazil" / "config.toml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """A catalog's address and properties, and where they were found."""
+
+    uri: str
+    warehouse: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    source: str = "the command line"
+
+    def open(self) -> Catalog:
+        """Connect."""
+        return connect(self.uri, warehouse=self.warehouse, **dict(self.properties))
+
+
+def settings_for(
+    catalog: str | None,
+    warehouse: str | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """The settings a command runs with."""
+    env = os.environ if environment is None else environment
+    named = catalog or env.get("FRAZIL_CATALOG")
+    if named is not None:
+        known = _from_pyiceberg(named)
+        if known is not None:
+            return known
+        source = "--catalog" if catalog else "FRAZIL_CATALOG"
+        place = warehouse or env.get("FRAZIL_WAREHOUSE")
+        return Settings(uri=named, warehouse=place, source=source)
+    for path in _PLACES:
+        if path.is_file():
+            return _from_file(path, warehouse)
+    return Settings(uri=DEFAULT, warehouse=warehouse, source="the default")
+
+
+def _from_file(path: Path, warehouse: str | None) -> Settings:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    section = content.get("catalog", {})
+    if not isinstance(section, dict) or "uri" not in section:
+        raise InvalidInput(f"{path}: expected a section [catalog] with a uri")
+    rest = {key: str(value) for key, value in section.items() if key not in ("uri", "warehouse")}
+    return Settings(
+        uri=str(section["uri"]),
+        warehouse=warehouse or section.get("warehouse"),
+        properties=rest,
+        source=str(path),
+    )
+
+
+def _from_pyiceberg(name: str) -> Settings | None:
+    """A SQL catalog of PyIceberg's configuration; its FileIO properties come along."""
+    if "/" in name or ":" in name or "." in name:
+        return None
+    found = pyiceberg_properties(name)
+    if not found:
+        return None
+    kind = str(found.get("type", "sql"))
+    uri = found.get("uri")
+    if kind != "sql" or uri is None:
+        raise InvalidInput(
+            f"PyIceberg's catalog {name!r} is of type {kind}; only SQL catalogs hold Frazil "
+            f"tables. Read its tables with: frazil import {name}:<namespace>.<table>"
+        )
+    rest = {
+        key: str(value)
+        for key, value in found.items()
+        if key not in ("type", "uri", "warehouse", "py-catalog-impl")
+    }
+    return Settings(
+        uri=str(uri),
+        warehouse=found.get("warehouse"),
+        properties=rest,
+        source=".pyiceberg.yaml",
+    )
+
+
+def pyiceberg_properties(name: str) -> dict[str, Any]:
+    """What PyIceberg's configuration says of a catalog; nothing when it does not know it."""
+    from pyiceberg.utils.config import Config
+
+    return dict(Config().get_catalog_config(name) or {})
