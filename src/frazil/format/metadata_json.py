@@ -371,7 +371,8 @@ def _snapshot(raw: Fields, version: int) -> Snapshot:
     direct = raw.take("manifests", list) if root is None and listed is None else None
     sequence = raw.take("sequence-number", int)
     if sequence is None:
-        sequence = 0 if version == 1 or direct is not None else raw.need("sequence-number", int)
+        # Snapshots from before sequence numbers stay without one when their table is upgraded.
+        sequence = 0 if root is None else raw.need("sequence-number", int)
     if sum(tree is not None for tree in (root, listed, direct)) != 1:
         raise FormatError(
             "must have exactly one of root-manifest and manifest-list",
