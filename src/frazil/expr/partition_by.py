@@ -8,7 +8,7 @@ plurals (`years`, `months`, `days`, `hours`), and a width either as `bucket[16](
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pyiceberg.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -66,30 +66,36 @@ def parse_partition_by(
 
 
 def parse_term(
-    text: str, columns: ColumnIndex, *, case_sensitive: bool = True
+    text: str, columns: ColumnIndex, *, case_sensitive: bool = True, what: str = "partition_by"
 ) -> tuple[Column, Transform[Any, Any]]:
-    """The column and transform of one term; refuses unknown ones and types that do not fit."""
+    """The column and transform of one term; refuses unknown ones and types that do not fit.
+
+    `what` names the list that the term belongs to in complaints.
+    """
+
+    def bad(problem: str) -> InvalidInput:
+        return _bad(str(text), problem, what)
+
     if not isinstance(text, str) or not text.strip():
-        raise _bad(str(text), "it is empty")
+        raise bad("it is empty")
     match = _CALL.fullmatch(text.strip())
     transform: Transform[Any, Any] = IdentityTransform()
     named = text.strip()
     if match is not None:
         arguments = [part.strip() for part in match["args"].split(",")]
-        transform = _transform(text, match["name"].lower(), match["width"], arguments)
+        transform = _transform(bad, match["name"].lower(), match["width"], arguments)
         named = arguments[-1]
     elif any(character in named for character in "()[],"):
-        raise _bad(text, "it is neither a column nor transform(column)")
+        raise bad("it is neither a column nor transform(column)")
     try:
         column = columns.named(_unquoted(named), case_sensitive=case_sensitive)
     except InvalidInput as problem:
-        raise _bad(text, str(problem)) from None
+        raise bad(str(problem)) from None
     type_ = column.field.field_type
     if not isinstance(type_, PrimitiveType) or not transform.can_transform(type_):
-        raise _bad(
-            text,
+        raise bad(
             f"{transform} cannot be applied to column '{column.name}', a {type_}; "
-            f"it takes {_takes(transform)}",
+            f"it takes {_takes(transform)}"
         )
     return column, transform
 
@@ -127,26 +133,26 @@ def _refuse_clash(
 
 
 def _transform(
-    text: str, name: str, width: str | None, arguments: Sequence[str]
+    bad: Callable[[str], InvalidInput], name: str, width: str | None, arguments: Sequence[str]
 ) -> Transform[Any, Any]:
     if name in _SIZED:
         if width is None and len(arguments) == 2:
             width = arguments[0]
         elif len(arguments) != 1:
-            raise _bad(text, f"write it as {name}[16](column) or {name}(16, column)")
+            raise bad(f"write it as {name}[16](column) or {name}(16, column)")
         if width is None:
-            raise _bad(text, f"it has no width; write it as {name}[16](column)")
+            raise bad(f"it has no width; write it as {name}[16](column)")
         if not width.isdecimal() or not 1 <= int(width[:12]) <= _MAX_WIDTH:
-            raise _bad(text, f"'{width}' is no width; write a whole number of at least 1")
+            raise bad(f"'{width}' is no width; write a whole number of at least 1")
         return BucketTransform(int(width)) if name == "bucket" else TruncateTransform(int(width))
     found = _PLAIN.get(name.removesuffix("s")) if name != "s" else None
     if found is None or (name.endswith("s") and name.removesuffix("s") in ("identity", "void")):
         known = ", ".join((*_PLAIN, *(f"{sized}[N]" for sized in _SIZED)))
-        raise _bad(text, f"'{name}' is not a transform. Known transforms: {known}")
+        raise bad(f"'{name}' is not a transform. Known transforms: {known}")
     if width is not None:
-        raise _bad(text, f"{name} takes no width")
+        raise bad(f"{name} takes no width")
     if len(arguments) != 1:
-        raise _bad(text, f"{name} takes one column")
+        raise bad(f"{name} takes one column")
     return found
 
 
@@ -166,5 +172,5 @@ def _takes(transform: Transform[Any, Any]) -> str:
     return "primitive types"
 
 
-def _bad(text: str, problem: str) -> InvalidInput:
-    return InvalidInput(f"partition_by '{text}': {problem}")
+def _bad(text: str, problem: str, what: str = "partition_by") -> InvalidInput:
+    return InvalidInput(f"{what} '{text}': {problem}")

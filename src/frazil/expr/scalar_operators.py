@@ -11,7 +11,7 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions.literals import DecimalLiteral, LongLiteral, StringLiteral
+from pyiceberg.expressions.literals import DecimalLiteral, LongLiteral
 from pyiceberg.types import (
     BooleanType,
     DecimalType,
@@ -219,8 +219,3 @@ def _digits_of(node: Node) -> IcebergType:
     if isinstance(node, Constant) and isinstance(node.literal, LongLiteral):
         return DecimalType(min(38, len(str(abs(node.literal.value)))), 0)
     return node.type
-
-
-def text_constant(value: str) -> Constant:
-    """Text as a constant."""
-    return Constant.of(StringLiteral(value))

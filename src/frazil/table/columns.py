@@ -1,0 +1,269 @@
+"""Trees of columns, edited: pure functions on fields, and the rules of what may become what.
+
+Ids are never touched here but by `renumbered`, which gives new fields fresh ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from enum import Enum
+from typing import Any, Final
+
+from pyiceberg.expressions.literals import StringLiteral
+from pyiceberg.transforms import (
+    DayTransform,
+    MonthTransform,
+    Transform,
+    VoidTransform,
+    YearTransform,
+)
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from frazil.errors import InvalidInput, Unsupported
+from frazil.expr.literals import Where, place
+from frazil.format.types import is_floating, plain
+
+ROOT = -1
+"""Stands for the table itself where the owner of a column is asked for."""
+
+Fields = tuple[NestedField, ...]
+
+_READ_FROM_TEXT = (DateType, TimeType, TimestampType, TimestamptzType, UUIDType)
+
+
+def rebuilt(
+    kind: IcebergType,
+    owner: int = ROOT,
+    *,
+    field: Callable[[NestedField], NestedField] = lambda found: found,
+    siblings: Callable[[int, Fields], Fields] = lambda owner, fields: fields,
+) -> IcebergType:
+    """A type with every field, and every list of fields of a struct, passed through a function.
+
+    `owner` is the id of the field that has the type. Inner fields come first.
+    """
+
+    def inside(found: NestedField) -> NestedField:
+        inner = rebuilt(found.field_type, found.field_id, field=field, siblings=siblings)
+        if inner is not found.field_type:
+            found = found.model_copy(update={"field_type": inner})
+        return field(found)
+
+    if isinstance(kind, StructType):
+        old = kind.fields
+        new = siblings(owner, tuple(inside(each) for each in old))
+        same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+        return kind if same else StructType(*new)
+    if isinstance(kind, ListType):
+        element = inside(kind.element_field)
+        return ListType(
+            element_id=element.field_id,
+            element=element.field_type,
+            element_required=element.required,
+        )
+    if isinstance(kind, MapType):
+        key, value = inside(kind.key_field), inside(kind.value_field)
+        return MapType(
+            key_id=key.field_id,
+            key_type=key.field_type,
+            value_id=value.field_id,
+            value_type=value.field_type,
+            value_required=value.required,
+        )
+    return kind
+
+
+def renumbered(field: NestedField, next_id: Callable[[], int]) -> NestedField:
+    """A new field with fresh ids: its own first, then those inside it."""
+    field_id = next_id()
+    kind = field.field_type
+    if isinstance(kind, StructType):
+        kind = StructType(*(renumbered(each, next_id) for each in kind.fields))
+    elif isinstance(kind, ListType):
+        element = renumbered(kind.element_field, next_id)
+        kind = ListType(
+            element_id=element.field_id,
+            element=element.field_type,
+            element_required=element.required,
+        )
+    elif isinstance(kind, MapType):
+        key = renumbered(kind.key_field, next_id)
+        value = renumbered(kind.value_field, next_id)
+        kind = MapType(
+            key_id=key.field_id,
+            key_type=key.field_type,
+            value_id=value.field_id,
+            value_type=value.field_type,
+            value_required=value.required,
+        )
+    return field.model_copy(update={"field_id": field_id, "field_type": kind})
+
+
+def ids_in(field: NestedField) -> Iterator[int]:
+    """The ids of a field and of everything inside it."""
+    yield field.field_id
+    for child in _children(field.field_type):
+        yield from ids_in(child)
+
+
+def owners(kind: IcebergType, owner: int = ROOT) -> dict[int, int]:
+    """Field id to the id of the field around it."""
+    found: dict[int, int] = {}
+    for child in _children(kind):
+        found[child.field_id] = owner
+        found.update(owners(child.field_type, child.field_id))
+    return found
+
+
+def _children(kind: IcebergType) -> Fields:
+    if isinstance(kind, StructType):
+        return kind.fields
+    if isinstance(kind, ListType):
+        return (kind.element_field,)
+    if isinstance(kind, MapType):
+        return (kind.key_field, kind.value_field)
+    return ()
+
+
+class Side(Enum):
+    """Where among its siblings a column goes."""
+
+    FIRST = "first"
+    BEFORE = "before"
+    AFTER = "after"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A place among siblings: at an end, or beside the one named."""
+
+    side: Side
+    beside: str | None = None
+
+    @staticmethod
+    def of(*, first: bool, before: str | None, after: str | None) -> Place | None:
+        """The place that at most one of the arguments says; None when none does."""
+        said = [
+            *([Place(side=Side.FIRST)] if first else []),
+            *([Place(side=Side.BEFORE, beside=before)] if before is not None else []),
+            *([Place(side=Side.AFTER, beside=after)] if after is not None else []),
+        ]
+        if len(said) > 1:
+            raise InvalidInput("say only one of first, before and after")
+        return said[0] if said else None
+
+
+LAST: Final = Place(side=Side.LAST)
+
+
+def placed(fields: Fields, moved: NestedField, beside: int | None, *, side: Side) -> Fields:
+    """The fields with one of them, new or old, at its place."""
+    rest = [each for each in fields if each.field_id != moved.field_id]
+    if side is Side.LAST:
+        return (*rest, moved)
+    at = 0
+    if side is not Side.FIRST:
+        at = [each.field_id for each in rest].index(beside or ROOT) + (side is Side.AFTER)
+    return (*rest[:at], moved, *rest[at:])
+
+
+# --- what may become what --------------------------------------------------------------------
+
+
+def promotable(found: IcebergType, wanted: IcebergType, *, format_version: int) -> bool:
+    """Whether a column may be widened, so that old files are still read right."""
+    match found, wanted:
+        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+            return True
+        case DecimalType(), DecimalType():
+            return wanted.scale == found.scale and wanted.precision >= found.precision
+        case DateType(), TimestampType() | TimestampNanoType():
+            return format_version >= 3
+        case UnknownType(), PrimitiveType():
+            return format_version >= 3
+    return False
+
+
+def keeps_partitions(
+    transform: Transform[Any, Any], found: IcebergType, wanted: IcebergType
+) -> bool:
+    """Whether a partition transform gives the same values after a column was widened."""
+    if not isinstance(wanted, PrimitiveType) or not transform.can_transform(wanted):
+        return False
+    if isinstance(found, DateType):
+        same = YearTransform | MonthTransform | DayTransform | VoidTransform
+        return isinstance(transform, same)
+    return True
+
+
+# --- defaults --------------------------------------------------------------------------------
+
+
+def default_of(value: Any, kind: IcebergType, column: str) -> Any:
+    """A default value as a schema stores it; dates, times and uuids may be given as text."""
+    if not isinstance(kind, PrimitiveType) or isinstance(kind, UnknownType):
+        raise InvalidInput(f"column '{column}': a {kind} has no default but null")
+    if isinstance(kind, TimestampNanoType | TimestamptzNanoType):
+        raise Unsupported(
+            f"column '{column}': defaults of {kind} cannot be stored",
+            feature=f"default of {kind}",
+        )
+    try:
+        if isinstance(value, str) and isinstance(kind, _READ_FROM_TEXT):
+            found = place(StringLiteral(value), kind)
+            if found.where is not Where.EXACT:
+                raise InvalidInput(f"{value!r} is not a value of type {kind}")
+            value = found.value
+        stored = plain(value, kind)
+    except InvalidInput as problem:
+        raise InvalidInput(f"column '{column}', default: {problem}") from None
+    if is_floating(kind) and (stored != stored or stored in (float("inf"), float("-inf"))):
+        raise InvalidInput(f"column '{column}': a default cannot be NaN or infinite")
+    return with_default(kind, stored, column)
+
+
+def with_default(kind: IcebergType, stored: Any, column: str) -> Any:
+    """The plain value in the form PyIceberg's fields keep it."""
+    try:
+        probe = NestedField(
+            field_id=1, name="default", field_type=kind, required=False, write_default=stored
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidInput(f"column '{column}': {stored!r} cannot be a default: {error}") from error
+    return probe.write_default
+
+
+def promoted_default(value: Any, wanted: IcebergType) -> Any:
+    """A default of a column after it was widened."""
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    if is_day and isinstance(wanted, TimestampType):
+        return datetime.combine(value, time())
+    if is_day and isinstance(wanted, TimestampNanoType):
+        raise Unsupported(
+            f"defaults of {wanted} cannot be stored; remove the default first",
+            feature=f"default of {wanted}",
+        )
+    return value

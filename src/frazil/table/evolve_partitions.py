@@ -1,0 +1,143 @@
+"""Changing how new files are partitioned and sorted. Files that exist stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from types import TracebackType
+
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform
+
+from frazil.commit.change import Change
+from frazil.commit.loop import Committed
+from frazil.commit.updates import SetSortOrder, SetSpec
+from frazil.errors import InvalidInput
+from frazil.expr.columns import ColumnIndex
+from frazil.expr.partition_by import field_name, parse_term
+from frazil.expr.sort_by import parse_sort_order
+from frazil.format.metadata import TableMetadata
+
+
+class EvolvePartitions:
+    """Edits of a partition spec; `commit`, or leaving the `with` block, lands them.
+
+    >>> table.evolve_partitions().remove("ts_month").add("day(ts)").commit()    # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        commit: Callable[[Change], object],
+        *,
+        case_sensitive: bool = True,
+    ) -> None:
+        self._metadata = metadata
+        self._commit = commit
+        self._case_sensitive = case_sensitive
+        self._columns = ColumnIndex.of(metadata.schema())
+        self._fields: list[PartitionField] = list(metadata.spec().fields)
+        self._ids = count(metadata.last_partition_id + 1)
+        self._ended = False
+
+    def __enter__(self) -> EvolvePartitions:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None and not self._ended:
+            self.commit()
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The spec with the edits made so far; ids of new fields are given when it lands."""
+        return PartitionSpec(*self._fields, spec_id=self._metadata.default_spec_id)
+
+    def add(self, term: str, name: str | None = None) -> EvolvePartitions:
+        """Partition by one more term, such as `day(ts)`, `bucket[16](id)` or `country`."""
+        column, transform = parse_term(term, self._columns, case_sensitive=self._case_sensitive)
+        for other in self._fields:
+            same_source = other.source_id == column.field.field_id
+            if same_source and other.transform.dedup_name == transform.dedup_name:
+                raise InvalidInput(
+                    f"partition '{term}' repeats '{other.name}' ({other.transform}); "
+                    "remove that first"
+                )
+        made = PartitionField(
+            source_id=column.field.field_id,
+            field_id=next(self._ids),
+            transform=transform,
+            name=name if name is not None else field_name(column, transform),
+        )
+        self._check_name(made)
+        self._fields.append(made)
+        return self
+
+    def remove(self, what: str) -> EvolvePartitions:
+        """No longer partition by a field, given by its name or as the term it was added with."""
+        self._fields.remove(self._find(what))
+        return self
+
+    def rename(self, what: str, to: str) -> EvolvePartitions:
+        """Give a partition field another name."""
+        found = self._find(what)
+        made = PartitionField(
+            source_id=found.source_id, field_id=found.field_id, transform=found.transform, name=to
+        )
+        at = self._fields.index(found)
+        self._fields.remove(found)
+        self._check_name(made)
+        self._fields.insert(at, made)
+        return self
+
+    def commit(self) -> Committed | None:
+        """Land the spec; None when nothing changed, or when a transaction lands it later."""
+        if self._ended:
+            raise InvalidInput("these edits are committed already; start new ones")
+        self._ended = True
+        if tuple(self._fields) == tuple(self._metadata.spec().fields):
+            return None
+        update = SetSpec(spec=self.spec, based_on_spec_id=self._metadata.default_spec_id)
+        done = self._commit(Change(updates=(update,)))
+        return done if isinstance(done, Committed) else None
+
+    def _find(self, what: str) -> PartitionField:
+        for each in self._fields:
+            if each.name == what:
+                return each
+        problem = ""
+        try:
+            column, transform = parse_term(what, self._columns, case_sensitive=self._case_sensitive)
+        except InvalidInput as error:
+            problem = f" ({error})"
+        else:
+            for each in self._fields:
+                if each.source_id == column.field.field_id and each.transform == transform:
+                    return each
+        known = ", ".join(f"{each.name} ({each.transform})" for each in self._fields) or "none"
+        raise InvalidInput(f"no partition field '{what}'; there are: {known}{problem}")
+
+    def _check_name(self, made: PartitionField) -> None:
+        name = made.name
+        if not isinstance(name, str) or not name or name != name.strip():
+            raise InvalidInput(f"{name!r} is not a name for a partition field")
+        if any(each.name == name for each in self._fields):
+            raise InvalidInput(f"there is a partition field '{name}' already")
+        column = self._columns.by_name.get(name)
+        if column is not None and not (
+            isinstance(made.transform, IdentityTransform)
+            and column.field.field_id == made.source_id
+        ):
+            raise InvalidInput(f"'{name}' is the name of a column; choose another")
+
+
+def sort_order_update(metadata: TableMetadata, columns: Sequence[str]) -> SetSortOrder:
+    """The update that makes terms such as `price desc nulls last` the order; none is no order."""
+    return SetSortOrder(
+        order=parse_sort_order(columns, metadata.schema()),
+        based_on_order_id=metadata.default_sort_order_id,
+    )
