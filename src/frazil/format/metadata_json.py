@@ -369,16 +369,16 @@ def _snapshot(raw: Fields, version: int) -> Snapshot:
     schema_id = raw.take("schema-id", int)
     root, listed = raw.take("root-manifest", str), raw.take("manifest-list", str)
     direct = raw.take("manifests", list) if root is None and listed is None else None
-    sequence = raw.take("sequence-number", int)
-    if sequence is None:
-        # Snapshots from before sequence numbers stay without one when their table is upgraded.
-        sequence = 0 if root is None else raw.need("sequence-number", int)
     if sum(tree is not None for tree in (root, listed, direct)) != 1:
         raise FormatError(
             "must have exactly one of root-manifest and manifest-list",
             path=raw.path,
             field=raw.at or "snapshot",
         )
+    sequence = raw.take("sequence-number", int)
+    if sequence is None:
+        # Snapshots from before sequence numbers stay without one when their table is upgraded.
+        sequence = 0 if version == 1 or root is None else raw.need("sequence-number", int)
     if direct is not None and not all(isinstance(each, str) for each in direct):
         raise raw.bad("manifests", "must list paths")
     return Snapshot(
