@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from frazil.commit.build import Surroundings
 from frazil.commit.change import Change
-from frazil.commit.head import Head, State
+from frazil.commit.head import Head, ReadOnly, State
 from frazil.commit.loop import Committed, commit
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
@@ -29,6 +30,9 @@ def new_snapshot_id() -> int:
     return secrets.randbits(62) + 1
 
 
+AfterCommit = Callable[["TableHandle", Committed], str | None]
+
+
 @dataclass(slots=True)
 class TableHandle:
     """A table's head with what is around it. `state` is what was seen last."""
@@ -37,6 +41,9 @@ class TableHandle:
     head: Head
     around: Surroundings
     state: State = field(repr=False)
+    after_commit: tuple[AfterCommit, ...] = field(default=(), repr=False)
+    """What follows a commit that has landed, e.g. publishing. It cannot undo the commit, so it must
+    not raise; what the caller should know it returns as a note."""
 
     @staticmethod
     def of(
@@ -95,8 +102,15 @@ class TableHandle:
         """A snapshot by id, from what is loaded or from the head."""
         return self.state.snapshots.get(snapshot_id) or self.head.snapshot(snapshot_id)
 
+    def check_writable(self) -> None:
+        """Refuse at once what no commit could land, before any file is written for it."""
+        if isinstance(self.head, ReadOnly):
+            raise self.head.refusal()
+
     def commit(self, change: Change) -> Committed:
         """Land a change and take the new state."""
+        self.check_writable()
         done = commit(change, head=self.head, around=self.around, base=self.state)
         self.state = done.state
-        return done
+        notes = [note for note in (step(self, done) for step in self.after_commit) if note]
+        return replace(done, notes=tuple(notes)) if notes else done

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from frazil.errors import FrazilError
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 
 
@@ -79,3 +80,11 @@ class Head(Protocol):
 
     def snapshots(self) -> Iterable[Snapshot]:
         """The whole history, oldest first."""
+
+
+@runtime_checkable
+class ReadOnly(Protocol):
+    """A head that can be read from and never committed to."""
+
+    def refusal(self) -> FrazilError:
+        """Why, and what to do instead."""

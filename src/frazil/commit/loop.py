@@ -59,13 +59,17 @@ class RetryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a commit did: the new state, its snapshot, attempts and metadata written."""
+    """What a commit did: the new state, its snapshot, attempts and metadata written.
+
+    `notes` tell what went wrong after it had landed.
+    """
 
     state: State
     snapshot: Snapshot | None
     attempts: int
     metadata_files: int
     metadata_bytes: int
+    notes: tuple[str, ...] = ()
 
 
 def commit(

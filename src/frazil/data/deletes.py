@@ -27,7 +27,8 @@ from frazil.data.rows import Rows, conformed
 from frazil.data.schema import arrow_schema
 from frazil.data.slices import DataFileSlice
 from frazil.data.write import write_rows
-from frazil.errors import InvalidInput
+from frazil.errors import FormatError, InvalidInput
+from frazil.format import avro
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import DerivedColumn
@@ -134,15 +135,30 @@ def read_position_deletes(
 
     Data files go by the path the delete file gives them; `paths` names those of interest.
     """
-    reading = Reading(storage=storage, schema=_POSITION_DELETES, table_schema=_POSITION_DELETES)
     wanted = None if paths is None else pa.array(sorted(paths), pa.string())
     found: dict[str, list[npt.NDArray[np.int64]]] = {}
-    for batch in read_file(source, reading):
+    for batch in _position_deletes(source, storage):
         if wanted is not None:
             batch = batch.filter(pc.is_in(batch.column(0), value_set=wanted))
         for path, positions in _by_path(batch):
             found.setdefault(path, []).append(positions)
     return {path: np.unique(np.concatenate(parts)) for path, parts in found.items()}
+
+
+def _position_deletes(source: DataFileSlice, storage: Storage) -> Iterable[pa.RecordBatch]:
+    """Paths and positions. Avro is decoded as manifests are; data files in it are not read."""
+    if source.file_format.lower() != "avro":
+        reading = Reading(storage=storage, schema=_POSITION_DELETES, table_schema=_POSITION_DELETES)
+        return read_file(source, reading)
+    fields = _POSITION_DELETES.fields
+    data = storage.read(source.path)
+    read = avro.decode(data, {(field.field_id,) for field in fields}, path=source.path)
+    columns = [read.arrays.get((field.field_id,)) for field in fields]
+    if read.num_rows and any(column is None or column.null_count for column in columns):
+        raise FormatError("a position delete without path or position", path=source.path)
+    if not read.num_rows:
+        return []
+    return [pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])]
 
 
 def _by_path(batch: pa.RecordBatch) -> Iterable[tuple[str, npt.NDArray[np.int64]]]:

@@ -280,16 +280,20 @@ class TableMetadata:
     def with_spec(self, spec: PartitionSpec, *, now_ms: int) -> TableMetadata:
         """Make a partition spec the default; its field ids are assigned here.
 
-        A field that an earlier spec had, with the same source, transform and name, keeps its id.
-        Every field that is not identity gets a derived column.
+        A field that an earlier spec had, with the same source, transform and name, keeps its id; so
+        does a field of the current spec that only has another name. Every field that is not
+        identity gets a derived column.
         """
         _check_partition_names(spec, self.schema())
         _check_fits(spec, UNSORTED, self.schema())
         known = {_identity(f): f.field_id for s in self.partition_specs for f in s.fields}
+        renamed = {(f.field_id, *_identity(f)[:2]) for f in self.spec().fields}
         last = self.last_partition_id
         fields: list[PartitionField] = []
         for wanted in spec.fields:
             field_id = known.get(_identity(wanted))
+            if field_id is None and (wanted.field_id, *_identity(wanted)[:2]) in renamed:
+                field_id = wanted.field_id
             if field_id is None:
                 last += 1
                 field_id = last

@@ -83,8 +83,8 @@ class DeleteFiles:
         return delete.get("spec_id") in self.partitioned
 
     def _is(self, files: EntryBatch, target: str) -> Mask:
-        address = paths.resolve_legacy(self.location, target)
-        return np.asarray(pc.equal(self._addresses(files), address))
+        stored = paths.relativise(self.location, target)
+        return np.asarray(pc.equal(files.column("location"), stored))
 
     def _within(self, files: EntryBatch, delete: dict[str, Any]) -> Mask:
         """Position deletes state the range of paths they speak of."""
@@ -94,9 +94,6 @@ class DeleteFiles:
             # A range is cut and paths compare by spelling: leave it to the rows to decide.
             return np.ones(files.num_rows, dtype=np.bool_)
         return self._is(files, lower)
-
-    def _addresses(self, files: EntryBatch) -> pa.ChunkedArray:
-        return paths.resolve_all(self.location, files.column("location"))
 
     def _same_partition(self, row: int, files: EntryBatch) -> Mask:
         mask = np.asarray(files.numpy("spec_id") == self.batch.column("spec_id")[row].as_py())

@@ -38,6 +38,7 @@ class Transaction:
     """
 
     def __init__(self, handle: TableHandle, *, branch: str = MAIN) -> None:
+        handle.check_writable()
         self._handle = handle
         self._state = handle.state
         self._branch = branch
