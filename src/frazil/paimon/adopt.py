@@ -215,10 +215,9 @@ def _around(catalog: Catalog, place: str, cache: ManifestCache | None) -> Surrou
 def _metadata(
     course_: Course, place: str, options: Options, properties: Mapping[str, str]
 ) -> TableMetadata:
-    """The table before its first snapshot, in the schema of the first one."""
+    """The table before its first snapshot, in the schema that it ends with."""
     main = course_.legs[0]
-    first = main.snapshots[0]
-    version = main.table.schema(first.schema_id)
+    version = main.table.schema(main.snapshots[-1].schema_id)
     earlier = [main.table.schema(i) for i in main.table.schema_ids() if i < version.id]
     schema = convert.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
     spec = convert.partition_spec(version)
@@ -234,7 +233,7 @@ def _metadata(
     return TableMetadata(
         table_uuid=uuid.uuid4(),
         location=place,
-        last_updated_ms=first.time_ms,
+        last_updated_ms=main.snapshots[0].time_ms,
         last_column_id=version.highest_field_id,
         schemas=(schema,),
         current_schema_id=SchemaId(schema.schema_id),

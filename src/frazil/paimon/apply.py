@@ -311,8 +311,6 @@ class Run:
     def tag(self, leg: Leg, tag: Tag) -> str | None:
         """Name a snapshot; returns why not, or "" when the tag is there already."""
         found = self._taken(leg.branch).get(tag.snapshot.id)
-        if found is None and leg.fork is not None and tag.snapshot.id <= leg.fork.id:
-            return ""
         if found is None:
             return f"tag {tag.name!r}: its snapshot {tag.snapshot.id} was not taken over"
         now = self.state.metadata.refs.get(tag.name)

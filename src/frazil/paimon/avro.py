@@ -13,6 +13,7 @@ from __future__ import annotations
 import bz2
 import json
 import lzma
+import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,7 +58,7 @@ def read(data: bytes, wanted: Sequence[str] | None = None) -> pa.Table:
         raise
     except (
         *(ValueError, IndexError, KeyError, TypeError, OverflowError, EOFError, RecursionError),
-        *(zlib.error, lzma.LZMAError, OSError, pa.ArrowException, MemoryError),
+        *(struct.error, zlib.error, lzma.LZMAError, OSError, pa.ArrowException, MemoryError),
     ) as error:
         raise FormatError(f"not a readable Avro file: {error or type(error).__name__}") from None
 
@@ -214,8 +215,6 @@ def _bad(what: str) -> None:
 
 
 def _unpack(raw: bytes) -> float:
-    import struct
-
     return float(struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0])
 
 
@@ -307,12 +306,12 @@ class _Compiler:
         self, union: list[Any], inner: Any, path: str, indent: int, depth: int
     ) -> None:
         first = len(self.columns)
-        self._long("n", indent)
-        self._line(indent, f"if n == {union.index(inner)}:")
+        self._branch(indent)
+        self._line(indent, f"if n == {2 * union.index(inner)}:")
         self._line(indent + 1, "pass")
         self._columns(inner, path, indent + 1, depth + 1)
         if "null" in union and path:
-            self._line(indent, f"elif n == {union.index('null')}:")
+            self._line(indent, f"elif n == {2 * union.index('null')}:")
             self._line(indent + 1, "pass")
             for column in range(first, len(self.columns)):
                 self._line(indent + 1, f"a{column}(None)")
@@ -320,6 +319,15 @@ class _Compiler:
         self._line(indent + 1, "bad('a union branch that the schema does not have')")
 
     def _long(self, variable: str, indent: int) -> None:
+        self._unsigned(variable, indent)
+        self._line(indent, f"{variable} = ({variable} >> 1) ^ -({variable} & 1)")
+
+    def _branch(self, indent: int) -> None:
+        """Code that sets `n` to twice the branch of a union, which takes one byte."""
+        self._line(indent, "n = d[i]; i += 1")
+
+    def _unsigned(self, variable: str, indent: int) -> None:
+        """Code for a number as it is written, before its sign is taken out of the last bit."""
         self._line(indent, f"{variable} = d[i]; i += 1")
         self._line(indent, f"if {variable} > 127:")
         self._line(indent + 1, f"{variable} &= 127; s = 7; b = d[i]; i += 1")
@@ -327,15 +335,19 @@ class _Compiler:
         self._line(indent + 2, f"{variable} |= (b & 127) << s; s += 7; b = d[i]; i += 1")
         self._line(indent + 2, "if s > 63: bad('a number takes more than ten bytes')")
         self._line(indent + 1, f"{variable} |= b << s")
-        self._line(indent, f"{variable} = ({variable} >> 1) ^ -({variable} & 1)")
+
+    def _size(self, indent: int) -> None:
+        """Code that sets `n` to a length. One past the block is found when its records are not
+        as long as the block."""
+        self._unsigned("n", indent)
+        self._line(indent, "if n & 1: bad('a value of negative size')")
+        self._line(indent, "n >>= 1")
 
     def _raw(self, variable: str, indent: int, size: int | None = None) -> None:
         if size is None:
-            self._long("n", indent)
-            self._line(indent, "if n < 0 or n > end - i: bad('a value reaches past its block')")
+            self._size(indent)
             self._line(indent, f"{variable} = d[i:i + n]; i += n")
         else:
-            self._line(indent, f"if {size} > end - i: bad('a value reaches past its block')")
             self._line(indent, f"{variable} = d[i:i + {size}]; i += {size}")
 
     def _value(self, kind: str, node: Any, variable: str, indent: int, depth: int) -> pa.DataType:
@@ -370,12 +382,12 @@ class _Compiler:
         others = [branch for branch in union if branch != "null"]
         if len(others) != 1:
             raise Unsupported(f"Avro union of {len(others)} types", feature="avro-union")
-        self._long("n", indent)
-        self._line(indent, f"if n == {union.index(others[0])}:")
+        self._branch(indent)
+        self._line(indent, f"if n == {2 * union.index(others[0])}:")
         kind, node = self._resolve(others[0])
         arrow = self._value(kind, node, variable, indent + 1, depth + 1)
         if "null" in union:
-            self._line(indent, f"elif n == {union.index('null')}: {variable} = None")
+            self._line(indent, f"elif n == {2 * union.index('null')}: {variable} = None")
         self._line(indent, "else: bad('a union branch that the schema does not have')")
         return arrow
 
@@ -427,8 +439,7 @@ class _Compiler:
                 self._line(indent, "while d[i] > 127: i += 1")
                 self._line(indent, "i += 1")
             case "bytes" | "string":
-                self._long("n", indent)
-                self._line(indent, "if n < 0: bad('a value of negative size')")
+                self._size(indent)
                 self._line(indent, "i += n")
             case "boolean" | "float" | "double" | "fixed":
                 size = {"boolean": 1, "float": 4, "double": 8}.get(kind) or _fixed_size(node)
@@ -439,9 +450,9 @@ class _Compiler:
                 if not node["fields"]:
                     self._line(indent, "pass")
             case "union":
-                self._long("n", indent)
+                self._branch(indent)
                 for index, branch in enumerate(node):
-                    self._line(indent, f"{'if' if index == 0 else 'elif'} n == {index}:")
+                    self._line(indent, f"{'if' if index == 0 else 'elif'} n == {2 * index}:")
                     self._skip(*self._resolve(branch), indent + 1, depth + 1)
                 self._line(indent, "else: bad('a union branch that the schema does not have')")
             case "array" | "map":

@@ -116,7 +116,8 @@ def _forked(leg: Leg, main: PaimonTable, since: int | None) -> Leg:
         if other is not None and other.manifest_lists == mine[snapshot_id].manifest_lists:
             shared = other
     own = tuple(s for s in leg.snapshots if shared is None or s.id > shared.id)
-    return replace(leg, snapshots=own, fork=shared)
+    named = tuple(t for t in leg.tags if shared is None or t.snapshot.id > shared.id)
+    return replace(leg, snapshots=own, tags=named, fork=shared)
 
 
 def _clash(main: PaimonTable, view: PaimonTable) -> str | None:

@@ -1,7 +1,7 @@
 """Rows as text that every writer of expected rows prints the same way.
 
-Dates are days, timestamps microseconds, bytes hex, decimals quoted, floats their bits; one JSON object
-per row. The Java harness has the same rules in its `show`.
+Dates are days, timestamps microseconds, bytes hex, decimals quoted, floats their bits; one JSON
+object per row. The Java harness has the same rules in its `show`.
 """
 
 from __future__ import annotations

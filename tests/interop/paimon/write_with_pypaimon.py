@@ -18,7 +18,6 @@ import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
 from pypaimon.schema.data_types import AtomicType
 from pypaimon.schema.schema_change import SchemaChange
-
 from tests.interop.paimon.text_form import row_lines
 
 STATS = {"metadata.stats-mode": "full"}
@@ -96,8 +95,15 @@ def append_tables(writer: Writer) -> None:
     for part in range(2):
         rows = [
             {
-                **{"i": n, "sm": n * 7, "t": n, "l": n * 10**12, "f": n * 1.5, "d": n * -2.25},
-                **{"b": n % 2 == 0, "s": f"long string number {n:03d}", "by": bytes([0, n % 200])},
+                "i": n,
+                "sm": n * 7,
+                "t": n,
+                "l": n * 10**12,
+                "f": n * 1.5,
+                "d": n * -2.25,
+                "b": n % 2 == 0,
+                "s": f"long string number {n:03d}",
+                "by": bytes([0, n % 200]),
                 "dc": decimal.Decimal(n) + decimal.Decimal("0.25"),
                 "db": decimal.Decimal(f"1234567890123456789{n % 10}.12345"),
                 "dt": day + datetime.timedelta(days=n),
