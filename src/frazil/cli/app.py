@@ -1,0 +1,77 @@
+"""The command `frazil`: options every command shares, and how errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from frazil.cli import output
+from frazil.cli.settings import settings_for
+from frazil.errors import FrazilError
+from frazil.table import Catalog, Table
+
+app = typer.Typer(
+    name="frazil",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Tables with an adaptive metadata tree. Start with **frazil demo**.",
+)
+
+CatalogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        "-c",
+        help="Folder or database URI; default: FRAZIL_CATALOG, a config file, ./warehouse.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+TableArgument = Annotated[str, typer.Argument(help="Table as namespace.name, branch after @.")]
+WhereOption = Annotated[
+    str | None, typer.Option("--where", "-w", help="Filter, e.g. \"price > 100 and day = '…'\".")
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option("--as-of", help="Snapshot id, branch, tag or time (2024-01-15T10:00)."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen, do nothing.")]
+
+
+def open_catalog(catalog: str | None) -> Catalog:
+    """The catalog a command works on."""
+    return settings_for(catalog).open()
+
+
+def open_table(name: str, catalog: str | None) -> Table:
+    """The table a command works on; `orders@audit` is its branch `audit`."""
+    name, _, branch = name.partition("@")
+    table = open_catalog(catalog).load_table(name)
+    return table.branch(branch, create=False) if branch else table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code tells the kind of error."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(args=given, standalone_mode=False)
+    except FrazilError as error:
+        output.emit_error(error, as_json="--json" in given)
+        return error.exit_code
+    except typer.Exit as stop:
+        return int(stop.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        output.errors.print("stopped; what had landed stays, nothing half-done is visible")
+        return 130
+    except Exception as error:
+        shown = getattr(error, "format_message", None)
+        if shown is None:
+            raise
+        output.errors.print(shown(), markup=False)
+        return int(getattr(error, "exit_code", 2))
+    return 0

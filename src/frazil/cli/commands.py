@@ -1,0 +1,13 @@
+"""Loads every group of commands, so that the app knows them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+GROUPS = ("tables", "rows", "history", "convert", "care", "showcase")
+
+
+def load() -> None:
+    """Register all commands."""
+    for group in GROUPS:
+        import_module(f"frazil.cli.{group}")

@@ -1,0 +1,220 @@
+"""Commands on rows: append, scan, query, plan, delete, update, changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from frazil.cli import output
+from frazil.cli.app import (
+    AsOfOption,
+    CatalogOption,
+    JsonOption,
+    TableArgument,
+    WhereOption,
+    app,
+    open_catalog,
+    open_table,
+)
+from frazil.cli.files import read_rows
+from frazil.cli.tables import pairs
+from frazil.commit.loop import Committed
+from frazil.errors import InvalidInput, Unsupported
+
+LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")]
+ColumnsOption = Annotated[
+    str | None, typer.Option("--columns", help="Comma-separated; _file, _pos, _row_id work too.")
+]
+
+
+def report(done: Committed | None, *, as_json: bool, nothing: str = "nothing to do") -> None:
+    """Print what a commit did."""
+    if done is None or done.snapshot is None:
+        output.emit_text(nothing, {"snapshot-id": None}, as_json=as_json)
+        return
+    value = {
+        "snapshot-id": int(done.snapshot.snapshot_id),
+        "attempts": done.attempts,
+        "metadata-files": done.metadata_files,
+        "metadata-bytes": done.metadata_bytes,
+        "summary": dict(done.snapshot.summary),
+    }
+    summary = done.snapshot.summary
+    counts = ", ".join(
+        f"{summary[key]} {key.replace('-', ' ')}"
+        for key in ("added-data-files", "added-records", "deleted-data-files", "added-dvs")
+        if key in summary
+    )
+    output.emit_text(
+        f"{done.snapshot.operation}: snapshot {done.snapshot.snapshot_id} ({counts}); "
+        f"{done.metadata_files} metadata file, {done.metadata_bytes:,} bytes",
+        value,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def append(
+    table: TableArgument,
+    files: Annotated[list[Path], typer.Argument(help="csv, json, parquet or arrow files.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Append the rows of files.
+
+    Example: `frazil append shop.orders monday.csv tuesday.parquet`
+    """
+    found = open_table(table, catalog)
+    report(found.append(read_rows(files, into=found)), as_json=as_json)
+
+
+@app.command()
+def scan(
+    table: TableArgument,
+    where: WhereOption = None,
+    columns: ColumnsOption = None,
+    limit: LimitOption = 20,
+    as_of: AsOfOption = None,
+    count: Annotated[bool, typer.Option("--count", help="Only count the rows.")] = False,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Write to a .parquet, .csv or .arrow file.")
+    ] = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read rows.
+
+    Example: `frazil scan shop.orders --where "country = 'US'" --columns id,price --limit 5`
+    """
+    found = open_table(table, catalog)
+    names = None if columns is None else [name.strip() for name in columns.split(",")]
+    chosen = found.scan(where, names, as_of=as_of, limit=None if count or to is not None else limit)
+    if count:
+        total = chosen.count()
+        output.emit_text(f"{total:,}", {"count": total}, as_json=as_json)
+    elif to is not None:
+        rows = _write(chosen.to_arrow(), to)
+        output.emit_text(f"{rows:,} rows to {to}", {"rows": rows, "file": str(to)}, as_json=as_json)
+    else:
+        output.emit_arrow(chosen.to_arrow(), as_json=as_json)
+
+
+def _write(rows: pa.Table, path: Path) -> int:
+    import pyarrow.csv
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    match path.suffix.lower():
+        case ".parquet":
+            pyarrow.parquet.write_table(rows, path)
+        case ".csv":
+            pyarrow.csv.write_csv(rows, path)
+        case ".arrow" | ".feather":
+            pyarrow.feather.write_feather(rows, path)
+        case other:
+            raise InvalidInput(f"{path}: cannot write {other!r}; use .parquet, .csv or .arrow")
+    return int(rows.num_rows)
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(help="SQL; tables by their name, dots as underscores.")],
+    as_of: AsOfOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run SQL over tables with DuckDB.
+
+    Example: `frazil query "select country, sum(price) from shop_orders group by 1"`
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise Unsupported("SQL needs DuckDB: pip install duckdb", feature="query") from error
+    opened = open_catalog(catalog)
+    connection = duckdb.connect()
+    for name in opened.list_tables():
+        alias = name.replace(".", "_")
+        short = name.rsplit(".", 1)[-1]
+        if alias in sql or name in sql or short in sql:
+            rows: Any = opened.load_table(name).scan(as_of=as_of).to_arrow()
+            connection.register(alias, rows)
+            namespace = name.rsplit(".", 1)[0].replace(".", "_")
+            connection.execute(f'create schema if not exists "{namespace}"')
+            connection.execute(f'create view "{namespace}"."{short}" as select * from "{alias}"')
+    try:
+        result = connection.execute(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise InvalidInput(f"SQL: {error}") from error
+    output.emit_arrow(result, as_json=as_json)
+
+
+@app.command()
+def plan(
+    table: TableArgument,
+    where: WhereOption = None,
+    as_of: AsOfOption = None,
+    files: Annotated[bool, typer.Option("--files", help="List the files to read.")] = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what planning a scan reads and prunes, level by level.
+
+    Example: `frazil plan shop.orders --where "day = '2024-01-15'"`
+    """
+    found = open_table(table, catalog)
+    planned = found.scan(where, as_of=as_of).plan()
+    if files:
+        keys = ["location", "record_count", "file_size_in_bytes"]
+        output.emit_arrow(planned.table.select(keys), as_json=as_json)
+        return
+    output.emit_text(str(planned.report), planned.report.to_dict(), as_json=as_json)
+
+
+@app.command()
+def explain(
+    table: TableArgument,
+    where: WhereOption = None,
+    as_of: AsOfOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The same as plan: what a scan reads and prunes.
+
+    Example: `frazil explain shop.orders --where "id = 7"`
+    """
+    plan(table, where, as_of, False, catalog, as_json)
+
+
+@app.command()
+def delete(
+    table: TableArgument,
+    where: Annotated[str, typer.Option("--where", "-w", help="Which rows.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the rows that match.
+
+    Example: `frazil delete shop.orders --where "status = 'void'"`
+    """
+    done = open_table(table, catalog).delete(where)
+    report(done, as_json=as_json, nothing="no row matches")
+
+
+@app.command()
+def update(
+    table: TableArgument,
+    assignments: Annotated[list[str], typer.Option("--set", help="column=expression; repeat.")],
+    where: WhereOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give rows that match new values.
+
+    Example: `frazil update shop.orders --set "status='shipped'" --where "id = 7"`
+    """
+    done = open_table(table, catalog).update(pairs(assignments), where)
+    report(done, as_json=as_json, nothing="no row matches")

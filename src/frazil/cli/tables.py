@@ -1,0 +1,274 @@
+"""Commands on catalogs and tables: init, tables, create, describe, schema, drop, rename."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+
+from frazil.cli import output
+from frazil.cli.app import (
+    CatalogOption,
+    JsonOption,
+    TableArgument,
+    YesOption,
+    app,
+    open_catalog,
+    open_table,
+)
+from frazil.cli.files import read_rows
+from frazil.cli.settings import settings_for
+from frazil.errors import InvalidInput
+from frazil.expr.type_text import parse_type
+from frazil.table import Table
+
+
+@app.command()
+def init(catalog: CatalogOption = None, as_json: JsonOption = False) -> None:
+    """Make an embedded warehouse, or prepare a database.
+
+    Example: `frazil init --catalog ./warehouse`
+    """
+    settings = settings_for(catalog)
+    opened = settings.open()
+    value = {"catalog": settings.uri, "warehouse": opened.warehouse, "from": settings.source}
+    output.emit_text(
+        f"ready: {settings.uri} (tables in {opened.warehouse})", value, as_json=as_json
+    )
+
+
+@app.command()
+def tables(
+    namespace: Annotated[str | None, typer.Argument(help="Only this namespace.")] = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List tables.
+
+    Example: `frazil tables shop`
+    """
+    opened = open_catalog(catalog)
+    rows = [_line(opened.load_table(name)) for name in opened.list_tables(namespace)]
+    empty = "no tables yet; make one with: frazil create ns.table --from data.parquet"
+    output.emit_rows(rows, as_json=as_json, empty=empty)
+
+
+def _line(table: Table) -> dict[str, Any]:
+    snapshot = table.current_snapshot()
+    summary = {} if snapshot is None else snapshot.summary
+    return {
+        "table": table.name,
+        "format": table.metadata.format_version,
+        "files": _number(summary.get("total-data-files")),
+        "records": _number(summary.get("total-records")),
+        "last changed": output.when(table.metadata.last_updated_ms),
+    }
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+
+
+@app.command()
+def create(
+    table: TableArgument,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option("--column", help="name:type, e.g. id:long or price:decimal(10,2); repeat."),
+    ] = None,
+    like: Annotated[
+        Path | None, typer.Option("--from", help="Take the columns of a csv, json or parquet file.")
+    ] = None,
+    partition_by: Annotated[
+        list[str] | None,
+        typer.Option("--partition-by", "-p", help="day(ts), bucket[16](id), country; repeat."),
+    ] = None,
+    sort_by: Annotated[list[str] | None, typer.Option("--sort-by", help="Column; repeat.")] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--set", help="Table property as key=value; repeat.")
+    ] = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Create a table from column definitions or from a file's columns.
+
+    Example: `frazil create shop.orders --column id:long --column day:date -p "day"`
+    """
+    if bool(columns) == (like is not None):
+        raise InvalidInput("give either --column name:type (repeated) or --from FILE")
+    schema = _schema(columns) if columns else read_rows([like]).schema  # type: ignore[list-item]
+    made = open_catalog(catalog).create_table(
+        table,
+        schema,
+        partition_by=partition_by or None,
+        sort_by=sort_by or None,
+        properties=pairs(properties),
+    )
+    output.emit_text(f"created {made.name} at {made.location}", _description(made), as_json=as_json)
+
+
+def _schema(columns: list[str]) -> Schema:
+    fields = []
+    for index, column in enumerate(columns, start=1):
+        name, colon, kind = column.partition(":")
+        if not colon or not name:
+            raise InvalidInput(f"--column {column!r}; expected name:type, e.g. id:long")
+        required = kind.lower().endswith(" not null")
+        text = kind[: -len(" not null")] if required else kind
+        fields.append(NestedField(index, name, parse_type(text), required=required))
+    return Schema(*fields)
+
+
+def pairs(properties: list[str] | None) -> dict[str, str]:
+    """`key=value` arguments as a mapping."""
+    found: dict[str, str] = {}
+    for item in properties or []:
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise InvalidInput(f"{item!r}; expected key=value")
+        found[key] = value
+    return found
+
+
+@app.command()
+def describe(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """Show what a table is: columns, partitioning, snapshot, properties.
+
+    Example: `frazil describe shop.orders`
+    """
+    found = open_table(table, catalog)
+    value = _description(found)
+    if as_json:
+        output.emit_json(value)
+        return
+    output.emit_rows(
+        [
+            {"": key, "value": value[key]}
+            for key in ("table", "uuid", "location", "format-version", "partitioning", "sort order")
+        ],
+        as_json=False,
+    )
+    output.emit_rows(value["columns"], as_json=False, title="columns")
+    output.emit_rows(
+        [{"key": key, "value": item} for key, item in value["snapshot"].items()],
+        as_json=False,
+        title="current snapshot",
+        empty="no snapshot yet",
+    )
+    if value["properties"]:
+        output.emit_rows(
+            [{"key": key, "value": item} for key, item in value["properties"].items()],
+            as_json=False,
+            title="properties",
+        )
+
+
+def _description(table: Table) -> dict[str, Any]:
+    snapshot = table.current_snapshot()
+    return {
+        "table": table.name,
+        "uuid": str(table.metadata.table_uuid),
+        "location": table.location,
+        "format-version": table.metadata.format_version,
+        "partitioning": [f"{f.name}: {f.transform}" for f in table.spec.fields] or "none",
+        "sort order": [str(f) for f in table.sort_order.fields] or "none",
+        "columns": _columns(table.schema),
+        "snapshot": {}
+        if snapshot is None
+        else {
+            "snapshot-id": int(snapshot.snapshot_id),
+            "sequence-number": snapshot.sequence_number,
+            "committed": output.when(snapshot.timestamp_ms),
+            **snapshot.summary,
+        },
+        "refs": {
+            name: {"kind": ref.kind.value, "snapshot-id": int(ref.snapshot_id)}
+            for name, ref in table.metadata.refs.items()
+        },
+        "properties": dict(table.properties),
+    }
+
+
+def _columns(schema: Schema) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": field.field_id,
+            "name": field.name,
+            "type": str(field.field_type),
+            "required": field.required,
+            "doc": field.doc,
+        }
+        for field in schema.fields
+    ]
+
+
+@app.command()
+def schema(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """Show the columns of a table.
+
+    Example: `frazil schema shop.orders`
+    """
+    output.emit_rows(_columns(open_table(table, catalog).schema), as_json=as_json)
+
+
+@app.command()
+def drop(
+    table: TableArgument,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete the files too.")] = False,
+    yes: YesOption = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a table out of the catalog; with --purge, delete its files too.
+
+    Example: `frazil drop shop.orders --purge --yes`
+    """
+    if not yes:
+        typer.confirm(f"drop {table}{' and delete its files' if purge else ''}?", abort=True)
+    open_catalog(catalog).drop_table(table, purge=purge)
+    output.emit_text(f"dropped {table}", {"dropped": table, "purged": purge}, as_json=as_json)
+
+
+@app.command()
+def rename(
+    table: TableArgument,
+    to: Annotated[str, typer.Argument(help="New name, namespace.name.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a table another name.
+
+    Example: `frazil rename shop.orders shop.orders_old`
+    """
+    made = open_catalog(catalog).rename_table(table, to)
+    output.emit_text(f"renamed to {made.name}", {"table": made.name}, as_json=as_json)
+
+
+@app.command(name="set")
+def set_properties(
+    table: TableArgument,
+    properties: Annotated[list[str], typer.Argument(help="key=value; a key alone removes it.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set or remove table properties.
+
+    Example: `frazil set shop.orders write.root.max-data-entries=200`
+    """
+    found = open_table(table, catalog)
+    updates = pairs([item for item in properties if "=" in item])
+    removals = [item for item in properties if "=" not in item]
+    found.set_properties(updates, remove=removals)
+    output.emit_rows(
+        [{"key": key, "value": item} for key, item in found.properties.items()], as_json=as_json
+    )
+
+
+__all__ = ["pairs"]
