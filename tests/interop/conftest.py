@@ -1,11 +1,10 @@
-"""Fixtures shared by all interop tests: the one Java virtual machine, and tables of other writers."""
+"""Fixtures shared by all interop tests: the one Java virtual machine, tables of other writers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-
 from tests.interop.peers import tables
 from tests.interop.peers.tables import PeerTable
 from tests.support.java import JavaOracle, java_oracle

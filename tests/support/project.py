@@ -1,4 +1,4 @@
-"""Where test support keeps what is expensive to make: jars, classes, virtual environments, tables."""
+"""Where tests keep what is expensive to make: jars, classes, virtual environments, tables."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import math
 import struct
 import uuid
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -55,6 +55,8 @@ _ARROW: dict[type[IcebergType], pa.DataType] = {
     BinaryType: pa.binary(),
 }
 
+_EXACT = Context(prec=60)
+
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
     """The Arrow type that holds an Iceberg type, nested ones included."""
@@ -83,7 +85,7 @@ def to_json(kind: IcebergType, value: Any) -> Any:
         case DoubleType():
             return int(struct.unpack("<q", struct.pack("<d", value))[0])
         case DecimalType():
-            return str(int(Decimal(value).scaleb(kind.scale)))
+            return str(int(_EXACT.scaleb(value, kind.scale)))
         case UUIDType():
             return str(uuid.UUID(bytes=value))
         case FixedType() | BinaryType():
@@ -109,7 +111,7 @@ def from_json(kind: IcebergType, value: Any) -> Any:
         case DoubleType():
             return struct.unpack("<d", struct.pack("<q", value))[0]
         case DecimalType():
-            return Decimal(value).scaleb(-kind.scale)
+            return _EXACT.scaleb(Decimal(value), -kind.scale)
         case UUIDType():
             return uuid.UUID(value).bytes
         case FixedType() | BinaryType():
@@ -159,7 +161,8 @@ def _canonical(scalar: pa.Scalar) -> Any:
         return None
     kind = scalar.type
     if isinstance(scalar, pa.ExtensionScalar):
-        return _canonical(scalar.value)
+        value = _canonical(scalar.value)
+        return bool(value) if kind.extension_name == "arrow.bool8" else value
     if pa.types.is_dictionary(kind):
         return _canonical(scalar.value)
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):

@@ -2,70 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
-
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from frazil.format import manifest
-from frazil.format.batch import EntryBatch
+from pyiceberg.schema import Schema
+from pyiceberg.types import GeometryType, NestedField
 from tests.interop.java import scenarios
-from tests.interop.java.scenarios import SCHEMA_WITH_DERIVED, SPECS, TABLE_LOCATION, Entry, Inherited
+from tests.interop.java.conftest import NAMES, JavaReader
+from tests.interop.java.scenarios import Entry, Inherited
 from tests.support.java import JavaOracle
+from tests.support.values import to_json
+
+from frazil.format import fields, manifest, stats, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.nest import ColumnNames
 
 pytestmark = pytest.mark.java
 
-Reader = Callable[..., list[Entry]]
-QUICK = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
-NAMES = manifest.ColumnNames(
-    stats={id: SCHEMA_WITH_DERIVED.find_column_name(id) or "" for id in scenarios.STATS_TYPES},
-    partition={field.field_id: field.name for spec in SPECS for field in spec.fields},
-    uuids=["content_stats.13.lower_bound", "content_stats.13.upper_bound", "partition.1013"],
-)
-
-
-@pytest.fixture(scope="module")
-def read_with_java(java: JavaOracle, tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    """Writes entries as a manifest with Frazil and answers with what Java reads from it."""
-    folder = tmp_path_factory.mktemp("manifests")
-
-    def read(
-        entries: Sequence[Entry],
-        inherited: Inherited,
-        *,
-        content: manifest.Content,
-        codec: str = "zstd",
-        **more: Any,
-    ) -> list[Entry]:
-        batch = EntryBatch.from_rows(entries, scenarios.column_types())
-        data = manifest.encode(batch, content=content, names=NAMES, codec=codec)
-        path = Path(folder / scenarios.new_name())
-        path.write_bytes(data)
-        dump = java.call(
-            "manifest.read",
-            path=str(path),
-            length=len(data),
-            schema=SCHEMA_WITH_DERIVED.model_dump(mode="json"),
-            specs=[spec.model_dump(mode="json") for spec in SPECS],
-            table_location=TABLE_LOCATION,
-            snapshot_id=inherited.snapshot_id,
-            sequence_number=inherited.sequence_number,
-            first_row_id=inherited.first_row_id,
-            **more,
-        )
-        path.unlink()
-        return [scenarios.flattened(entry) for entry in dump]
-
-    return read
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _without_row_ids_of_deletes(entries: list[Entry]) -> list[Entry]:
-    """Java numbers the rows of every live entry; only data files and data manifests have row ids."""
+    """Java numbers the rows of every live entry; only data files and data manifests have any."""
     for entry in entries:
         if entry["content_type"] in (2, 4):
             entry.pop("tracking.first_row_id", None)
@@ -75,27 +34,182 @@ def _without_row_ids_of_deletes(entries: list[Entry]) -> list[Entry]:
 @given(entries=scenarios.roots(), codec=st.sampled_from(["zstd", "snappy", "lz4", "none"]))
 @QUICK
 def test_a_root_reads_back_as_written(
-    read_with_java: Reader, entries: list[Entry], codec: str
+    java_reader: JavaReader, entries: list[Entry], codec: str
 ) -> None:
     inherited = Inherited()
-    seen = read_with_java(entries, inherited, content="root", codec=codec)
+    seen = java_reader.read(entries, inherited, content="root", codec=codec)
     expected = scenarios.as_read(entries, inherited)
     assert _without_row_ids_of_deletes(seen) == _without_row_ids_of_deletes(expected)
 
 
 @given(entries=scenarios.leaves())
 @QUICK
-def test_a_leaf_inherits_what_it_leaves_null(read_with_java: Reader, entries: list[Entry]) -> None:
+def test_a_leaf_inherits_what_it_leaves_null(java_reader: JavaReader, entries: list[Entry]) -> None:
     inherited = Inherited()
-    seen = read_with_java(entries, inherited, content="data")
+    seen = java_reader.read(entries, inherited, content="data")
     assert seen == scenarios.as_read(entries, inherited)
+
+
+@given(entries=scenarios.leaves())
+@QUICK
+def test_we_hand_down_tracking_as_java_does(java_reader: JavaReader, entries: list[Entry]) -> None:
+    inherited = Inherited()
+    seen = java_reader.read(entries, inherited, content="data")
+    ours = tracking.inherit(
+        EntryBatch.from_rows(entries, scenarios.column_types()),
+        snapshot_id=inherited.snapshot_id,
+        sequence_number=inherited.sequence_number,
+        first_row_id=inherited.first_row_id,
+    )
+    for key in ("snapshot_id", "sequence_number", "file_sequence_number", "first_row_id"):
+        assert ours.pylist(f"tracking.{key}") == [entry.get(f"tracking.{key}") for entry in seen]
 
 
 @given(entries=scenarios.delete_leaves())
 @QUICK
 def test_a_leaf_of_equality_deletes_reads_back_as_written(
-    read_with_java: Reader, entries: list[Entry]
+    java_reader: JavaReader, entries: list[Entry]
 ) -> None:
     inherited = Inherited(first_row_id=None)
-    seen = read_with_java(entries, inherited, content="delete")
+    seen = java_reader.read(entries, inherited, content="delete")
     assert seen == scenarios.as_read(entries, inherited)
+
+
+@given(entries=scenarios.roots())
+@QUICK
+def test_live_entries_are_the_same_for_both(java_reader: JavaReader, entries: list[Entry]) -> None:
+    for number, entry in enumerate(entries):
+        entry["location"] = f"data/{number}"
+    seen = java_reader.read(entries, Inherited(), content="root", live_only=True)
+    batch = EntryBatch.from_rows(entries, scenarios.column_types())
+    ours = batch.filter(tracking.live_mask(batch)).pylist("location")
+    assert [entry["location"].rpartition("/")[2] for entry in seen] == [
+        location.rpartition("/")[2] for location in ours
+    ]
+
+
+def test_columns_java_does_not_know_are_ignored(java_reader: JavaReader) -> None:
+    entry = {
+        "tracking.status": 1,
+        "content_type": 4,
+        "format_version": 4,
+        "location": "metadata/leaf.parquet",
+        "file_format": "parquet",
+        "record_count": 1,
+        "file_size_in_bytes": 1,
+        "referenced_file": "metadata/other.parquet",
+        "content_stats.101.lower_bound": 3,
+        "content_stats.101.upper_bound": 3,
+    }
+    batch = EntryBatch.from_rows([entry], scenarios.column_types())
+    data = manifest.encode(batch, content="root", names=NAMES, codec="zstd")
+    [seen] = java_reader.dump(data, schema=scenarios.SCHEMA, inherited=Inherited())
+    assert seen["location"] == f"{scenarios.TABLE_LOCATION}/metadata/leaf.parquet"
+    assert not seen["content_stats"]
+
+
+def test_java_leaves_out_files_without_rows(java_reader: JavaReader) -> None:
+    entry = {
+        "tracking.status": 1,
+        "content_type": 0,
+        "format_version": 4,
+        "location": "data/empty.parquet",
+        "file_format": "parquet",
+        "record_count": 0,
+        "file_size_in_bytes": 1,
+    }
+    full = {**entry, "location": "data/full.parquet", "record_count": 1}
+    seen = java_reader.read([entry, full], Inherited(), content="data")
+    assert [one["location"].rpartition("/")[2] for one in seen] == ["full.parquet"]
+
+
+def test_points_that_bound_a_geometry_read_back(java_reader: JavaReader) -> None:
+    schema = Schema(NestedField(1, "shape", GeometryType(), required=False))
+    corners = {"lower_x": -1.5, "lower_y": 0.0, "lower_z": 2.0, "upper_x": 1.5, "upper_y": 9.0}
+    entry = {
+        "tracking.status": 1,
+        "content_type": 0,
+        "format_version": 4,
+        "location": "data/a.parquet",
+        "file_format": "parquet",
+        "record_count": 4,
+        "file_size_in_bytes": 1,
+        "content_stats.1.value_count": 4,
+        **{f"content_stats.1.{name}": value for name, value in corners.items()},
+    }
+    types = {f"content_stats.1.{name}": pa.float64() for name in corners}
+    batch = EntryBatch.from_rows([entry], types | {"content_stats.1.value_count": pa.int64()})
+    names = ColumnNames(stats={1: "shape"}, partition={})
+    data = manifest.encode(batch, content="data", names=names, codec="zstd")
+    [seen] = java_reader.dump(data, schema=schema, inherited=Inherited(), specs=[])
+    found = seen["content_stats"]["1"]
+    assert found["value_count"] == 4
+    double = scenarios.STATS_TYPES[5]
+    assert found["lower_bound"] == {
+        "10210": to_json(double, -1.5),
+        "10211": to_json(double, 0.0),
+        "10212": to_json(double, 2.0),
+        "10213": None,
+    }
+    assert found["upper_bound"] == {
+        "10214": to_json(double, 1.5),
+        "10215": to_json(double, 9.0),
+        "10216": None,
+        "10217": None,
+    }
+
+
+# --- declarations ----------------------------------------------------------------------------
+
+
+def test_fields_are_declared_as_java_declares_them(java: JavaOracle) -> None:
+    declared = java.call("manifest.schema", schema=_json(scenarios.SCHEMA), specs=[])
+    theirs = {
+        (field["id"], field["name"], field["required"]): [
+            (child["id"], child["name"], child["required"]) for child in field.get("fields", [])
+        ]
+        for field in declared
+        if field["name"] not in ("content_stats", "partition")
+    }
+    ours = {
+        (field.id, field.name, field.required): [
+            (child.id, child.name, child.required) for child in field.children
+        ]
+        for field in fields.ENTRY
+        if field.name not in ("content_stats", "partition", "referenced_file")
+    }
+    assert ours == theirs
+
+
+def test_statistics_are_declared_as_java_declares_them(java: JavaOracle) -> None:
+    schema = Schema(
+        *scenarios.SCHEMA.fields, NestedField(30, "shape", GeometryType(), required=False)
+    )
+    declared = java.call("manifest.schema", schema=_json(schema), specs=[])
+    [content_stats] = [field for field in declared if field["name"] == "content_stats"]
+    theirs = {
+        struct["id"]: [(leaf["id"], leaf["name"]) for leaf in _leaves(struct)]
+        for struct in content_stats["fields"]
+    }
+    ours = {
+        stats.stats_base(field.id): [
+            (stats.stats_base(field.id) + column.offset, column.name)
+            for column in stats.stats_columns(field)
+        ]
+        for field in stats.tracked_fields(schema)
+    }
+    only_ours = set(ours) - set(theirs)
+    assert only_ours <= {stats.stats_base(22)}, "counts of a list are ours alone"
+    assert {base: ours[base] for base in theirs} == theirs
+
+
+def _leaves(struct: Entry) -> list[Entry]:
+    found: list[Entry] = []
+    for child in struct["fields"]:
+        found += _leaves(child) if "fields" in child else [child]
+    return found
+
+
+def _json(schema: Schema) -> Entry:
+    shown: Entry = schema.model_dump(mode="json")
+    return shown

@@ -1,6 +1,6 @@
 """Reads an Iceberg table with DuckDB. Runs in its own virtual environment.
 
-    python duckdb_read.py <metadata.json> <rows.arrow> [snapshot id]
+python duckdb_read.py <metadata.json> <rows.arrow> [snapshot id]
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ def connect() -> Any:
         version = f"v{duckdb.__version__}"
         connection.execute(f"LOAD '{package}/extensions/{version}/{name}.duckdb_extension'")
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET arrow_lossless_conversion = true")
     return connection
 
 

@@ -36,7 +36,6 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-
 from tests.support.java import JavaOracle
 from tests.support.values import rows_to_json
 
@@ -103,9 +102,7 @@ class JavaTable:
     @property
     def files(self) -> list[str]:
         """Live data files, the oldest first."""
-        found = self._java.call(
-            "table.files", metadata_location=self.state["metadata_location"]
-        )
+        found = self._java.call("table.files", metadata_location=self.state["metadata_location"])
         found.sort(key=lambda file: (file["sequence_number"], file["location"]))
         return [file["location"] for file in found]
 

@@ -73,7 +73,7 @@ def _create(where: SqlCatalog, name: str, version: int, **more: Any) -> Table:
 
 
 def _commits(table: Table) -> None:
-    table.append(events(table, range(0, 8)))
+    table.append(events(table, range(8)))
     table.append(events(table, range(8, 12)))
     table.delete("id = 3 or id = 9")
     table.overwrite(events(table, range(20, 22)), overwrite_filter="id < 2")
@@ -93,7 +93,7 @@ def v2_partitioned(where: SqlCatalog) -> None:
 def v2_evolved(where: SqlCatalog) -> None:
     """v2; columns and spec evolve, a tag and a branch"""
     table = _create(where, "v2_evolved", 2, schema=EVENTS, partition_spec=BY_PREFIX)
-    table.append(events(table, range(0, 6)))
+    table.append(events(table, range(6)))
     first = table.current_snapshot()
     assert first is not None
     with table.update_schema() as schema:

@@ -88,7 +88,7 @@ class Spark:
 def rows(start: int, count: int) -> str:
     """VALUES of (id, category, amount, ts)."""
     values = [
-        f"({id}, {_category(id)}, {id * 1.5}D, timestamp '2024-01-{1 + id % 9:02d} 0{id % 10}:30:00')"
+        f"({id}, {_category(id)}, {id * 1.5}D, timestamp '2024-01-0{1 + id % 9} 0{id % 10}:30:00')"
         for id in range(start, start + count)
     ]
     return "VALUES " + ", ".join(values)
@@ -108,7 +108,8 @@ def changes(spark: Spark, table: str) -> None:
     spark.run(f"DELETE FROM {table} WHERE id IN (1, 5, 13)")
     spark.run(f"UPDATE {table} SET amount = amount + 100 WHERE id % 4 = 2")
     spark.run(
-        f"MERGE INTO {table} t USING (SELECT * FROM {rows(20, 8)} AS s(id, category, amount, ts)) s "
+        f"MERGE INTO {table} t "
+        f"USING (SELECT * FROM {rows(20, 8)} AS s(id, category, amount, ts)) s "
         "ON t.id = s.id "
         "WHEN MATCHED AND s.id = 21 THEN DELETE "
         "WHEN MATCHED THEN UPDATE SET t.amount = -s.amount "
@@ -197,9 +198,7 @@ def evolution(spark: Spark) -> None:
         )
         spark.run(f"ALTER TABLE {table} ADD COLUMN added decimal(9, 2) AFTER id")
         spark.run(f"ALTER TABLE {table} ADD PARTITION FIELD bucket(4, id)")
-        spark.run(
-            f"INSERT INTO {table} VALUES (4, 1.25, 'd', named_struct('x', 1F, 'y', 2F), 'i')"
-        )
+        spark.run(f"INSERT INTO {table} VALUES (4, 1.25, 'd', named_struct('x', 1F, 'y', 2F), 'i')")
         spark.run(f"ALTER TABLE {table} RENAME COLUMN name TO title")
         spark.run(f"ALTER TABLE {table} ALTER COLUMN id TYPE bigint")
         spark.run(f"ALTER TABLE {table} ALTER COLUMN place.x TYPE double")

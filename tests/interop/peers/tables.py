@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -22,11 +22,10 @@ from urllib.parse import unquote, urlparse
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from tests.interop.peers import java_tables, pyiceberg_tables
 from tests.interop.peers.readers import LINEAGE_COLUMNS, read_with_java, read_with_pyiceberg
 from tests.support.java import HARNESS, ICEBERG_RUNTIME, SQLITE_JDBC, JavaOracle, maven_jar
-from tests.support.project import CACHE, locked
+from tests.support.project import CACHE, ROOT, locked
 from tests.support.venvs import ICEBERG_SPARK
 
 _HERE = Path(__file__).parent
@@ -46,7 +45,12 @@ class PeerSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerTable:
-    """A table as its writer left it. `writer` is spark, java or pyiceberg."""
+    """A table as its writer left it. `writer` is spark, java or pyiceberg.
+
+    `row_count` is what Spark itself counts at the end; the rows come from Iceberg's Java API.
+    A table that is in an SQL catalog has its SQLite file in `catalog_db`: copy that file before
+    changing it.
+    """
 
     name: str
     writer: str
@@ -56,16 +60,22 @@ class PeerTable:
     current_snapshot_id: int | None
     refs: Mapping[str, int]
     snapshots: tuple[PeerSnapshot, ...]
+    rows_path: str
     notes: str
+    row_count: int | None = None
+    catalog_db: str | None = None
+    catalog_name: str | None = None
+    identifier: str | None = None
 
     def rows(self, snapshot_id: int | None = None, *, row_lineage: bool = False) -> pa.Table:
-        """The rows of a snapshot, the current one unless told, in that snapshot's schema.
+        """The rows of a snapshot in its schema; unless told, the table's in the current schema.
 
         From v3 on, `row_lineage` adds `_row_id` and `_last_updated_sequence_number`.
         """
-        wanted = self.current_snapshot_id if snapshot_id is None else snapshot_id
-        snapshot = next(one for one in self.snapshots if one.id == wanted)
-        table = pq.read_table(snapshot.rows_path)
+        path = self.rows_path
+        if snapshot_id is not None:
+            path = next(one.rows_path for one in self.snapshots if one.id == snapshot_id)
+        table = pq.read_table(path)
         if row_lineage:
             return table
         return table.drop_columns([name for name in LINEAGE_COLUMNS if name in table.column_names])
@@ -126,7 +136,8 @@ def _loaded(table: dict[str, Any]) -> PeerTable:
 
 
 def _digest() -> str:
-    sources = sorted([*_HERE.glob("*_tables.py"), Path(__file__), *HARNESS.rglob("*.java")])
+    support = [ROOT / "tests" / "support" / "values.py", *HARNESS.rglob("OracleWrites.java")]
+    sources = sorted([*_HERE.glob("*tables.py"), *support])
     content = b"".join(source.read_bytes() for source in sources)
     return hashlib.sha256(ICEBERG_RUNTIME.encode() + content).hexdigest()[:16]
 
@@ -134,8 +145,15 @@ def _digest() -> str:
 def _make(java: JavaOracle, folder: Path) -> Iterator[PeerTable]:
     rows = folder / "rows"
     rows.mkdir()
-    for name, location, notes in _spark(folder / "spark"):
-        yield _described(java, rows, name, "spark", location, notes)
+    for name, location, notes, row_count in _spark(folder / "spark"):
+        described = _described(java, rows, name, "spark", location, notes)
+        yield replace(
+            described,
+            row_count=row_count,
+            catalog_db=str(folder / "spark" / "catalog.db"),
+            catalog_name="peer",
+            identifier=f"spark.{name}",
+        )
     for make in java_tables.MAKERS:
         table = make(java, folder / "java" / make.__name__)
         location, notes = table.state["metadata_location"], make.__doc__ or ""
@@ -146,10 +164,15 @@ def _make(java: JavaOracle, folder: Path) -> Iterator[PeerTable]:
         create(catalog)
         location = catalog.load_table(f"peers.{create.__name__}").metadata_location
         name, notes = f"pyiceberg_{create.__name__}", create.__doc__ or ""
-        yield _described(java, rows, name, "pyiceberg", location, notes)
+        yield replace(
+            _described(java, rows, name, "pyiceberg", location, notes),
+            catalog_db=str(folder / "pyiceberg" / "catalog.db"),
+            catalog_name="pyiceberg",
+            identifier=f"peers.{create.__name__}",
+        )
 
 
-def _spark(folder: Path) -> Iterator[tuple[str, str, str]]:
+def _spark(folder: Path) -> Iterator[tuple[str, str, str, int | None]]:
     folder.mkdir()
     report = folder / "report.json"
     jars = ",".join(str(maven_jar(jar)) for jar in (ICEBERG_RUNTIME, SQLITE_JDBC))
@@ -161,9 +184,10 @@ def _spark(folder: Path) -> Iterator[tuple[str, str, str]]:
         found = catalog.execute("SELECT table_name, metadata_location FROM iceberg_tables")
         locations: dict[str, str] = dict(found.fetchall())
     for table in json.loads(report.read_text()):
-        yield table["name"], locations[table["name"]], table["notes"]
+        yield table["name"], locations[table["name"]], table["notes"], table["row_count"]
     location = without_manifest_lists(local_path(locations["v1_appends"]))
-    yield "v1_without_manifest_lists", location, "v1; snapshots list their manifests themselves"
+    notes = "v1; snapshots list their manifests themselves"
+    yield "v1_without_manifest_lists", location, notes, None
 
 
 def without_manifest_lists(metadata: Path) -> str:
@@ -186,25 +210,17 @@ def _described(
     java: JavaOracle, rows: Path, name: str, writer: str, location: str, notes: str
 ) -> PeerTable:
     seen = java.call("table.describe", metadata_location=location)
-    lineage = seen["format_version"] >= 3
-    snapshots = []
-    for snapshot in seen["snapshots"]:
-        id = snapshot["snapshot_id"]
+
+    def stored(snapshot_id: int | None) -> str:
         if writer == "pyiceberg":
-            table = read_with_pyiceberg(location, snapshot_id=id)
+            table = read_with_pyiceberg(location, snapshot_id=snapshot_id)
         else:
-            table = read_with_java(java, location, snapshot_id=id, row_lineage=lineage)
-        path = rows / f"{name}-{id}.parquet"
+            lineage = seen["format_version"] >= 3
+            table = read_with_java(java, location, snapshot_id=snapshot_id, row_lineage=lineage)
+        path = rows / f"{name}-{snapshot_id or 'current'}.parquet"
         pq.write_table(table, path)
-        snapshots.append(
-            PeerSnapshot(
-                id=id,
-                parent_id=snapshot["parent_snapshot_id"],
-                sequence_number=snapshot["sequence_number"],
-                operation=snapshot["operation"],
-                rows_path=str(path),
-            )
-        )
+        return str(path)
+
     return PeerTable(
         name=name,
         writer=writer,
@@ -213,6 +229,16 @@ def _described(
         metadata_location=location,
         current_snapshot_id=seen["current_snapshot_id"],
         refs=seen["refs"],
-        snapshots=tuple(snapshots),
+        snapshots=tuple(
+            PeerSnapshot(
+                id=snapshot["snapshot_id"],
+                parent_id=snapshot["parent_snapshot_id"],
+                sequence_number=snapshot["sequence_number"],
+                operation=snapshot["operation"],
+                rows_path=stored(snapshot["snapshot_id"]),
+            )
+            for snapshot in seen["snapshots"]
+        ),
+        rows_path=stored(None),
         notes=notes,
     )

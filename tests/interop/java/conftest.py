@@ -1,0 +1,79 @@
+"""Manifests that Frazil writes and Iceberg Java reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.interop.java import scenarios
+from tests.interop.java.scenarios import (
+    SCHEMA_WITH_DERIVED,
+    SPECS,
+    TABLE_LOCATION,
+    Entry,
+    Inherited,
+)
+from tests.support.java import JavaOracle
+
+from frazil.format import manifest
+from frazil.format.batch import EntryBatch
+from frazil.format.nest import ColumnNames
+
+NAMES = ColumnNames(
+    stats={id: SCHEMA_WITH_DERIVED.find_column_name(id) or "" for id in scenarios.STATS_TYPES},
+    partition={field.field_id: field.name for spec in SPECS for field in spec.fields},
+    uuids=["content_stats.13.lower_bound", "content_stats.13.upper_bound", "partition.1013"],
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JavaReader:
+    """Writes entries as a manifest with Frazil and answers with what Java reads from it."""
+
+    java: JavaOracle
+    folder: Path
+
+    def read(
+        self,
+        entries: Sequence[Entry],
+        inherited: Inherited,
+        *,
+        content: manifest.Content,
+        codec: str = "zstd",
+        **more: Any,
+    ) -> list[Entry]:
+        """Flat entries, in the form of `scenarios.as_read`."""
+        batch = EntryBatch.from_rows(entries, scenarios.column_types())
+        data = manifest.encode(batch, content=content, names=NAMES, codec=codec)
+        dump = self.dump(data, schema=SCHEMA_WITH_DERIVED, inherited=inherited, **more)
+        return [scenarios.flattened(entry) for entry in dump]
+
+    def dump(
+        self, data: bytes, *, schema: Any, inherited: Inherited, specs: Any = SPECS, **more: Any
+    ) -> list[dict[str, Any]]:
+        """The entries of a manifest file as the harness shows them."""
+        path = self.folder / scenarios.new_name()
+        path.write_bytes(data)
+        dump: list[dict[str, Any]] = self.java.call(
+            "manifest.read",
+            path=str(path),
+            length=len(data),
+            schema=schema.model_dump(mode="json"),
+            specs=[spec.model_dump(mode="json") for spec in specs],
+            table_location=TABLE_LOCATION,
+            snapshot_id=inherited.snapshot_id,
+            sequence_number=inherited.sequence_number,
+            first_row_id=inherited.first_row_id,
+            **more,
+        )
+        path.unlink()
+        return dump
+
+
+@pytest.fixture(scope="session")
+def java_reader(java: JavaOracle, tmp_path_factory: pytest.TempPathFactory) -> JavaReader:
+    """Iceberg Java's v4 manifest reader."""
+    return JavaReader(java=java, folder=tmp_path_factory.mktemp("manifests"))
