@@ -1,6 +1,6 @@
 """Which catalog a command works on: the option, the environment, a config file, the default.
 
-Order: `--catalog`, `FRAZIL_CATALOG`, `frazil.toml` in this folder or `~/.config/frazil/config.toml`,
+Order: `--catalog`, `FRAZIL_CATALOG`, `frazil.toml` here or in `~/.config/frazil` (`config.toml`),
 the folder `warehouse`. A name that PyIceberg's configuration (`.pyiceberg.yaml`) knows is taken
 from there.
 """
