@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from frazil.commit.change import CarriedDeletes, Change
 from frazil.commit.resolve import Resolved
 from frazil.commit.vectors import VECTOR_KEYS
-from frazil.errors import InvalidInput, Unsupported
+from frazil.errors import CommitConflict, Conflict, InvalidInput, Unsupported
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
@@ -82,6 +82,8 @@ class Adapter:
     def _decide(self, at: _Attempt, limits: Thresholds) -> Decision:
         asked = self._change.rewrite_leaves
         if asked is not None:
+            if self._change.carried_deletes is not None:
+                _check_there(at, asked)
             rows = tuple(leaf.row for leaf in at.untouched if leaf.location in set(asked))
             return Decision(flush_data=True, flush_deletes=True, compact=rows)
         new = self._added.numpy("content_type") if self._added is not None else at.kind[:0]
@@ -90,7 +92,9 @@ class Adapter:
         shape = RootShape(
             carried_data=data,
             carried_deletes=int((at.carried & (at.kind == _EQUALITY_DELETES)).sum()),
-            carried_bytes=int(root.table.nbytes) * data // root.num_rows if data else 0,
+            carried_bytes=int(root.table.get_total_buffer_size()) * data // root.num_rows
+            if data
+            else 0,
             new_data=int((new == _DATA).sum()),
             new_deletes=int((new == _EQUALITY_DELETES).sum()),
             leaves=[
@@ -142,8 +146,8 @@ class Adapter:
             return self._moved
         root = at.tree.root
         refs = {leaf.row: leaf for leaf in at.untouched}
-        flush = [tracking.carry(root.take(rows))] if rows.size else []
         carried = self._change.carried_deletes
+        flush = [_taking_over(tracking.carry(root.take(rows)), carried)] if rows.size else []
         merge = [_live(reader, refs[row], carried) for row in decision.compact]
         # A flush and a compaction that meet stay apart, as their entries are of unlike ages,
         # unless a rewrite of leaves was asked for.
@@ -265,21 +269,36 @@ def _live(reader: TreeReader, leaf: LeafRef, carried: CarriedDeletes | None) -> 
                 feature="position deletes in a v4 leaf",
             )
         batch = batch.filter(kind != ContentType.POSITION_DELETES)
-    if carried is not None and leaf.format_version == 0:
-        batch = _with_vectors(batch, carried.vectors)
-    return batch
+    return _taking_over(batch, carried)
 
 
-def _with_vectors(batch: EntryBatch, vectors: EntryBatch) -> EntryBatch:
-    """Entries with the vectors that were in delete manifests before."""
-    listed = vectors.column("location").combine_chunks()
-    found = pc.index_in(batch.column("location"), value_set=listed)
+def _taking_over(batch: EntryBatch, carried: CarriedDeletes | None) -> EntryBatch:
+    """Entries with the vectors that were in delete manifests before.
+
+    One that has a vector of its own keeps it: it took the deletes over when it got it.
+    """
+    if carried is None or not carried.vectors.num_rows:
+        return batch
+    listed = carried.vectors.column("location").combine_chunks()
+    found = pc.index_in(batch.column("location"), value_set=listed).combine_chunks()
+    own = pc.is_valid(batch.column("deletion_vector.location")).combine_chunks()
+    found = pc.if_else(own, pa.scalar(None, found.type), found)
     if found.null_count == len(found):
         return batch
     for key in (*VECTOR_KEYS, "tracking.dv_snapshot_id"):
-        taken = vectors.column(key).take(found.combine_chunks())
-        batch = batch.with_column(key, pc.coalesce(taken, batch.column(key)))
+        taken = carried.vectors.column(key).take(found)
+        batch = batch.with_column(key, pc.coalesce(batch.column(key), taken))
     return batch
+
+
+def _check_there(at: _Attempt, asked: Sequence[str]) -> None:
+    """Deletes move with the files they apply to: all leaves together, or none."""
+    gone = set(asked) - {leaf.location for leaf in at.untouched}
+    if gone:
+        raise CommitConflict(
+            "leaves to be rewritten were rewritten by another commit; run it again",
+            [Conflict(what="leaf is no longer in the root", where=name) for name in sorted(gone)],
+        )
 
 
 def _dropped(reader: TreeReader, at: _Attempt, moved: _Moved | None) -> Rows:

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from frazil.commit import conflicts, summary
 from frazil.commit.adapt import Adapter
 from frazil.commit.change import Change
@@ -238,7 +240,8 @@ def _context(metadata: TableMetadata) -> PruneContext:
 
 def _pointed_at(location: str, root: EntryBatch) -> set[str]:
     """Leaves and deletion vectors that a root names."""
-    names = root.filter(root.numpy("content_type") >= ContentType.DATA_MANIFEST).pylist("location")
+    is_leaf = root.numpy("content_type") >= ContentType.DATA_MANIFEST
+    names = list(root.column("location").filter(pa.array(is_leaf)).to_pylist())
     if root.has("deletion_vector.location"):
         names += [name for name in root.pylist("deletion_vector.location") if name]
     return {paths.resolve(location, name) for name in names}

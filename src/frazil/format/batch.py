@@ -65,8 +65,15 @@ class EntryBatch:
             return EntryBatch(tables[0]) if tables else EntryBatch.empty()
         if len(full) == 1:
             return EntryBatch(full[0])
-        merged = pa.concat_tables(full, promote_options="permissive")
-        return EntryBatch(merged.combine_chunks() if combine else merged)
+        schema = _common_schema(full)
+        if schema is None:
+            merged = pa.concat_tables(full, promote_options="permissive")
+            return EntryBatch(merged.combine_chunks() if combine else merged)
+        alike = [_aligned(table, schema) for table in full]
+        if not combine:
+            return EntryBatch(pa.concat_tables(alike))
+        pieces = [piece for table in alike for piece in table.to_batches()]
+        return EntryBatch(pa.Table.from_batches([pa.concat_batches(pieces)]))
 
     @property
     def num_rows(self) -> int:
@@ -80,7 +87,7 @@ class EntryBatch:
 
     def has(self, key: str) -> bool:
         """Whether the column is present (it may still be null everywhere)."""
-        return key in self.table.schema.names
+        return bool(self.table.schema.get_field_index(key) >= 0)
 
     def column(self, key: str) -> pa.ChunkedArray:
         """The column, or nulls of its type when absent."""
@@ -154,3 +161,29 @@ class EntryBatch:
     def combined(self) -> EntryBatch:
         """The same entries in one chunk; without this a long series of edits slows down."""
         return EntryBatch(self.table.combine_chunks())
+
+
+def _common_schema(tables: Sequence[pa.Table]) -> pa.Schema | None:
+    """The columns of all tables; None when two of them differ in a column's type."""
+    widest: pa.Schema = max(tables, key=lambda table: table.num_columns).schema
+    more: dict[str, pa.Field] = {}
+    for table in tables:
+        if table.schema.equals(widest):
+            continue
+        for field in table.schema:
+            index = widest.get_field_index(field.name)
+            known = more.setdefault(field.name, field) if index < 0 else widest.field(index)
+            if known.type != field.type:
+                return None
+    return pa.schema([*widest, *more.values()]) if more else widest
+
+
+def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The table with all columns of the schema, in its order."""
+    if table.schema.equals(schema):
+        return table
+    arrays = []
+    for field in schema:
+        index = table.schema.get_field_index(field.name)
+        arrays.append(table.column(index) if index >= 0 else pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -1,28 +1,29 @@
 """A manifest file: `EntryBatch` to Parquet bytes and back, columns found by field id.
 
-Written lean: no Arrow schema blob, no Parquet statistics, and no column that is null in every row.
+Written lean: no Arrow schema blob, no Parquet statistics, no column that is null in every row, and
+numbers and text as differences. Every page has a checksum, which readers verify.
 Read by projection: only the columns whose keys are asked for are fetched and decoded. Columns that
 are unknown are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.errors import FormatError
 from frazil.format import fields, stats, tracking
 from frazil.format.batch import EntryBatch
+from frazil.format.nest import FIELD_ID, ColumnNames, nest
 
 Content = Literal["root", "data", "delete"]
 FORMAT_VERSION = 4
-_ID = b"PARQUET:field_id"
+_DICTIONARY_ROWS = 500
+"""Below this a dictionary page costs more than it saves."""
 
 _DICTIONARY_KEYS = frozenset(
     {
@@ -51,18 +52,6 @@ class Manifest:
     metadata: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnNames:
-    """Names of the table-dependent columns; informational, readers resolve by id.
-
-    `uuids` has the keys of columns that hold a uuid: on disk they differ from fixed(16).
-    """
-
-    stats: Mapping[int, str]
-    partition: Mapping[int, str]
-    uuids: Collection[str] = frozenset()
-
-
 def encode(
     batch: EntryBatch,
     *,
@@ -72,210 +61,28 @@ def encode(
     metadata: Mapping[str, str] | None = None,
 ) -> pa.Buffer:
     """The bytes of a manifest file."""
-    columns = list(_nest(batch, names))
-    schema = pa.schema([field for field, _ in columns])
-    table = pa.Table.from_arrays([array for _, array in columns], schema=schema)
+    table, nesting = nest(batch, names)
+    dictionaries = _DICTIONARY_KEYS if batch.num_rows > _DICTIONARY_ROWS else frozenset()
     sink = pa.BufferOutputStream()
-    dictionary: bool | list[str] = False
-    if batch.num_rows > 500:
-        dictionary = sorted(key for key in _DICTIONARY_KEYS if batch.has(key))
     with pq.ParquetWriter(
         sink,
-        schema,
+        nesting.schema,
         compression=codec,
         store_schema=False,
         write_statistics=False,
-        use_dictionary=dictionary,
+        write_page_checksum=True,
+        use_dictionary=[path for key, path in nesting.paths.items() if key in dictionaries],
+        column_encoding={
+            path: encoding
+            for key, path in nesting.paths.items()
+            if key not in dictionaries and (encoding := nesting.encodings.get(key)) is not None
+        },
     ) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows))
         writer.add_key_value_metadata(
             {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
         )
     return sink.getvalue()
-
-
-def _nest(batch: EntryBatch, names: ColumnNames) -> Iterator[tuple[pa.Field, pa.Array]]:
-    present = {
-        key: column
-        for key in batch.keys
-        if (column := batch.column(key)).null_count < batch.num_rows
-        or key in fields.REQUIRED_KEYS
-    }
-    for field in fields.ENTRY:
-        if field is fields.PARTITION:
-            built = _nest_partition(batch, present, names)
-        elif field is fields.CONTENT_STATS:
-            built = _nest_stats(batch, present, names)
-        elif field.children:
-            built = _nest_group(batch, field, present)
-        elif field.name in present:
-            array = _one(present[field.name])
-            built = (_arrow_field(field, field.name, array.type), array)
-        else:
-            built = None
-        if built is not None:
-            yield built
-
-
-def _nest_group(
-    batch: EntryBatch, group: fields.Field, present: Mapping[str, pa.ChunkedArray]
-) -> tuple[pa.Field, pa.Array] | None:
-    """A declared struct; where it is null, its required children hold placeholders."""
-    children = [child for child in group.children if f"{group.name}.{child.name}" in present]
-    if not children:
-        return None
-    arrays = [_one(present[f"{group.name}.{child.name}"]) for child in children]
-    mask = None
-    if not group.required:
-        marker = next(child for child in group.children if child.required)
-        mask = _one(pc.is_null(batch.column(f"{group.name}.{marker.name}")))
-        arrays = [
-            _filled(array) if child.required else array
-            for child, array in zip(children, arrays, strict=True)
-        ]
-    parts = [
-        _arrow_field(child, child.name, array.type)
-        for child, array in zip(children, arrays, strict=True)
-    ]
-    return _struct(group, parts, arrays, mask)
-
-
-def _nest_partition(
-    batch: EntryBatch, present: Mapping[str, pa.ChunkedArray], names: ColumnNames
-) -> tuple[pa.Field, pa.Array] | None:
-    keys = [key for key in present if key.startswith(fields.PARTITION_PREFIX)]
-    if not keys:
-        return None
-    ids = [int(key.removeprefix(fields.PARTITION_PREFIX)) for key in keys]
-    labels = _distinct({id: names.partition.get(id, f"partition_{id}") for id in ids})
-    arrays = [_as_uuid(_one(present[key]), is_uuid=key in names.uuids) for key in keys]
-    parts = [
-        _with_id(pa.field(labels[id], array.type), id)
-        for id, array in zip(ids, arrays, strict=True)
-    ]
-    content = batch.numpy("content_type")
-    unpartitioned = np.asarray(pc.is_null(batch.column("spec_id")))
-    mask = pa.array((content >= fields.ContentType.DATA_MANIFEST) | unpartitioned)
-    return _struct(fields.PARTITION, parts, arrays, mask)
-
-
-def _nest_stats(
-    batch: EntryBatch, present: Mapping[str, pa.ChunkedArray], names: ColumnNames
-) -> tuple[pa.Field, pa.Array] | None:
-    by_field: dict[int, list[tuple[str, pa.Array]]] = {}
-    for key, column in present.items():
-        if key.startswith(fields.STATS_PREFIX):
-            field_id, name = fields.split_stats_key(key)
-            by_field.setdefault(field_id, []).append((name, _one(column)))
-    if not by_field:
-        return None
-    labels = _distinct(
-        {id: names.stats.get(id, f"field_{id}").replace(".", "_") for id in by_field}
-    )
-    structs: list[pa.Array] = []
-    parts: list[pa.Field] = []
-    for field_id, members in sorted(by_field.items()):
-        part, struct = _nest_column_stats(field_id, labels[field_id], dict(members), names.uuids)
-        parts.append(part)
-        structs.append(struct)
-    return _struct(fields.CONTENT_STATS, parts, structs, _all_null(structs))
-
-
-def _nest_column_stats(
-    field_id: int, label: str, members: dict[str, pa.Array], uuids: Collection[str]
-) -> tuple[pa.Field, pa.Array]:
-    """One column's statistics; the bounds of a geo column are structs of their coordinates.
-
-    `tight_bounds` is never null where there are statistics: Iceberg Java's reader requires a value.
-    """
-    base = stats.stats_base(field_id)
-    nothing = _all_null(list(members.values()))
-    if not any(axis in members for axis in (*stats.GEO_LOWER, *stats.GEO_UPPER)):
-        members["tight_bounds"] = _tight_bounds(members)
-    parts: list[pa.Field] = []
-    arrays: list[pa.Array] = []
-    for bound, axes in (("lower_bound", stats.GEO_LOWER), ("upper_bound", stats.GEO_UPPER)):
-        points = [axis for axis in axes if axis in members]
-        if points:
-            kinds = [
-                _with_id(
-                    pa.field(axis[-1], members[axis].type), base + stats.OFFSETS[axis]
-                )
-                for axis in points
-            ]
-            values = [members.pop(axis) for axis in points]
-            point = pa.StructArray.from_arrays(values, fields=kinds, mask=_all_null(values))
-            parts.append(_with_id(pa.field(bound, point.type), base + stats.OFFSETS[bound]))
-            arrays.append(point)
-    for name in sorted(members, key=lambda member: stats.OFFSETS[member]):
-        array = _as_uuid(members[name], is_uuid=fields.stats_key(field_id, name) in uuids)
-        parts.append(_with_id(pa.field(name, array.type), base + stats.OFFSETS[name]))
-        arrays.append(array)
-    struct = pa.StructArray.from_arrays(arrays, fields=parts, mask=nothing)
-    return _with_id(pa.field(label, struct.type), base), struct
-
-
-def _tight_bounds(members: Mapping[str, pa.Array]) -> pa.Array:
-    known = members.get("tight_bounds")
-    if known is None:
-        return pa.repeat(pa.scalar(False), len(next(iter(members.values()))))
-    return pc.fill_null(known, False)
-
-
-def _as_uuid(array: pa.Array, *, is_uuid: bool) -> pa.Array:
-    return pa.ExtensionArray.from_storage(pa.uuid(), array) if is_uuid else array
-
-
-def _struct(
-    group: fields.Field, parts: list[pa.Field], arrays: list[pa.Array], mask: pa.Array | None
-) -> tuple[pa.Field, pa.Array]:
-    if mask is not None and not pc.any(mask).as_py():
-        mask = None
-    struct = pa.StructArray.from_arrays(arrays, fields=parts, mask=mask)
-    return _with_id(pa.field(group.name, struct.type, nullable=not group.required), group.id), struct
-
-
-def _all_null(arrays: list[pa.Array]) -> pa.Array | None:
-    if any(array.null_count == 0 for array in arrays):
-        return None
-    mask = np.logical_and.reduce([np.asarray(pc.is_null(array)) for array in arrays])
-    return pa.array(mask)
-
-
-def _filled(array: pa.Array) -> pa.Array:
-    if not array.null_count:
-        return array
-    placeholder = "" if pa.types.is_string(array.type) else 0
-    return pc.fill_null(array, pa.scalar(placeholder, array.type))
-
-
-def _arrow_field(field: fields.Field, name: str, kind: pa.DataType) -> pa.Field:
-    if field.element_id is not None:
-        element = _with_id(pa.field("element", kind.value_type, nullable=False), field.element_id)
-        kind = pa.list_(element)
-    return _with_id(pa.field(name, kind, nullable=not field.required), field.id)
-
-
-def _with_id(field: pa.Field, id: int) -> pa.Field:
-    return field.with_metadata({_ID: str(id)})
-
-
-def _distinct(labels: dict[int, str]) -> dict[int, str]:
-    """Two columns may share a flattened name (`a.b` and `a_b`); the id tells them apart."""
-    taken: dict[str, int] = {}
-    result: dict[int, str] = {}
-    for id, label in labels.items():
-        result[id] = f"{label}_{id}" if label in taken else label
-        taken[label] = id
-    return result
-
-
-def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(column, pa.Array):
-        return column
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return column.combine_chunks()
 
 
 def decode(
@@ -290,6 +97,7 @@ def decode(
             pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else source,
             pre_buffer=False,
             arrow_extensions_enabled=False,
+            page_checksum_verification=True,
         )
         metadata = _metadata(file, path)
         columns = _leaf_columns(file, path)
@@ -373,7 +181,7 @@ def _stats_columns(found: dict[str, str], column: pa.Field, where: str) -> None:
 
 
 def _field_id(field: pa.Field) -> int:
-    value = (field.metadata or {}).get(_ID)
+    value = (field.metadata or {}).get(FIELD_ID)
     return int(value) if value is not None else -1
 
 
@@ -389,7 +197,7 @@ def _flatten(table: pa.Table, keys: Mapping[str, str]) -> pa.Table:
                 visit(f"{path}.{child.name}", values)
 
     for name, column in zip(table.column_names, table.columns, strict=True):
-        visit(name, _one(column))
+        visit(name, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
     return pa.table(flat)
 
 

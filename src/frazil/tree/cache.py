@@ -59,7 +59,7 @@ class ManifestCache:
 
     def put(self, path: str, batch: EntryBatch, *, keys: frozenset[str] | None = None) -> None:
         """Keep a manifest, e.g. one that was just written; `keys` None means it is whole."""
-        size = int(batch.table.nbytes)
+        size = int(batch.table.get_total_buffer_size())
         with self._lock:
             before = self._held.pop(path, None)
             if before is not None:

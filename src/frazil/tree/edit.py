@@ -76,11 +76,8 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
     parts: list[EntryBatch] = []
     files: EntryBatch | None = None
     if parent.num_rows:
-        base = _carried(parent, edit, stamp)
-        is_leaf = base.numpy("content_type") >= ContentType.DATA_MANIFEST
-        if is_leaf.any():
-            parts.append(base.filter(is_leaf))
-        files = base.filter(~is_leaf)
+        leaves, files = _split(_carried(parent, edit, stamp))
+        parts.append(leaves)
     if edit.added_leaves is not None and edit.added_leaves.num_rows:
         leaves, next_row_id = _new_leaves(edit.added_leaves, stamp, next_row_id)
         parts.append(leaves)
@@ -95,6 +92,15 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
         added, next_row_id = _new_files(edit.added, stamp, next_row_id)
         parts.append(added)
     return Edited(root=EntryBatch.concat(parts), next_row_id=next_row_id)
+
+
+def _split(batch: EntryBatch) -> tuple[EntryBatch, EntryBatch]:
+    """Leaves and files. In roots of ours the leaves come first, and nothing is copied."""
+    is_leaf = batch.numpy("content_type") >= ContentType.DATA_MANIFEST
+    count = int(is_leaf.sum())
+    if is_leaf[:count].all():
+        return batch.slice(0, count), batch.slice(count)
+    return batch.filter(is_leaf), batch.filter(~is_leaf)
 
 
 def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:

@@ -17,8 +17,8 @@ from pyiceberg.types import UUIDType
 from frazil.format import aggregate, stats
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import STATS_PREFIX, partition_key, stats_key
-from frazil.format.manifest import ColumnNames
 from frazil.format.metadata import TableMetadata
+from frazil.format.nest import ColumnNames
 from frazil.format.stats import TrackedField
 
 

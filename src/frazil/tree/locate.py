@@ -103,7 +103,7 @@ def _by_hint(
     leaf: Rows,
     position: Rows,
 ) -> None:
-    hints = wanted.column(LEAF)
+    hints = wanted.column(LEAF).cast(pa.string())
     names = wanted.column("location")
     places = wanted.numpy(POSITION)
     by_location = {ref.location: ref for ref in leaves}

@@ -1,0 +1,351 @@
+"""Flat columns of an `EntryBatch` nested as they are on disk, with field ids.
+
+How a set of columns nests is worked out once and kept with the table's `ColumnNames`: from one
+commit to the next the columns are the same, and building Arrow fields costs more than the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.format import fields, stats
+from frazil.format.batch import EntryBatch
+
+FIELD_ID = b"PARQUET:field_id"
+_MOST_NESTINGS = 64
+
+
+class _Null(Enum):
+    """Where a struct is null."""
+
+    NEVER = auto()
+    WITHOUT_MARKER = auto()  # where its first required child is null
+    WITHOUT_PARTITION = auto()  # on manifest entries and unpartitioned files
+    WITHOUT_VALUES = auto()  # where every child is null
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaf:
+    field: pa.Field
+    key: str
+    is_uuid: bool = False
+    fill: str | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Struct:
+    field: pa.Field
+    children: tuple[_Node, ...]
+    null: _Null
+    marker: str = ""
+
+
+_Node = _Leaf | _Struct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Nesting:
+    """How columns of these types nest; keys to paths in the file and to encodings other than plain.
+
+    Neighbouring entries have like numbers and locations: stored as differences they take half the
+    room that a codec alone would leave them.
+    """
+
+    types: tuple[pa.DataType, ...]
+    nodes: tuple[_Node, ...]
+    schema: pa.Schema
+    paths: Mapping[str, str]
+    encodings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnNames:
+    """Names of the table-dependent columns; informational, readers resolve by id.
+
+    `uuids` has the keys of columns that hold a uuid: on disk they differ from fixed(16).
+    """
+
+    stats: Mapping[int, str]
+    partition: Mapping[int, str]
+    uuids: Collection[str] = frozenset()
+    _nestings: dict[tuple[str, ...], Nesting] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def nesting(self, columns: Mapping[str, pa.Array]) -> Nesting:
+        """How these columns nest."""
+        keys = tuple(columns)
+        types = tuple(array.type for array in columns.values())
+        known = self._nestings.get(keys)
+        if known is None or known.types != types:
+            if len(self._nestings) >= _MOST_NESTINGS:
+                self._nestings.clear()
+            known = self._nestings[keys] = _nesting(dict(zip(keys, types, strict=True)), self)
+        return known
+
+
+def nest(batch: EntryBatch, names: ColumnNames) -> tuple[pa.Table, Nesting]:
+    """The batch as a nested table. Columns that are null in every row are left out."""
+    columns = _present(batch)
+    nesting = names.nesting(columns)
+    built = _Build(columns, batch)
+    arrays = [built.array(node) for node in nesting.nodes]
+    return pa.Table.from_arrays(arrays, schema=nesting.schema), nesting
+
+
+def _present(batch: EntryBatch) -> dict[str, pa.Array]:
+    rows = batch.num_rows
+    found: dict[str, pa.Array] = {}
+    for key, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
+        if column.null_count < rows or key in fields.REQUIRED_KEYS:
+            found[key] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return found
+
+
+class _Build:
+    """Builds the nested arrays of one batch."""
+
+    def __init__(self, columns: Mapping[str, pa.Array], batch: EntryBatch) -> None:
+        self._columns = columns
+        self._batch = batch
+
+    def array(self, node: _Node) -> pa.Array:
+        if isinstance(node, _Leaf):
+            return self._leaf(node)
+        arrays = [self.array(child) for child in node.children]
+        parts = [child.field for child in node.children]
+        mask = self._mask(node, arrays)
+        return pa.StructArray.from_arrays(arrays, fields=parts, mask=mask)
+
+    def _leaf(self, node: _Leaf) -> pa.Array:
+        array = self._columns.get(node.key)
+        if array is None:  # only a column that must not be null is made up
+            return pa.repeat(pa.scalar(node.fill), self._batch.num_rows)
+        if node.fill is not None and array.null_count:
+            array = pc.fill_null(array, pa.scalar(node.fill, array.type))
+        return pa.ExtensionArray.from_storage(pa.uuid(), array) if node.is_uuid else array
+
+    def _mask(self, node: _Struct, arrays: list[pa.Array]) -> pa.Array | None:
+        match node.null:
+            case _Null.NEVER:
+                return None
+            case _Null.WITHOUT_MARKER:
+                marker = self._columns.get(node.marker)
+                rows = self._batch.num_rows
+                missing = (
+                    np.ones(rows, np.bool_) if marker is None else np.asarray(marker.is_null())
+                )
+            case _Null.WITHOUT_PARTITION:
+                missing = self._batch.numpy("content_type") >= fields.ContentType.DATA_MANIFEST
+                missing |= np.asarray(self._batch.column("spec_id").is_null())
+            case _Null.WITHOUT_VALUES:
+                keys = [child.key for child in node.children if isinstance(child, _Leaf)]
+                own = [self._columns[key] for key in keys if key in self._columns]
+                inner = [
+                    array
+                    for array, child in zip(arrays, node.children, strict=True)
+                    if isinstance(child, _Struct)
+                ]
+                if any(not array.null_count for array in (*own, *inner)):
+                    return None
+                missing = np.logical_and.reduce(
+                    [np.asarray(array.is_null()) for array in (*own, *inner)]
+                )
+        return pa.array(missing) if missing.any() else None
+
+
+# --- working out how columns nest ----------------------------------------------------------------
+
+
+def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames) -> Nesting:
+    nodes = tuple(_nodes(types, names))
+    return Nesting(
+        types=tuple(types.values()),
+        nodes=nodes,
+        schema=pa.schema([node.field for node in nodes]),
+        paths={key: path for node in nodes for key, path in _paths(node, "")},
+        encodings={
+            key: encoding
+            for key, kind in types.items()
+            if (encoding := _encoding(kind)) is not None
+        },
+    )
+
+
+def _encoding(kind: pa.DataType) -> str | None:
+    if pa.types.is_list(kind):
+        return _encoding(kind.value_type)
+    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        return "DELTA_BINARY_PACKED"
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return "DELTA_BYTE_ARRAY"
+    return None
+
+
+def _paths(node: _Node, prefix: str) -> Iterator[tuple[str, str]]:
+    path = f"{prefix}{node.field.name}"
+    if isinstance(node, _Struct):
+        for child in node.children:
+            yield from _paths(child, f"{path}.")
+    else:
+        is_list = pa.types.is_list(node.field.type)
+        yield node.key, f"{path}.list.element" if is_list else path
+
+
+def _nodes(types: Mapping[str, pa.DataType], names: ColumnNames) -> Iterator[_Node]:
+    for declared in fields.ENTRY:
+        if declared is fields.PARTITION:
+            parts = _partition(types, names)
+            null = _Null.WITHOUT_PARTITION
+        elif declared is fields.CONTENT_STATS:
+            parts = _stats(types, names)
+            null = _Null.WITHOUT_VALUES
+        elif declared.children:
+            parts = _group(declared, types)
+            null = _Null.NEVER if declared.required else _Null.WITHOUT_MARKER
+        else:
+            if declared.name in types:
+                yield _declared(declared, declared.name, types[declared.name])
+            continue
+        if parts:
+            required = next((child.name for child in declared.children if child.required), "")
+            marker = f"{declared.name}.{required}"
+            yield _struct(declared.name, declared.id, parts, null, declared.required, marker)
+
+
+def _struct(
+    name: str,
+    id: int,
+    children: tuple[_Node, ...],
+    null: _Null,
+    required: bool = False,
+    marker: str = "",
+) -> _Struct:
+    kind = pa.struct([child.field for child in children])
+    return _Struct(
+        field=_with_id(pa.field(name, kind, nullable=not required), id),
+        children=children,
+        null=null,
+        marker=marker,
+    )
+
+
+def _group(group: fields.Field, types: Mapping[str, pa.DataType]) -> tuple[_Node, ...]:
+    """A declared struct; where it is null, its required children hold placeholders."""
+    return tuple(
+        _declared(child, key, types[key], placeholder=not group.required)
+        for child in group.children
+        if (key := f"{group.name}.{child.name}") in types
+    )
+
+
+def _declared(
+    declared: fields.Field, key: str, kind: pa.DataType, *, placeholder: bool = False
+) -> _Leaf:
+    fill: str | int | None = None
+    if placeholder and declared.required:
+        fill = "" if pa.types.is_string(kind) else 0
+    if declared.element_id is not None:
+        element = pa.field("element", kind.value_type, nullable=False)
+        kind = pa.list_(_with_id(element, declared.element_id))
+    made = _with_id(pa.field(declared.name, kind, nullable=not declared.required), declared.id)
+    return _Leaf(field=made, key=key, fill=fill)
+
+
+def _partition(types: Mapping[str, pa.DataType], names: ColumnNames) -> tuple[_Node, ...]:
+    ids = {
+        int(key.removeprefix(fields.PARTITION_PREFIX)): key
+        for key in types
+        if key.startswith(fields.PARTITION_PREFIX)
+    }
+    labels = _distinct({id: names.partition.get(id, f"partition_{id}") for id in ids})
+    return tuple(
+        _typed(labels[id], id, key, types[key], key in names.uuids) for id, key in ids.items()
+    )
+
+
+def _stats(types: Mapping[str, pa.DataType], names: ColumnNames) -> tuple[_Node, ...]:
+    by_field: dict[int, dict[str, pa.DataType]] = {}
+    for key, kind in types.items():
+        if key.startswith(fields.STATS_PREFIX):
+            field_id, name = fields.split_stats_key(key)
+            by_field.setdefault(field_id, {})[name] = kind
+    labels = _distinct(
+        {id: names.stats.get(id, f"field_{id}").replace(".", "_") for id in by_field}
+    )
+    return tuple(
+        _struct(
+            labels[id],
+            stats.stats_base(id),
+            _column_stats(id, members, names.uuids),
+            _Null.WITHOUT_VALUES,
+        )
+        for id, members in sorted(by_field.items())
+    )
+
+
+def _column_stats(
+    field_id: int, members: dict[str, pa.DataType], uuids: Collection[str]
+) -> tuple[_Node, ...]:
+    """One column's statistics; the bounds of a geo column are structs of their coordinates.
+
+    `tight_bounds` is never null where there are statistics: Iceberg Java's reader requires a value.
+    """
+    base = stats.stats_base(field_id)
+    nodes: list[tuple[int, _Node]] = []
+    for bound, axes in (("lower_bound", stats.GEO_LOWER), ("upper_bound", stats.GEO_UPPER)):
+        points = tuple(
+            _typed(
+                axis[-1],
+                base + stats.OFFSETS[axis],
+                fields.stats_key(field_id, axis),
+                members.pop(axis),
+            )
+            for axis in axes
+            if axis in members
+        )
+        if points:
+            offset = stats.OFFSETS[bound]
+            nodes.append((offset, _struct(bound, base + offset, points, _Null.WITHOUT_VALUES)))
+    if not nodes:
+        members["tight_bounds"] = pa.bool_()
+    for name, kind in members.items():
+        offset, key = stats.OFFSETS[name], fields.stats_key(field_id, name)
+        fill = False if name == "tight_bounds" else None
+        nodes.append((offset, _typed(name, base + offset, key, kind, key in uuids, fill)))
+    return tuple(node for _, node in sorted(nodes, key=lambda pair: pair[0]))
+
+
+def _typed(
+    name: str,
+    id: int,
+    key: str,
+    kind: pa.DataType,
+    is_uuid: bool = False,
+    fill: bool | None = None,
+) -> _Leaf:
+    made = _with_id(pa.field(name, pa.uuid() if is_uuid else kind), id)
+    return _Leaf(field=made, key=key, is_uuid=is_uuid, fill=fill)
+
+
+def _with_id(made: pa.Field, id: int) -> pa.Field:
+    return made.with_metadata({FIELD_ID: str(id)})
+
+
+def _distinct(labels: dict[int, str]) -> dict[int, str]:
+    """Two columns may share a flattened name (`a.b` and `a_b`); the id tells them apart."""
+    result: dict[int, str] = {}
+    for id, label in labels.items():
+        while label in result.values():
+            label = f"{label}_{id}"
+        result[id] = label
+    return result
+
+
+__all__ = ["FIELD_ID", "ColumnNames", "Nesting", "nest"]
