@@ -1,0 +1,246 @@
+"""Commands on history: log, tree, branch, tag, rollback, changes, diff."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli import drawing, output, render
+from frazil.cli.app import (
+    AsOfOption,
+    CatalogOption,
+    JsonOption,
+    TableArgument,
+    app,
+    open_table,
+)
+from frazil.errors import InvalidInput
+from frazil.format.metadata import Snapshot
+from frazil.table import Table
+
+
+@app.command()
+def log(
+    table: TableArgument,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many snapshots.")] = 20,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show snapshots, newest first: operation, files, rows, bytes.
+
+    Example: `frazil log shop.orders -n 5`
+    """
+    found = open_table(table, catalog)
+    names: dict[int, list[str]] = {}
+    for name, ref in found.metadata.refs.items():
+        names.setdefault(int(ref.snapshot_id), []).append(name)
+    shown = list(reversed(found.snapshots()))[:limit]
+    rows = [_line(snapshot, names.get(int(snapshot.snapshot_id), [])) for snapshot in shown]
+    output.emit_rows(rows, as_json=as_json, empty="no snapshots yet")
+
+
+def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
+    summary = snapshot.summary
+
+    def number(key: str) -> int:
+        text = summary.get(key, "0")
+        return int(text) if text.lstrip("-").isdigit() else 0
+
+    return {
+        "snapshot": str(snapshot.snapshot_id),
+        "refs": " ".join(names),
+        "committed": output.when(snapshot.timestamp_ms),
+        "operation": snapshot.operation or "",
+        "files": f"+{number('added-data-files')} −{number('deleted-data-files')}",
+        "rows": f"+{number('added-records')} "
+        f"−{number('deleted-records') + number('added-position-deletes')}",
+        "total rows": number("total-records") - number("total-position-deletes"),
+        "metadata bytes": number("frazil.metadata-bytes-written"),
+    }
+
+
+class TreeFormat(StrEnum):
+    """How a tree is drawn."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    SVG = "svg"
+    JSON = "json"
+
+
+@app.command()
+def tree(
+    table: TableArgument,
+    as_of: AsOfOption = None,
+    against: Annotated[
+        str | None, typer.Option("--against", help="A second snapshot, drawn beside the first.")
+    ] = None,
+    leaves: Annotated[bool, typer.Option("--leaves", help="Open leaves.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Entries per manifest.")] = 20,
+    columns: Annotated[int, typer.Option("--columns", help="Columns whose bounds to show.")] = 2,
+    form: Annotated[
+        TreeFormat, typer.Option("--format", "-f", help="How to draw it.")
+    ] = TreeFormat.TEXT,
+    to: Annotated[Path | None, typer.Option("--to", help="Write to a file.")] = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw the metadata tree: root, leaves, statuses, deletion vectors, bounds.
+
+    Example: `frazil tree shop.orders --leaves --format svg --to tree.svg`
+    """
+    found = open_table(table, catalog)
+
+    def picture(name: str | None) -> drawing.Drawing:
+        snapshot = found.current_snapshot() if name is None else found.snapshot(name)
+        return drawing.draw(found.handle, snapshot, leaves=leaves, limit=limit, columns=columns)
+
+    pictures = [picture(as_of)] + ([picture(against)] if against is not None else [])
+    if as_json or form is TreeFormat.JSON:
+        value = [each.to_dict() for each in pictures]
+        output.emit_json(value[0] if against is None else value)
+        return
+    text = _drawn(pictures, form)
+    if to is not None:
+        to.write_text(text, encoding="utf-8")
+        output.emit_text(f"drawn to {to}", {"file": str(to)}, as_json=False)
+    else:
+        output.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _drawn(pictures: list[drawing.Drawing], form: TreeFormat) -> str:
+    match form:
+        case TreeFormat.MERMAID:
+            return "\n\n".join(render.mermaid(each) for each in pictures)
+        case TreeFormat.SVG:
+            return "\n".join(render.svg(each) for each in pictures)
+        case _:
+            texts = [render.text(each) for each in pictures]
+            return texts[0] if len(texts) == 1 else render.side_by_side(*texts)
+
+
+@app.command()
+def branch(
+    table: TableArgument,
+    name: Annotated[str | None, typer.Argument(help="Branch to make; none lists them.")] = None,
+    as_of: AsOfOption = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the branch.")] = False,
+    fast_forward: Annotated[
+        str | None, typer.Option("--fast-forward", help="Move it to another branch's snapshot.")
+    ] = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List, make, move or remove branches.
+
+    Example: `frazil branch shop.orders audit`
+    """
+    found = open_table(table, catalog)
+    if name is not None and drop:
+        found.drop_ref(name)
+    elif name is not None and fast_forward is not None:
+        found.fast_forward(name, to=fast_forward)
+    elif name is not None:
+        if name in found.metadata.refs:
+            raise InvalidInput(f"{name!r} exists already")
+        found.branch(name, as_of=as_of)
+    _list_refs(found, as_json=as_json)
+
+
+@app.command()
+def tag(
+    table: TableArgument,
+    name: Annotated[str | None, typer.Argument(help="Tag to make; none lists them.")] = None,
+    as_of: AsOfOption = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the tag.")] = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List, make or remove tags.
+
+    Example: `frazil tag shop.orders end-of-year --as-of 2024-12-31T23:59`
+    """
+    found = open_table(table, catalog)
+    if name is not None and drop:
+        found.drop_ref(name)
+    elif name is not None:
+        found.tag(name, as_of)
+    _list_refs(found, as_json=as_json)
+
+
+def _list_refs(table: Table, *, as_json: bool) -> None:
+    rows = [
+        {"name": name, "kind": ref.kind.value, "snapshot": str(ref.snapshot_id)}
+        for name, ref in sorted(table.metadata.refs.items())
+    ]
+    output.emit_rows(rows, as_json=as_json, empty="no branches or tags yet")
+
+
+@app.command()
+def rollback(
+    table: TableArgument,
+    to: Annotated[str, typer.Argument(help="Snapshot id, tag or time.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Point a table back at an earlier snapshot.
+
+    Example: `frazil rollback shop.orders 2024-01-15T10:00`
+    """
+    found = open_table(table, catalog)
+    found.rollback(to)
+    snapshot = found.current_snapshot()
+    assert snapshot is not None
+    output.emit_text(
+        f"{found.name} is at snapshot {snapshot.snapshot_id} of "
+        f"{output.when(snapshot.timestamp_ms)}",
+        {"snapshot-id": int(snapshot.snapshot_id)},
+        as_json=as_json,
+    )
+
+
+SinceOption = Annotated[str | None, typer.Option("--since", help="After this snapshot, ref, time.")]
+UntilOption = Annotated[str | None, typer.Option("--until", help="Up to this one, included.")]
+
+
+@app.command()
+def changes(
+    table: TableArgument,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    files: Annotated[bool, typer.Option("--files", help="Files instead of rows.")] = False,
+    collapse: Annotated[bool, typer.Option("--collapse", help="Net changes only.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what changed between two snapshots: rows, or files.
+
+    Example: `frazil changes shop.orders --since yesterday-tag --collapse`
+    """
+    feed = open_table(table, catalog).changes(since=since, until=until, collapse=collapse)
+    found = feed.files() if files else feed.to_arrow()
+    output.emit_arrow(found.slice(0, limit), as_json=as_json)
+    if not as_json and found.num_rows > limit:
+        output.console.print(f"[dim]… {found.num_rows - limit:,} more[/dim]")
+
+
+@app.command()
+def diff(
+    table: TableArgument,
+    other: Annotated[str, typer.Argument(help="Snapshot, ref, or another table.")],
+    as_of: AsOfOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two snapshots, branches or tables: schema, properties, files, rows.
+
+    Example: `frazil diff shop.orders audit`
+    """
+    found = open_table(table, catalog)
+    second: Any = open_table(other, catalog) if "." in other and "T" not in other else other
+    result = found.compare(second, as_of=as_of)
+    output.emit_text(str(result), result.to_dict(), as_json=as_json)
