@@ -1,0 +1,156 @@
+"""Rows brought together before they are written: by partition, and in the table's sort order.
+
+`write.distribution-mode` says how: `none` leaves rows where they are, `hash` brings the rows of a
+partition together, `range` sorts over all tasks. The default is `hash` for partitioned tables and
+`none` for others. Partition values come from the same code that partitions rows in files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg import types as ice
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    Transform,
+    VoidTransform,
+)
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from frazil.errors import InvalidInput
+from frazil.expr.transforms import transform_array
+from frazil.spark.types import column_from_spark, column_into_spark, spark_type, to_arrow_type
+
+MODE = "write.distribution-mode"
+_HOUR_US = 3_600_000_000
+_DAY_US = 86_400_000_000
+
+
+class Distribution(StrEnum):
+    """How rows are spread over the tasks that write them."""
+
+    NONE = "none"
+    HASH = "hash"
+    RANGE = "range"
+
+    @staticmethod
+    def of(properties: Mapping[str, str], spec: PartitionSpec) -> Distribution:
+        """What the table asks for."""
+        text = properties.get(MODE)
+        if text is None:
+            return Distribution.HASH if _parts(spec) else Distribution.NONE
+        try:
+            return Distribution(text.lower())
+        except ValueError:
+            raise InvalidInput(f"{MODE} is {text!r}; expected none, hash or range") from None
+
+
+def distributed(
+    frame: DataFrame,
+    *,
+    schema: Schema,
+    spec: PartitionSpec,
+    sort_order: SortOrder | None,
+    mode: Distribution,
+) -> DataFrame:
+    """The rows of the frame, placed and sorted for writing; its columns stay as they are."""
+    names = frame.columns
+    known = set(names)
+    parts = [
+        _transformed(frame, part.transform, part.source_id, schema)
+        for part in _parts(spec)
+        if _top_name(schema, part.source_id) in known
+    ]
+    order = [] if sort_order is None else _order(frame, sort_order, schema, known)
+    if not parts and not order:
+        return frame
+    by = [f"__frazil_p{at}" for at in range(len(parts))]
+    wide = frame.select("*", *(part.alias(name) for name, part in zip(by, parts, strict=True)))
+    if mode is Distribution.HASH and by:
+        wide = wide.hint("rebalance", *by)
+    elif mode is Distribution.RANGE:
+        wide = wide.repartitionByRange(*by, *order)
+    if order:
+        wide = wide.sortWithinPartitions(*by, *order)
+    return wide.select(*(wide[_quoted(name)] for name in names))
+
+
+def _parts(spec: PartitionSpec) -> list[Any]:
+    return [part for part in spec.fields if not isinstance(part.transform, VoidTransform)]
+
+
+def _order(
+    frame: DataFrame, sort_order: SortOrder, schema: Schema, known: set[str]
+) -> list[Column]:
+    made = []
+    for field in sort_order.fields:
+        if _top_name(schema, field.source_id) not in known:
+            continue
+        column = _transformed(frame, field.transform, field.source_id, schema)
+        first = field.null_order == NullOrder.NULLS_FIRST
+        if field.direction == SortDirection.ASC:
+            made.append(column.asc_nulls_first() if first else column.asc_nulls_last())
+        else:
+            made.append(column.desc_nulls_first() if first else column.desc_nulls_last())
+    return made
+
+
+def _top_name(schema: Schema, field_id: int) -> str:
+    return str(schema.find_column_name(field_id)).split(".", 1)[0]
+
+
+def _transformed(
+    frame: DataFrame, transform: Transform[Any, Any], source_id: int, schema: Schema
+) -> Column:
+    """The transform of a column: in Spark where Spark has it to the letter, else in Arrow."""
+    kind = schema.find_field(source_id).field_type
+    first, *rest = str(schema.find_column_name(source_id)).split(".")
+    column = frame[_quoted(first)]
+    for name in rest:
+        column = column.getField(name)
+    if isinstance(transform, IdentityTransform):
+        return column
+    native = _native(transform, column, kind)
+    if native is not None:
+        return native
+    compute = _Transform(transform, kind)
+    return F.arrow_udf(compute.of, spark_type(transform.result_type(kind)))(column)
+
+
+def _native(transform: Transform[Any, Any], column: Column, kind: ice.IcebergType) -> Column | None:
+    if isinstance(transform, DayTransform) and isinstance(kind, ice.DateType):
+        return F.unix_date(column)
+    if isinstance(kind, ice.TimestamptzType):
+        if isinstance(transform, DayTransform):
+            return F.floor(F.unix_micros(column) / F.lit(_DAY_US))
+        if isinstance(transform, HourTransform):
+            return F.floor(F.unix_micros(column) / F.lit(_HOUR_US))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Transform:
+    """A transform of Spark's Arrow columns; travels to executors."""
+
+    transform: Transform[Any, Any]
+    kind: ice.IcebergType
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """The transform of every value."""
+        result = self.transform.result_type(self.kind)
+        made = transform_array(self.transform, column_from_spark(values, self.kind), self.kind)
+        return column_into_spark(made, result, to_arrow_type(spark_type(result), timezone="UTC"))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

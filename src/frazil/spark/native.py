@@ -1,0 +1,312 @@
+"""Bulk reads: planned with the tree on the driver, read by Spark's own Parquet reader.
+
+Spark gets exactly the files that survive planning (`log`), columns by field id under safe names
+(`names`), rows minus deletion vectors (`vectors`), metadata columns computed from the file's base.
+Files it cannot read as the table means them go through Arrow (`arrow_route`) and join by union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg import types as ice
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as sql
+
+from frazil.data.columns import (
+    FILE,
+    LAST_UPDATED,
+    PARTITION_ID,
+    POS,
+    RESERVED_IDS,
+    ROW_ID,
+    SPEC_ID,
+    covering,
+)
+from frazil.expr.columns import Column as Reference
+from frazil.expr.rows import columns_of
+from frazil.spark import arrow_route, log
+from frazil.spark.columns import condition
+from frazil.spark.defaults import default_metadata
+from frazil.spark.names import ReadNames
+from frazil.spark.planned import Planned
+from frazil.spark.session import CatalogLike, prepare, table_of
+from frazil.spark.types import arrow_of, column_into_spark, spark_schema, spark_type
+from frazil.spark.vectors import VectorLimits, without_deleted
+from frazil.table.scan import DEFAULT_SPLIT_BYTES, Scan
+from frazil.table.table import AsOf, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_BASE = "__frazil_base"
+_POSITION = "__frazil_position"
+_FILE_BASE = "__frazil_file_base"
+_UUID_PARTS = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+
+
+def table(
+    spark: SparkSession,
+    table: Table | str,
+    where: str | BooleanExpression | None = None,
+    columns: Sequence[str] | None = None,
+    *,
+    as_of: AsOf | None = None,
+    catalog: CatalogLike | None = None,
+    case_sensitive: bool = True,
+) -> DataFrame:
+    """Rows of a table as a Spark frame. The snapshot is fixed now; reading happens on executors.
+
+    `columns` may name metadata columns: `_row_id`, `_last_updated_sequence_number`, `_file`,
+    `_pos`, `_spec_id`, `_partition`.
+
+    >>> frazil.spark.table(spark, "shop.orders", where="price > 100")   # doctest: +SKIP
+    """
+    found = table_of(spark, table, catalog)
+    return frame(
+        spark, found.scan(where, columns, as_of=as_of, case_sensitive=case_sensitive)
+    )
+
+
+def frame(
+    spark: SparkSession,
+    scan: Scan,
+    *,
+    metadata_columns: Sequence[str] = (),
+    key: str | None = None,
+    planned: Planned | None = None,
+    limits: VectorLimits | None = None,
+    split_bytes: int = DEFAULT_SPLIT_BYTES,
+) -> DataFrame:
+    """The rows of a scan: its columns, then the metadata columns asked for, then the row key.
+
+    `key` names a column that holds `Planned.bases` of the row's file plus its position; give
+    `planned` (of the same scan) to find the rows again with `Planned.located`.
+    """
+    if metadata_columns:
+        names = [field.name for field in scan.schema.fields]
+        more = [name for name in metadata_columns if name not in names]
+        scan = replace(scan, columns=(*names, *more))
+        planned = None if planned is None else Planned(scan, planned.plan)
+    planned = planned or Planned.of(scan)
+    prepare(spark, (field.field_type for field in scan.schema.fields))
+    expected = spark_schema(scan.schema)  # refuses, before anything is read
+    native = planned.is_native
+    parts: list[DataFrame] = []
+    for chosen in (native & ~planned.has_vector, native & planned.has_vector):
+        rows = np.flatnonzero(chosen)
+        if len(rows):
+            parts.append(_NativeFrame(spark, planned, rows, key, limits).frame())
+    rest = np.flatnonzero(~native)
+    if len(rest) or not parts:
+        reader = arrow_route.GroupReader(reading=scan.reading(), key=key)
+        parts.append(
+            arrow_route.frame(spark, planned, rest, reader, split_bytes=split_bytes)
+            if len(rest)
+            else spark.createDataFrame([], reader.spark_schema())
+        )
+    made = parts[0]
+    for part in parts[1:]:
+        made = made.union(part)
+    if scan.limit is not None:
+        made = made.limit(scan.limit)
+    assert [field.name for field in expected] == made.columns[: len(expected)]
+    return made
+
+
+@dataclass(frozen=True)
+class _NativeFrame:
+    """Some files of a plan through Spark's reader."""
+
+    spark: SparkSession
+    planned: Planned
+    rows: npt.NDArray[np.intp]
+    key: str | None
+    limits: VectorLimits | None
+
+    def frame(self) -> DataFrame:
+        scan = self.planned.scan
+        names = ReadNames.of(scan.handle.metadata, scan.table_schema)
+        wanted = covering(scan.schema, scan.table_schema, columns_of(scan.filter))
+        raw = self._raw(wanted, names)
+        vectors = self.planned.vectors(self.rows[self.planned.has_vector[self.rows]])
+        if vectors:
+            raw = without_deleted(
+                self.spark,
+                raw,
+                vectors,
+                base=_BASE,
+                position=_POSITION,
+                storage=scan.handle.storage,
+                limits=self.limits,
+            )
+        if not isinstance(scan.filter, AlwaysTrue):
+            raw = raw.filter(condition(scan.filter, _Values(raw, wanted, names).of))
+        raw = self._with_files(raw)
+        output = [self._output(raw, field, names) for field in scan.schema.fields]
+        if self.key is not None:
+            output.append((raw[_BASE] + raw[_POSITION]).alias(self.key))
+        return raw.select(*output)
+
+    # What is read
+
+    def _raw(self, wanted: Schema, names: ReadNames) -> DataFrame:
+        stored = [field for field in wanted.fields if _is_stored(field)]
+        schema = sql.StructType([_read_field(field, names) for field in stored])
+        paths = self.planned.paths
+        frame = log.read_files(
+            self.spark,
+            schema,
+            paths=[paths[row] for row in self.rows],
+            sizes=self.planned.plan.files.numpy("file_size_in_bytes")[self.rows].tolist(),
+            numbers=self.planned.bases[self.rows].tolist(),
+        )
+        columns = [frame[_quoted(field.name)] for field in schema.fields]
+        if self._needs_place(wanted):
+            metadata = frame.metadataColumn("_metadata")
+            base = F.unix_millis(metadata["file_modification_time"])
+            columns += [base.alias(_BASE), metadata["row_index"].alias(_POSITION)]
+        return frame.select(*columns)
+
+    def _needs_place(self, wanted: Schema) -> bool:
+        return (
+            self.key is not None
+            or bool(self.planned.has_vector[self.rows].any())
+            or any(field.field_id in RESERVED_IDS for field in wanted.fields)
+        )
+
+    # What it becomes
+
+    def _output(self, raw: DataFrame, field: ice.NestedField, names: ReadNames) -> Column:
+        plain: dict[str, Any] = {"comment": field.doc} if field.doc else {}
+        return self._value(raw, field, names).alias(field.name, metadata=plain)
+
+    def _value(self, raw: DataFrame, field: ice.NestedField, names: ReadNames) -> Column:
+        match field.field_id:
+            case POS.field_id:
+                return raw[_POSITION]
+            case ROW_ID.field_id:
+                first = raw[_BASE] if self.planned.has_row_ids else raw["__frazil_first_row_id"]
+                return F.coalesce(raw[names.read_name(field)], first + raw[_POSITION])
+            case LAST_UPDATED.field_id:
+                return F.coalesce(raw[names.read_name(field)], raw["__frazil_sequence_number"])
+            case FILE.field_id | SPEC_ID.field_id:
+                return raw[f"__frazil{field.name}"]
+            case ice_id if ice_id == PARTITION_ID:
+                return raw[f"__frazil{field.name}"]
+        return _stored_value(raw, field, names)
+
+    def _with_files(self, raw: DataFrame) -> DataFrame:
+        """Joined with what holds for a whole file, when a column asks for it."""
+        wanted = {field.field_id: field for field in self.planned.scan.schema.fields}
+        needed = set(wanted) & {FILE.field_id, SPEC_ID.field_id, PARTITION_ID, LAST_UPDATED.field_id}
+        if ROW_ID.field_id in wanted and not self.planned.has_row_ids:
+            needed.add(ROW_ID.field_id)
+        if not needed:
+            return raw
+        files = self.spark.createDataFrame(self._files(needed, wanted.get(PARTITION_ID)))
+        return raw.join(F.broadcast(files), raw[_BASE] == files[_FILE_BASE], "inner")
+
+    def _files(self, needed: set[int], partition: ice.NestedField | None) -> pa.Table:
+        planned = self.planned
+        files = planned.plan.files.take(self.rows)
+        columns: dict[str, Any] = {_FILE_BASE: pa.array(planned.bases[self.rows])}
+        if FILE.field_id in needed:
+            columns["__frazil_file"] = pa.array([planned.paths[row] for row in self.rows], pa.string())
+        if SPEC_ID.field_id in needed:
+            columns["__frazil_spec_id"] = files.column("spec_id").cast(pa.int32())
+        if ROW_ID.field_id in needed:
+            columns["__frazil_first_row_id"] = files.column("tracking.first_row_id")
+        if LAST_UPDATED.field_id in needed:
+            has_id = files.column("tracking.first_row_id").is_valid()
+            sequence = files.column("tracking.sequence_number")
+            columns["__frazil_sequence_number"] = pa.compute.if_else(
+                has_id, sequence, pa.scalar(None, pa.int64())
+            )
+        if partition is not None:
+            columns["__frazil_partition"] = _partitions(files, partition)
+        return pa.table(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """Columns of the raw frame by the references of a filter."""
+
+    raw: DataFrame
+    wanted: Schema
+    names: ReadNames
+
+    def of(self, reference: Reference) -> Column:
+        field = next(each for each in self.wanted.fields if _holds(each, reference))
+        column = _stored_value(self.raw, field, self.names)
+        for name in reference.path[1:]:
+            column = column.getField(name)
+        return column
+
+
+def _holds(field: ice.NestedField, reference: Reference) -> bool:
+    if field.field_id == reference.field.field_id:
+        return True
+    kind = field.field_type
+    return isinstance(kind, ice.StructType) and any(
+        _holds(child, reference) for child in kind.fields
+    )
+
+
+def _is_stored(field: ice.NestedField) -> bool:
+    """Whether files may hold the column: row lineage, and whatever is no metadata column."""
+    if field.field_id in (ROW_ID.field_id, LAST_UPDATED.field_id):
+        return True
+    return field.field_id not in RESERVED_IDS and not isinstance(field.field_type, ice.UnknownType)
+
+
+def _read_field(field: ice.NestedField, names: ReadNames) -> sql.StructField:
+    is_uuid = isinstance(field.field_type, ice.UUIDType)
+    made = names.read_field(field, sql.BinaryType() if is_uuid else None)
+    if field.initial_default is not None:
+        made.metadata.update(default_metadata(field))
+    return made
+
+
+def _stored_value(raw: DataFrame, field: ice.NestedField, names: ReadNames) -> Column:
+    kind = field.field_type
+    if isinstance(kind, ice.UnknownType):
+        return F.lit(None).cast(sql.NullType())
+    column = raw[_quoted(names.read_name(field))]
+    if isinstance(kind, ice.UUIDType):
+        return F.regexp_replace(F.lower(F.hex(column)), _UUID_PARTS, "$1-$2-$3-$4-$5")
+    if not kind.is_primitive and not names.is_clean(field):
+        return column.cast(spark_type(kind))  # structs are cast by position
+    return column
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _partitions(files: Any, partition: ice.NestedField) -> pa.Array:
+    fields = partition.field_type.fields
+    target = arrow_of(spark_schema(Schema(partition)))[0].type
+    children = [
+        column_into_spark(
+            _chunk(files.column(f"partition.{field.field_id}")),
+            field.field_type,
+            target.field(at).type,
+        )
+        for at, field in enumerate(fields)
+    ]
+    if not children:
+        return pa.array([{}] * files.num_rows, pa.struct([]))
+    return pa.StructArray.from_arrays(children, fields=list(target))
+
+
+def _chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

@@ -1,0 +1,166 @@
+"""A planned scan as Spark routes share it: which files go where, and a number for every row.
+
+Each file gets a *base*, so that base + position is a number no other row of the plan has: its
+`first_row_id` where every file has one (their ranges do not overlap), a running count of records
+otherwise. With it, deleting, joining and locating rows work on one 64-bit key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+from pyiceberg import types as ice
+
+from frazil.data.columns import RESERVED_IDS
+from frazil.data.read import NAME_MAPPING
+from frazil.format import paths
+from frazil.scan.plan import Plan
+from frazil.scan.tasks import Task, Vector, tasks_of
+from frazil.spark.log import is_readable_name
+from frazil.table.scan import Scan
+
+Longs = npt.NDArray[np.int64]
+_MAX_BASE = 1 << 52
+"""A base travels as milliseconds, which Spark turns into microseconds."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A scan with its plan."""
+
+    scan: Scan
+    plan: Plan
+
+    @staticmethod
+    def of(scan: Scan) -> Planned:
+        """Plan the scan now."""
+        return Planned(scan, scan.plan())
+
+    @property
+    def num_files(self) -> int:
+        """How many files the plan has."""
+        return self.plan.files.num_rows
+
+    @cached_property
+    def records(self) -> Longs:
+        """Rows of each file, deleted ones included."""
+        return self._longs("record_count")
+
+    @cached_property
+    def first_row_ids(self) -> Longs:
+        """The files' first row ids; -1 where a file has none."""
+        return self._longs("tracking.first_row_id")
+
+    @cached_property
+    def bases(self) -> Longs:
+        """The base of each file."""
+        if self.has_row_ids:
+            return self.first_row_ids
+        counted = np.cumsum(self.records, dtype=np.int64)
+        return np.asarray(counted - self.records, dtype=np.int64)
+
+    @cached_property
+    def has_row_ids(self) -> bool:
+        """Whether bases are first row ids."""
+        firsts = self.first_row_ids
+        if not len(firsts) or firsts.min() < 0 or firsts.max() >= _MAX_BASE:
+            return False
+        order = np.argsort(firsts, kind="stable")
+        ends = firsts[order] + self.records[order]
+        return bool((ends[:-1] <= firsts[order][1:]).all())
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """Absolute paths of the files."""
+        location = self.scan.handle.location
+        return list(paths.resolve_all(location, self.plan.files.column("location")).to_pylist())
+
+    @cached_property
+    def is_native(self) -> npt.NDArray[np.bool_]:
+        """Which files Spark's own Parquet reader can read; the others go through Arrow."""
+        files = self.plan.files
+        if not self._schema_is_native:
+            return np.zeros(files.num_rows, dtype=np.bool_)
+        formats = pc.equal(pc.utf8_lower(files.column("file_format")), "parquet")
+        mask = np.array(formats.to_numpy(), dtype=np.bool_)
+        mask[list(self.plan.matches)] = False
+        for row in np.flatnonzero(mask):
+            if not is_readable_name(self.paths[row]):
+                mask[row] = False
+        return mask
+
+    @property
+    def _schema_is_native(self) -> bool:
+        scan = self.scan
+        return NAME_MAPPING not in scan.handle.metadata.properties and all(
+            _is_native_column(field) for field in scan.schema.fields
+        )
+
+    @cached_property
+    def has_vector(self) -> npt.NDArray[np.bool_]:
+        """Which files have a deletion vector."""
+        found = self.plan.files.column("deletion_vector.location")
+        return np.array(pc.is_valid(found).to_numpy(), dtype=np.bool_)
+
+    def vectors(self, rows: npt.NDArray[Any]) -> list[tuple[int, int, Vector]]:
+        """Base, record count and deletion vector of files that have one."""
+        return [
+            (int(self.bases[row]), task.source.record_count, task.vector)
+            for row, task in zip(rows, self.tasks(rows), strict=True)
+            if task.vector is not None
+        ]
+
+    def tasks(self, rows: npt.NDArray[Any] | None = None) -> list[Task]:
+        """Tasks of the files at these rows of the plan, in their order."""
+        chosen = np.arange(self.num_files) if rows is None else rows
+        matches = {
+            at: self.plan.matches[int(row)]
+            for at, row in enumerate(chosen)
+            if int(row) in self.plan.matches
+        }
+        part = replace(self.plan, files=self.plan.files.take(chosen), matches=matches)
+        return list(tasks_of(part, location=self.scan.handle.location))
+
+    def located(self, keys: Longs) -> Iterator[tuple[int, Longs]]:
+        """Keys as rows of the plan with ascending positions in the file."""
+        order = np.argsort(self.bases, kind="stable")
+        starts = self.bases[order]
+        found = np.sort(keys)
+        at = np.searchsorted(starts, found, side="right") - 1
+        cuts = np.flatnonzero(np.diff(at)) + 1
+        for part in np.split(np.arange(len(found)), cuts):
+            if len(part):
+                slot = at[part[0]]
+                yield int(order[slot]), found[part] - starts[slot]
+
+    def _longs(self, key: str) -> Longs:
+        return self.plan.files.numpy(key).astype(np.int64, copy=False)
+
+
+def _is_native_column(field: ice.NestedField) -> bool:
+    kind = field.field_type
+    if field.field_id in RESERVED_IDS or isinstance(kind, ice.UUIDType | ice.UnknownType):
+        return True
+    return _is_native_type(kind)
+
+
+def _is_native_type(kind: ice.IcebergType) -> bool:
+    match kind:
+        case ice.StructType():
+            return all(
+                field.initial_default is None and _is_native_type(field.field_type)
+                for field in kind.fields
+            )
+        case ice.ListType():
+            return _is_native_type(kind.element_type)
+        case ice.MapType():
+            return _is_native_type(kind.key_type) and _is_native_type(kind.value_type)
+    return not isinstance(
+        kind, ice.UUIDType | ice.UnknownType | ice.GeometryType | ice.GeographyType
+    )

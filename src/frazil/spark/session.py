@@ -1,0 +1,70 @@
+"""A Spark session and a catalog, brought together: which table is meant, what Spark must be told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pyiceberg.types import IcebergType, ListType, MapType, StructType, TimeType
+
+from frazil.errors import InvalidInput
+from frazil.table.catalog import Catalog, connect
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CATALOG_CONF = "spark.frazil.catalog"
+FIELD_IDS_CONF = "spark.sql.parquet.fieldId.read.enabled"
+TIME_CONF = "spark.sql.timeType.enabled"
+PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
+
+CatalogLike = Catalog | str | os.PathLike[str]
+
+
+def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catalog:
+    """The catalog given, opened if it is a path or URI; else the one the session was told of."""
+    if isinstance(catalog, Catalog):
+        return catalog
+    if catalog is not None:
+        return connect(os.fspath(catalog))
+    named = spark.conf.get(CATALOG_CONF, None)
+    if named is None:
+        raise InvalidInput(
+            "no catalog: pass catalog=, attach one with frazil.spark.attach(spark, catalog), or "
+            f"set {CATALOG_CONF} on the session"
+        )
+    return connect(named)
+
+
+def table_of(
+    spark: SparkSession, table: Table | str, catalog: CatalogLike | None = None
+) -> Table:
+    """The table itself, or the one of that name in the catalog."""
+    if isinstance(table, Table):
+        return table
+    return catalog_of(spark, catalog).load_table(table)
+
+
+def prepare(spark: SparkSession, kinds: Iterable[IcebergType]) -> None:
+    """Switch on what reading and writing these types natively needs."""
+    _switch_on(spark, FIELD_IDS_CONF)
+    if any(_has_time(kind) for kind in kinds):
+        _switch_on(spark, TIME_CONF)
+
+
+def _switch_on(spark: SparkSession, conf: str) -> None:
+    if spark.conf.get(conf, "false") != "true":
+        spark.conf.set(conf, "true")
+
+
+def _has_time(kind: IcebergType) -> bool:
+    match kind:
+        case StructType():
+            return any(_has_time(field.field_type) for field in kind.fields)
+        case ListType():
+            return _has_time(kind.element_type)
+        case MapType():
+            return _has_time(kind.key_type) or _has_time(kind.value_type)
+    return isinstance(kind, TimeType)

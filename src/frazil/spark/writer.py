@@ -1,0 +1,280 @@
+"""Rows of a frame written to data files by the tasks of a Spark job, and the commit that adds them.
+
+The frame is checked against the table, clustered (`distribution`), and every task writes its rows
+with the same writer as on one machine: field ids at all levels, Iceberg's physical types, exact
+statistics. Tasks hand back entries; the driver commits once. A task that fails removes its files, or
+leaves orphans that nothing refers to.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
+from pyspark.sql import types as sql
+
+from frazil.commit.change import Change, Isolation
+from frazil.commit.loop import Committed, discard
+from frazil.data.columns import LINEAGE, with_columns
+from frazil.data.conform import Conformer
+from frazil.data.write import write_rows
+from frazil.errors import CommitUnknown, InvalidInput
+from frazil.format import paths
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import DerivedColumn, TableMetadata
+from frazil.spark.distribution import Distribution, distributed
+from frazil.spark.removal import removal
+from frazil.spark.session import CatalogLike, prepare, table_of
+from frazil.spark.types import from_spark, incoming
+from frazil.storage import Storage
+from frazil.table.table import Table
+from frazil.tree.read import LEAF, POSITION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ENTRIES = "entries"
+OVERWRITE_ISOLATION = "write.overwrite.isolation-level"
+
+
+def append(
+    frame: DataFrame,
+    table: Table | str,
+    *,
+    catalog: CatalogLike | None = None,
+    summary: Mapping[str, str] | None = None,
+) -> Committed | None:
+    """Add the rows of a frame; one snapshot, or None when there are no rows."""
+    target = table_of(frame.sparkSession, table, catalog)
+    entries = write_frame(frame, target)
+    return commit_added(target, entries, lambda: _change(target, added=entries), summary=summary)
+
+
+def overwrite(
+    frame: DataFrame,
+    table: Table | str,
+    where: str | BooleanExpression | None = None,
+    *,
+    catalog: CatalogLike | None = None,
+    summary: Mapping[str, str] | None = None,
+) -> Committed | None:
+    """Replace the rows that match, by default all, with the rows of a frame; one snapshot."""
+    spark = frame.sparkSession
+    target = table_of(spark, table, catalog)
+    scan = target.scan(where)
+    entries = write_frame(frame, target)
+
+    def change() -> Change:
+        gone = removal(spark, scan)
+        return _change(
+            target,
+            added=entries,
+            removed=gone.removed,
+            vectors=gone.vectors,
+            conflict_filter=scan.filter,
+            isolation=_isolation(target),
+        )
+
+    return commit_added(target, entries, change, summary=summary)
+
+
+def overwrite_partitions(
+    frame: DataFrame,
+    table: Table | str,
+    *,
+    catalog: CatalogLike | None = None,
+    summary: Mapping[str, str] | None = None,
+) -> Committed | None:
+    """Replace every partition that the frame has a row for; one snapshot."""
+    target = table_of(frame.sparkSession, table, catalog)
+    spec = target.spec
+    if not spec.fields:
+        raise InvalidInput("the table is not partitioned: use overwrite, with or without a filter")
+    scan = target.scan()
+    entries = write_frame(frame, target)
+
+    def change() -> Change:
+        return _change(
+            target,
+            added=entries,
+            removed=_same_partitions(scan.plan().files, entries, spec),
+            conflict_filter=AlwaysTrue(),
+            isolation=_isolation(target),
+        )
+
+    return commit_added(target, entries, change, summary=summary)
+
+
+def write_frame(frame: DataFrame, table: Table, *, with_lineage: bool = False) -> EntryBatch:
+    """Write the rows of a frame on executors and describe the files; commits nothing.
+
+    With lineage, the frame has `_row_id` and `_last_updated_sequence_number` besides the table's
+    columns, and files store them. Whoever does not commit the entries calls `discard_entries`.
+    """
+    metadata = table.metadata
+    schema = metadata.schema()
+    if with_lineage:
+        schema = with_columns(schema, LINEAGE)
+    spark = frame.sparkSession
+    prepare(spark, (field.field_type for field in schema.fields))
+    fitting = renamed(frame, schema)
+    Conformer.between(incoming(fitting.schema, schema), schema)  # every problem, before any work
+    placed = distributed(
+        fitting,
+        schema=schema,
+        spec=metadata.spec(),
+        sort_order=metadata.sort_order(),
+        mode=Distribution.of(metadata.properties, metadata.spec()),
+    )
+    task = WriteTask.of(metadata, schema, storage=table.handle.storage, location=table.location)
+    rows = placed.mapInArrow(task.run, f"{ENTRIES} binary").collect()
+    return EntryBatch.concat([unpacked(bytes(row[ENTRIES])) for row in rows])
+
+
+def renamed(frame: DataFrame, schema: Schema) -> DataFrame:
+    """The frame with the table's spelling of column names, where the session ignores case."""
+    if frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true":
+        return frame
+    exact = {field.name for field in schema.fields}
+    by_lower: dict[str, list[str]] = {}
+    for name in exact:
+        by_lower.setdefault(name.lower(), []).append(name)
+    changes = {
+        name: by_lower[name.lower()][0]
+        for name in frame.columns
+        if name not in exact and len(by_lower.get(name.lower(), ())) == 1
+    }
+    return frame.withColumnsRenamed(changes) if changes else frame
+
+
+def commit_added(
+    table: Table,
+    entries: EntryBatch,
+    change: Callable[[], Change],
+    *,
+    summary: Mapping[str, str] | None = None,
+) -> Committed | None:
+    """Land a change that adds written files; they go when it surely did not land."""
+    try:
+        made = change()
+        if not made.has_content:
+            return None
+        return table.handle.commit(replace(made, summary={**made.summary, **(summary or {})}))
+    except CommitUnknown:
+        raise
+    except BaseException:
+        discard_entries(table, entries)
+        raise
+
+
+def discard_entries(table: Table, entries: EntryBatch) -> None:
+    """Remove files that were written and will not be committed."""
+    if entries.num_rows:
+        found = paths.resolve_all(table.location, entries.column("location"))
+        discard(table.handle.storage, found.to_pylist())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTask:
+    """What one task of a write needs; travels to executors."""
+
+    storage: Storage
+    location: str
+    schema: Schema
+    spec: PartitionSpec
+    sort_order: SortOrder
+    derived: tuple[DerivedColumn, ...]
+    properties: Mapping[str, str]
+
+    @staticmethod
+    def of(metadata: TableMetadata, schema: Schema, *, storage: Storage, location: str) -> WriteTask:
+        """Writing to a table in its current spec and sort order."""
+        return WriteTask(
+            storage=storage,
+            location=location,
+            schema=schema,
+            spec=metadata.spec(),
+            sort_order=metadata.sort_order(),
+            derived=tuple(metadata.expressions),
+            properties=dict(metadata.properties),
+        )
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows of a partition; yields its entries, packed, if there are any."""
+        entries = self.write(batches)
+        if entries.num_rows:
+            yield pa.RecordBatch.from_arrays([pa.array([packed(entries)])], names=[ENTRIES])
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> EntryBatch:
+        """Write batches as Spark hands them over."""
+        return write_rows(
+            self._conformed(batches),
+            storage=self.storage,
+            location=self.location,
+            schema=self.schema,
+            spec=self.spec,
+            sort_order=self.sort_order,
+            derived=self.derived,
+            properties=self.properties,
+            write_id=uuid.uuid4(),
+        )
+
+    def _conformed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        conformer: Conformer | None = None
+        for batch in batches:
+            respelled = from_spark(batch, self.schema)
+            if conformer is None:
+                conformer = Conformer.between(respelled.schema, self.schema)
+            yield from conformer.conform(respelled)
+
+
+def check_schema(schema: sql.StructType, table: Schema) -> None:
+    """Refuse, listing every problem, rows that do not fit the table."""
+    Conformer.between(incoming(schema, table), table)
+
+
+def packed(entries: EntryBatch) -> bytes:
+    """Entries as bytes: an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, entries.table.schema) as stream:
+        stream.write_table(entries.table)
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> EntryBatch:
+    """The entries of `packed`."""
+    with pa.ipc.open_stream(data) as stream:
+        return EntryBatch(stream.read_all())
+
+
+def _change(table: Table, **parts: object) -> Change:
+    tip = table.current_snapshot()
+    base = None if tip is None else int(tip.snapshot_id)
+    return Change(branch=table.branch_name, base_snapshot_id=base, **parts)  # type: ignore[arg-type]
+
+
+def _isolation(table: Table) -> Isolation:
+    return Isolation.parse(table.properties.get(OVERWRITE_ISOLATION, Isolation.SERIALIZABLE))
+
+
+def _same_partitions(
+    files: EntryBatch, added: EntryBatch, spec: PartitionSpec
+) -> EntryBatch | None:
+    """Files of partitions that the added files are in."""
+    keys = [f"partition.{part.field_id}" for part in spec.fields]
+    touched = {repr(row) for row in zip(*(added.pylist(key) for key in keys), strict=True)}
+    rows = zip(files.pylist("spec_id"), *(files.pylist(key) for key in keys), strict=True)
+    mask = np.array(
+        [row[0] == spec.spec_id and repr(row[1:]) in touched for row in rows], dtype=np.bool_
+    )
+    if not mask.any():
+        return None
+    return files.filter(mask).select(["location", LEAF, POSITION])
