@@ -1,6 +1,8 @@
 """What one snapshot changed, from its root and only the leaves that root names.
 
-No other root is read: ADDED leaves, `deleted_positions` and `replaced_positions` say it all.
+No other root is read: ADDED leaves, `deleted_positions` and `replaced_positions` say it all. A
+v1 to v3 snapshot is told from the manifests it added: of their entries, those that carry its id.
+Position delete files and vectors of old delete manifests are entries of their own there.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ CHANGE_KEYS = (
     "sort_order_id",
     "split_offsets",
     "equality_ids",
+    "referenced_file",
     "deletion_vector.location",
     "deletion_vector.offset",
     "deletion_vector.size_in_bytes",
@@ -56,7 +59,7 @@ class TreeChanges:
 def changes_of(
     reader: TreeReader, snapshot: Snapshot, *, keys: Collection[str] | None = CHANGE_KEYS
 ) -> TreeChanges:
-    """The change set of a v4 snapshot; `keys` None reads whole entries."""
+    """The change set of a snapshot; `keys` None reads whole entries."""
     wanted = None if keys is None else [*keys, *_partition_keys(reader)]
     tree = reader.tree(snapshot, keys=wanted)
     found: dict[Status, list[EntryBatch]] = {
@@ -101,9 +104,12 @@ def _from_leaf(
     found: dict[Status, list[EntryBatch]], tree: Tree, ref: LeafRef, batch: EntryBatch
 ) -> None:
     if int(tree.root.numpy("tracking.status")[ref.row]) == Status.ADDED:
-        alive = np.ones(batch.num_rows, dtype=np.bool_)
-        alive[ref.dead_positions()] = False
-        _sort_out(found, batch.filter(alive))
+        own = np.ones(batch.num_rows, dtype=np.bool_)
+        own[ref.dead_positions()] = False
+        if ref.format_version == 0 and tree.snapshot is not None:
+            # An old manifest that was merged repeats what earlier snapshots did.
+            own &= batch.numpy("tracking.snapshot_id") == tree.snapshot.snapshot_id
+        _sort_out(found, batch.filter(own))
     for key, status in (
         ("tracking.deleted_positions", Status.DELETED),
         ("tracking.replaced_positions", Status.REPLACED),

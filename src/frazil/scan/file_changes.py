@@ -1,0 +1,164 @@
+"""File changes as an Arrow table: one row per file that a snapshot touched, from metadata alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.format import bitmap, paths
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import Snapshot
+from frazil.scan.live_deletes import tasks_for
+from frazil.scan.steps import FileSets, data_files
+from frazil.scan.tasks import Positions, Task
+from frazil.tree.changes import CHANGE_KEYS, changes_of
+from frazil.tree.read import TreeReader
+
+FILE_CHANGES = pa.schema(
+    [
+        pa.field("change_ordinal", pa.int64(), nullable=False),
+        pa.field("snapshot_id", pa.int64(), nullable=False),
+        pa.field("committed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("operation", pa.string()),
+        pa.field("change", pa.string(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("file_format", pa.string()),
+        pa.field("record_count", pa.int64()),
+        pa.field("file_size_in_bytes", pa.int64()),
+        pa.field("spec_id", pa.int32()),
+        pa.field("first_row_id", pa.int64()),
+        pa.field("rows_added", pa.int64()),
+        pa.field("rows_removed", pa.int64()),
+    ]
+)
+"""`change` is added, deleted, replaced (by other files with the same rows) or modified (lost rows).
+`rows_added` and `rows_removed` are counted by deletion vectors; other delete files are not read."""
+
+POSITIONS = pa.field("positions_removed", pa.list_(pa.int64()))
+
+_CONTENT = {
+    ContentType.DATA: "data",
+    ContentType.POSITION_DELETES: "position-deletes",
+    ContentType.EQUALITY_DELETES: "equality-deletes",
+}
+
+
+def file_changes(
+    reader: TreeReader,
+    snapshots: Sequence[Snapshot],
+    *,
+    whole_first: bool = False,
+    positions: bool = False,
+) -> pa.Table:
+    """Every file change of snapshots, which are given oldest first.
+
+    `whole_first` takes every file of the first one as added. `positions` adds the rows that
+    modified files lost.
+    """
+    schema = FILE_CHANGES.append(POSITIONS) if positions else FILE_CHANGES
+    tables: list[pa.Table] = []
+    for ordinal, snapshot in enumerate(snapshots):
+        sheet = _Sheet(reader, snapshot, ordinal, positions)
+        if whole_first and ordinal == 0:
+            tree = reader.tree(snapshot, keys=CHANGE_KEYS)
+            for batch in reader.all_live(tree, keys=CHANGE_KEYS):
+                sheet.add("added", batch)
+        else:
+            sheet.add_changes()
+        tables += sheet.tables
+    return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+
+
+class _Sheet:
+    """The rows of one snapshot."""
+
+    def __init__(
+        self, reader: TreeReader, snapshot: Snapshot, ordinal: int, positions: bool
+    ) -> None:
+        self._reader = reader
+        self._snapshot = snapshot
+        self._ordinal = ordinal
+        self._positions = positions
+        self.tables: list[pa.Table] = []
+
+    def add_changes(self) -> None:
+        changes = changes_of(self._reader, self._snapshot)
+        files = FileSets.of(changes)
+        self.add("added", changes.added)
+        self.add("deleted", changes.deleted)
+        for kind in (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES):
+            same = changes.replaced.numpy("content_type") == kind
+            self.add("replaced", changes.replaced.filter(same))
+        modified = set(files.after.pylist("location"))
+        replaced = data_files(changes.replaced)
+        alone = [name not in modified for name in replaced.pylist("location")]
+        self.add("replaced", replaced.filter(np.array(alone, dtype=np.bool_)))
+        self.add("modified", files.after, before=files.before)
+
+    def add(self, change: str, batch: EntryBatch, *, before: EntryBatch | None = None) -> None:
+        rows = batch.num_rows
+        if not rows:
+            return
+        records = batch.column("record_count")
+        dead = _cardinality(batch)
+        live = pc.subtract(records, dead)
+        none = pa.nulls(rows, pa.int64())
+        added = live if change == "added" else none
+        if before is not None:
+            removed = pc.subtract(dead, _cardinality(before))
+        else:
+            removed = none if change == "added" else live
+        moment = pa.scalar(self._snapshot.timestamp_ms * 1000, pa.timestamp("us", tz="UTC"))
+        columns = [
+            _repeat(self._ordinal, rows),
+            _repeat(int(self._snapshot.snapshot_id), rows),
+            pa.repeat(moment, rows),
+            pa.repeat(pa.scalar(self._snapshot.operation, pa.string()), rows),
+            pa.repeat(pa.scalar(change), rows),
+            pa.array([_CONTENT[ContentType(kind)] for kind in batch.pylist("content_type")]),
+            paths.resolve_all(self._reader.location, batch.column("location")),
+            batch.column("file_format"),
+            records,
+            batch.column("file_size_in_bytes"),
+            batch.column("spec_id"),
+            batch.column("tracking.first_row_id"),
+            added,
+            removed,
+        ]
+        schema = FILE_CHANGES
+        if self._positions:
+            schema = schema.append(POSITIONS)
+            columns.append(self._removed(batch, before))
+        self.tables.append(pa.table(columns, schema=schema))
+
+    def _removed(self, batch: EntryBatch, before: EntryBatch | None) -> pa.Array:
+        if before is None:
+            return pa.nulls(batch.num_rows, POSITIONS.type)
+        old = tasks_for(self._reader, before, None)
+        new = tasks_for(self._reader, batch, None)
+        gone = [
+            bitmap.difference(self._vector(after), self._vector(earlier))
+            for earlier, after in zip(old, new, strict=True)
+        ]
+        return pa.array(gone, POSITIONS.type)
+
+    def _vector(self, task: Task) -> Positions:
+        if task.vector is None:
+            return np.zeros(0, dtype=np.int64)
+        return task.vector.positions(self._reader.storage, record_count=task.source.record_count)
+
+
+def _cardinality(batch: EntryBatch) -> pa.ChunkedArray:
+    """Rows that vectors of data files delete; an old vector's own entry counts as a file."""
+    is_data = pc.equal(batch.column("content_type"), int(ContentType.DATA))
+    dead = pc.fill_null(batch.column("deletion_vector.cardinality"), 0)
+    return pc.if_else(is_data, dead, 0)
+
+
+def _repeat(value: int, rows: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, pa.int64()), rows)
