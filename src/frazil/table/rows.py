@@ -411,8 +411,8 @@ def _column(batches: Iterator[pa.RecordBatch], name: str) -> np.ndarray[Any, Any
 def _with_lineage(batch: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
     """Rows with the two lineage columns; a null sequence number is inherited."""
     columns = [*batch.columns, row_ids, pa.nulls(batch.num_rows, pa.int64())]
-    names = [*batch.schema.names, ROW_ID.name, LAST_UPDATED.name]
-    return pa.RecordBatch.from_arrays(columns, names=names)
+    lineage = [pa.field(column.name, pa.int64()) for column in LINEAGE]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*batch.schema, *lineage]))
 
 
 def _lineage_batches(table: pa.Table, row_ids: pa.Array) -> list[pa.RecordBatch]:

@@ -1,0 +1,285 @@
+"""Metadata of a table as Arrow tables: `table.inspect.files`, `.snapshots`, `.partitions`, …
+
+Columns have the names that PyIceberg's inspection gives them where it has them; what only this
+format knows comes after. Each table is made when it is asked for. Works for snapshots of every
+format version, as they are all read as trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+
+from frazil.commit.handle import TableHandle
+from frazil.format import paths, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType, partition_key
+from frazil.format.metadata import History, Snapshot
+from frazil.format.tracking import Status
+from frazil.table.inspect_files import PARTITION_KEYS, Shown
+from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, labelled
+
+_LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
+_MILLIS = pa.timestamp("ms")
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Looks into one snapshot of a table, and into its history."""
+
+    handle: TableHandle
+    snapshot: Snapshot | None
+
+    def at(self, snapshot: Snapshot | int) -> Inspect:
+        """The same for another snapshot."""
+        found = snapshot if isinstance(snapshot, Snapshot) else self.handle.snapshot(snapshot)
+        return Inspect(self.handle, found)
+
+    # History
+
+    @property
+    def snapshots(self) -> pa.Table:
+        """Every snapshot that is kept, oldest first."""
+        found = self._history.snapshots
+        location = self.handle.location
+        summaries = [
+            [(key, value) for key, value in s.summary.items() if key != "operation"] for s in found
+        ]
+        return pa.table(
+            {
+                "committed_at": pa.array([s.timestamp_ms for s in found], _MILLIS),
+                "snapshot_id": pa.array([s.snapshot_id for s in found], _LONG),
+                "parent_id": pa.array([s.parent_snapshot_id for s in found], _LONG),
+                "operation": pa.array([s.operation for s in found], _TEXT),
+                "manifest_list": pa.array([s.manifest_list for s in found], _TEXT),
+                "summary": pa.array(summaries, pa.map_(_TEXT, _TEXT)),
+                "root_manifest": pa.array(
+                    [s.root_manifest and paths.resolve(location, s.root_manifest) for s in found],
+                    _TEXT,
+                ),
+                "sequence_number": pa.array([s.sequence_number for s in found], _LONG),
+                "schema_id": pa.array([s.schema_id for s in found], _INT),
+                "first_row_id": pa.array([s.first_row_id for s in found], _LONG),
+                "added_rows": pa.array([s.added_rows for s in found], _LONG),
+            }
+        )
+
+    @property
+    def history(self) -> pa.Table:
+        """Which snapshot was current from when on."""
+        history = self._history
+        parents = {s.snapshot_id: s.parent_snapshot_id for s in history.snapshots}
+        ancestors: set[int] = set()
+        at = self.handle.metadata.current_snapshot_id
+        while at is not None and at not in ancestors:
+            ancestors.add(at)
+            at = parents.get(at)
+        log = history.snapshot_log
+        return pa.table(
+            {
+                "made_current_at": pa.array([e.timestamp_ms for e in log], _MILLIS),
+                "snapshot_id": pa.array([e.snapshot_id for e in log], _LONG),
+                "parent_id": pa.array([parents.get(e.snapshot_id) for e in log], _LONG),
+                "is_current_ancestor": pa.array(
+                    [e.snapshot_id in ancestors for e in log], pa.bool_()
+                ),
+            }
+        )
+
+    @property
+    def refs(self) -> pa.Table:
+        """Branches and tags."""
+        refs = self.handle.metadata.refs
+        found = list(refs.values())
+        return pa.table(
+            {
+                "name": pa.array(list(refs), _TEXT),
+                "type": pa.array([ref.kind.name for ref in found], _TEXT),
+                "snapshot_id": pa.array([ref.snapshot_id for ref in found], _LONG),
+                "max_reference_age_in_ms": pa.array([ref.max_ref_age_ms for ref in found], _LONG),
+                "min_snapshots_to_keep": pa.array(
+                    [ref.min_snapshots_to_keep for ref in found], _INT
+                ),
+                "max_snapshot_age_in_ms": pa.array(
+                    [ref.max_snapshot_age_ms for ref in found], _LONG
+                ),
+            }
+        )
+
+    @property
+    def metadata_log(self) -> pa.Table:
+        """Metadata files written, oldest first, and what was current in each."""
+        history = self._history
+        state = self.handle.state
+        log = [(entry.timestamp_ms, entry.metadata_file) for entry in history.metadata_log]
+        current = state.metadata_location
+        if current is not None and current not in {file for _, file in log}:
+            log.append((state.metadata.last_updated_ms, current))
+        by_id = {s.snapshot_id: s for s in history.snapshots}
+        then = [history.snapshot_id_as_of(timestamp) for timestamp, _ in log]
+        latest = [None if at is None else by_id.get(at) for at in then]
+        return pa.table(
+            {
+                "timestamp": pa.array([timestamp for timestamp, _ in log], _MILLIS),
+                "file": pa.array([file for _, file in log], _TEXT),
+                "latest_snapshot_id": pa.array(then, _LONG),
+                "latest_schema_id": pa.array([s and s.schema_id for s in latest], _INT),
+                "latest_sequence_number": pa.array(
+                    [s and s.sequence_number for s in latest], _LONG
+                ),
+            }
+        )
+
+    # Files of the snapshot
+
+    @property
+    def files(self) -> pa.Table:
+        """Every data and delete file that is part of the snapshot."""
+        return self._shown.files(self._live())
+
+    @property
+    def data_files(self) -> pa.Table:
+        """The data files of the snapshot."""
+        return self._shown.files(self._live(lambda kind: kind == ContentType.DATA))
+
+    @property
+    def delete_files(self) -> pa.Table:
+        """The delete files of the snapshot; deletion vectors are shown with their data files."""
+        return self._shown.files(self._live(lambda kind: kind != ContentType.DATA))
+
+    @property
+    def entries(self) -> pa.Table:
+        """Every file entry of the snapshot's manifests, those that are dead included.
+
+        `manifest` is null for entries of the root itself. An entry is dead by its status, or
+        because the root says that its position in the leaf is.
+        """
+        reader, tree = self._reader, self._tree
+        content = tree.root.numpy("content_type") < ContentType.DATA_MANIFEST
+        root = tree.root.filter(content)
+        positions = pa.array(np.flatnonzero(content), _LONG)
+        batches = [labelled(root, None).with_column(POSITION, positions)]
+        masks = [tracking.live_mask(root)]
+        leaves = tree.leaves()
+        read = reader.each(leaves, reader.entries)
+        for leaf, batch in zip(leaves, read, strict=True):
+            mask = tracking.live_mask(batch).copy()
+            mask[leaf.dead_positions()] = False
+            batches.append(labelled(batch, leaf))
+            masks.append(mask)
+        return self._shown.entries(_together(batches), np.concatenate(masks))
+
+    @property
+    def manifests(self) -> pa.Table:
+        """The leaves that the snapshot's root names."""
+        return self._shown.manifests(_manifests_of(self._tree))
+
+    @property
+    def partitions(self) -> pa.Table:
+        """What the snapshot holds, partition by partition; one row when there are none."""
+        fields = [f for spec in self.handle.metadata.partition_specs for f in spec.fields]
+        keys = {*PARTITION_KEYS, "tracking.sequence_number"}
+        keys |= {partition_key(field.field_id) for field in fields}
+        batch = self._live(keys=keys)
+        found = sorted(self._history.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
+        return self._shown.partitions(
+            batch, [s.snapshot_id for s in found], [s.timestamp_ms for s in found]
+        )
+
+    # Across snapshots
+
+    @property
+    def all_manifests(self) -> pa.Table:
+        """The leaves of every snapshot, with the snapshot that names them; reads every root."""
+        tables = []
+        for snapshot in self._history.snapshots:
+            manifests = _manifests_of(self._reader.tree(snapshot))
+            shown = self._shown.manifests(manifests)
+            owner = pa.repeat(pa.scalar(snapshot.snapshot_id, _LONG), shown.num_rows)
+            tables.append(shown.append_column("reference_snapshot_id", owner))
+        if not tables:
+            empty = self._shown.manifests(EntryBatch.empty())
+            return empty.append_column("reference_snapshot_id", pa.array([], _LONG))
+        return pa.concat_tables(tables).combine_chunks()
+
+    @property
+    def all_files(self) -> pa.Table:
+        """Every file that any snapshot holds, once; reads every root and every leaf.
+
+        A file whose deletion vector changed is shown as the newest snapshot has it.
+        """
+        reader = self._reader
+        batches: list[EntryBatch] = []
+        seen: dict[str, LeafRef] = {}
+        for snapshot in reversed(self._history.snapshots):
+            tree = reader.tree(snapshot)
+            batches.append(labelled(tree.content(), None))
+            for leaf in tree.leaves():
+                seen.setdefault(leaf.location, leaf)
+        leaves = list(seen.values())
+        for leaf, batch in zip(leaves, reader.each(leaves, reader.entries), strict=True):
+            batches.append(labelled(batch.filter(tracking.live_mask(batch)), leaf))
+        merged = _together(batches)
+        locations = merged.column("location").combine_chunks()
+        _, first = np.unique(np.asarray(pc.dictionary_encode(locations).indices), return_index=True)
+        return self._shown.files(merged.take(np.sort(first)))
+
+    # Reading
+
+    @cached_property
+    def _history(self) -> History:
+        history: Callable[[], History] | None = getattr(self.handle.head, "history", None)
+        if history is not None:
+            return history()
+        return History(snapshots=tuple(self.handle.head.snapshots()))
+
+    @cached_property
+    def _reader(self) -> TreeReader:
+        return self.handle.reader()
+
+    @property
+    def _tree(self) -> Tree:
+        return self._reader.tree(self.snapshot)
+
+    @property
+    def _shown(self) -> Shown:
+        return Shown(
+            location=self.handle.location, metadata=self.handle.metadata, schema=self._schema
+        )
+
+    @property
+    def _schema(self) -> Schema:
+        metadata, snapshot = self.handle.metadata, self.snapshot
+        named = {ref.snapshot_id for ref in metadata.refs.values()}
+        if snapshot is None or snapshot.snapshot_id in named:
+            return metadata.schema()
+        return metadata.schema_of(snapshot)
+
+    def _live(
+        self,
+        wanted: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = None,
+        *,
+        keys: Collection[str] | None = None,
+    ) -> EntryBatch:
+        """The live files of the snapshot, of the contents that are wanted, as one batch."""
+        reader = self._reader
+        batch = _together(list(reader.all_live(reader.tree(self.snapshot, keys=keys), keys=keys)))
+        return batch if wanted is None else batch.filter(wanted(batch.numpy("content_type")))
+
+
+def _manifests_of(tree: Tree) -> EntryBatch:
+    kind = tree.root.numpy("content_type")
+    dead = tree.root.numpy("tracking.status") == Status.DELETED
+    return tree.root.filter((kind >= ContentType.DATA_MANIFEST) & ~dead)
+
+
+def _together(batches: list[EntryBatch]) -> EntryBatch:
+    merged = EntryBatch.concat(batches)
+    return merged if merged.has(LEAF) else merged.with_column(LEAF, pa.array([], _TEXT))
