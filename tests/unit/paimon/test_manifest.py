@@ -32,9 +32,13 @@ from frazil.paimon.manifest import (
 @pytest.mark.parametrize("newer_fields", range(8))
 def test_fields_that_a_release_did_not_have_yet_are_null(newer_fields: int) -> None:
     newest = {
-        "delete_row_count": 3, "embedded_file_index": b"i", "file_source": 1,
-        "value_stats_cols": ["v"], "external_path": "s3://b/f",
-        "first_row_id": 100, "write_cols": ["v", "w"],
+        "delete_row_count": 3,
+        "embedded_file_index": b"i",
+        "file_source": 1,
+        "value_stats_cols": ["v"],
+        "external_path": "s3://b/f",
+        "first_row_id": 100,
+        "write_cols": ["v", "w"],
     }
     record = entry("data-1.parquet", level=5, bucket=2, extra_files=["x.index"], **newest)
     table = read_manifest(avro_file(manifest_schema(newer_fields), [record]))
@@ -76,8 +80,13 @@ LIST_FIELDS: list[dict[str, Any]] = [
 
 def test_a_manifest_list_is_read() -> None:
     record = {
-        "_VERSION": 2, "_FILE_NAME": "manifest-1", "_FILE_SIZE": 9, "_NUM_ADDED_FILES": 2,
-        "_NUM_DELETED_FILES": 1, "_PARTITION_STATS": EMPTY_STATS, "_SCHEMA_ID": 4,
+        "_VERSION": 2,
+        "_FILE_NAME": "manifest-1",
+        "_FILE_SIZE": 9,
+        "_NUM_ADDED_FILES": 2,
+        "_NUM_DELETED_FILES": 1,
+        "_PARTITION_STATS": EMPTY_STATS,
+        "_SCHEMA_ID": 4,
     }
     data = avro_file({"type": "record", "name": "r", "fields": LIST_FIELDS}, [record])
     table = read_manifest_list(data)
@@ -115,12 +124,16 @@ def index_file(*, with_cardinality: bool) -> bytes:
     records = [
         {
             **shared,
-            "_INDEX_TYPE": "DELETION_VECTORS", "_FILE_NAME": "index-1", "_FILE_SIZE": 60,
+            "_INDEX_TYPE": "DELETION_VECTORS",
+            "_FILE_NAME": "index-1",
+            "_FILE_SIZE": 60,
             "_DELETIONS_VECTORS_RANGES": [one],
         },
         {
             **shared,
-            "_INDEX_TYPE": "HASH", "_FILE_NAME": "index-2", "_FILE_SIZE": 20,
+            "_INDEX_TYPE": "HASH",
+            "_FILE_NAME": "index-2",
+            "_FILE_SIZE": 20,
             "_DELETIONS_VECTORS_RANGES": None,
         },
     ]
