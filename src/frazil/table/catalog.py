@@ -62,8 +62,13 @@ def connect(
         database = f"sqlite:///{folder}/catalog.db"
     if place is not None and "://" not in place and not place.startswith("file:"):
         place = f"file://{Path(place).expanduser().resolve()}"
+    origin = {"uri": text if _is_database(text) else str(folder), "name": name, **properties}
+    if warehouse is not None and place is not None:
+        origin["warehouse"] = place
     return Catalog(
-        SqlCatalog(database, name=name, warehouse=place, properties=properties), properties
+        SqlCatalog(database, name=name, warehouse=place, properties=properties),
+        properties,
+        origin=origin,
     )
 
 
@@ -82,8 +87,15 @@ def _driver(text: str) -> str:
 class Catalog:
     """Namespaces and tables. Safe to share between threads."""
 
-    def __init__(self, pointers: Pointers, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        pointers: Pointers,
+        properties: Mapping[str, str] | None = None,
+        *,
+        origin: Mapping[str, str] | None = None,
+    ) -> None:
         self._pointers = pointers
+        self._origin = None if origin is None else dict(origin)
         size = (properties or {}).get(CACHE_BYTES)
         if size is not None and not size.isdigit():
             raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
@@ -102,6 +114,11 @@ class Catalog:
     def pointers(self) -> Pointers:
         """The catalog underneath: who points at the current snapshots."""
         return self._pointers
+
+    @property
+    def origin(self) -> Mapping[str, str] | None:
+        """What `connect` was given, to open the catalog again in another process; secrets too."""
+        return self._origin
 
     @property
     def warehouse(self) -> str | None:
