@@ -14,6 +14,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -49,16 +50,15 @@ def maven_jar(coordinates: str) -> Path:
 def class_path() -> list[Path]:
     """Iceberg's runtime jar and the few jars it expects its host, Spark, to bring."""
     jars = _spark_jars()
-    if not jars.is_dir():
-        jars = ICEBERG_SPARK.ready().site_packages / "pyspark" / "jars"
     hosts = sorted(jar for jar in jars.glob("*.jar") if jar.name.startswith(_SPARK_JARS))
     return [maven_jar(ICEBERG_RUNTIME), *hosts]
 
 
 def _spark_jars() -> Path:
-    import pyspark
-
-    return Path(str(pyspark.__file__)).parent / "jars"
+    spark = find_spec("pyspark")
+    if spark is not None and spark.origin is not None:
+        return Path(spark.origin).parent / "jars"
+    return ICEBERG_SPARK.ready().site_packages / "pyspark" / "jars"
 
 
 def harness_classes() -> Path:

@@ -5,6 +5,7 @@ python duckdb_read.py <metadata.json> <rows.arrow> [snapshot id]
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -27,14 +28,25 @@ def connect() -> Any:
     return connection
 
 
-def main() -> None:
-    """Write the rows as an Arrow file."""
-    source, target, *snapshot = sys.argv[1:]
-    at = f", snapshot_from_id = {int(snapshot[0])}" if snapshot else ""
-    rows = connect().execute(f"SELECT * FROM iceberg_scan($source{at})", {"source": source})
+def read(connection: Any, source: str, target: str, snapshot_id: int | None) -> None:
+    """Write the rows of one table as an Arrow file."""
+    at = "" if snapshot_id is None else f", snapshot_from_id = {snapshot_id}"
+    rows = connection.execute(f"SELECT * FROM iceberg_scan($source{at})", {"source": source})
     table = rows.to_arrow_table()
     with pa.OSFile(target, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
+
+
+def main() -> None:
+    """Answer requests until the input ends."""
+    connection = connect()
+    for line in sys.stdin:
+        try:
+            read(connection, **json.loads(line))
+            error = None
+        except duckdb.Error as failure:
+            error = str(failure)
+        print(json.dumps(error), flush=True)
 
 
 if __name__ == "__main__":

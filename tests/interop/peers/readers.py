@@ -5,8 +5,10 @@ Each function answers with an Arrow table; compare with `tests.support.values.ca
 
 from __future__ import annotations
 
+import json
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +88,39 @@ def read_with_duckdb(metadata_location: str, *, snapshot_id: int | None = None) 
     """Rows as DuckDB's iceberg extension gives them, in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         rows = Path(folder) / "rows.arrow"
-        command = [str(DUCKDB_ICEBERG.ready().python), str(_DUCKDB_SCRIPT)]
-        command += [metadata_location, str(rows)]
-        if snapshot_id is not None:
-            command.append(str(snapshot_id))
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise PeerFailure(done.stderr)
+        request = {
+            "source": metadata_location,
+            "target": str(rows),
+            "snapshot_id": snapshot_id,
+        }
+        _ask_duckdb(json.dumps(request))
         with pa.OSFile(str(rows)) as file:
             return pa.ipc.open_file(file).read_all()
+
+
+def _ask_duckdb(request: str) -> None:
+    process = _duckdb()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(request + "\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        _duckdb.cache_clear()  # some errors end the whole process
+        raise PeerFailure(f"DuckDB ended with status {process.wait()}")
+    error = json.loads(answer)
+    if error is not None:
+        raise PeerFailure(error)
+
+
+@cache
+def _duckdb() -> subprocess.Popen[str]:
+    """The one DuckDB process; it ends when our end of its input closes."""
+    command = [str(DUCKDB_ICEBERG.ready().python), str(_DUCKDB_SCRIPT)]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
