@@ -16,6 +16,7 @@ from tests.interop.java.scenarios import (
     Entry,
     Inherited,
 )
+from tests.interop.peers.readers import read_manifest_with_java
 from tests.support.java import JavaOracle
 
 from frazil.format import manifest
@@ -57,12 +58,11 @@ class JavaReader:
         """The entries of a manifest file as the harness shows them."""
         path = self.folder / scenarios.new_name()
         path.write_bytes(data)
-        dump: list[dict[str, Any]] = self.java.call(
-            "manifest.read",
-            path=str(path),
-            length=len(data),
-            schema=schema.model_dump(mode="json"),
-            specs=[spec.model_dump(mode="json") for spec in specs],
+        dump = read_manifest_with_java(
+            self.java,
+            path,
+            schema=schema,
+            specs=specs,
             table_location=TABLE_LOCATION,
             snapshot_id=inherited.snapshot_id,
             sequence_number=inherited.sequence_number,

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
 from tests.support.java import JavaOracle
@@ -76,6 +78,40 @@ def read_with_java(
         filter=filter,
     )
     return rows_from_json(Schema.model_validate(answer["schema"]), answer["rows"])
+
+
+def read_manifest_with_java(
+    java: JavaOracle,
+    path: Path,
+    *,
+    schema: Schema,
+    specs: Sequence[PartitionSpec],
+    table_location: str,
+    snapshot_id: int,
+    sequence_number: int,
+    first_row_id: int | None,
+    filter: dict[str, Any] | None = None,
+    live_only: bool = False,
+) -> list[dict[str, Any]]:
+    """Entries of a v4 root or leaf as Iceberg Java's own v4 reader gives them, inherited values in.
+
+    `table_location` needs a scheme. Snapshot id, sequence number and first row id are those of the
+    snapshot for a root, of the leaf's entry in the root for a leaf.
+    """
+    entries: list[dict[str, Any]] = java.call(
+        "manifest.read",
+        path=str(path),
+        length=path.stat().st_size,
+        schema=schema.model_dump(mode="json"),
+        specs=[spec.model_dump(mode="json") for spec in specs],
+        table_location=table_location,
+        snapshot_id=snapshot_id,
+        sequence_number=sequence_number,
+        first_row_id=first_row_id,
+        filter=filter,
+        live_only=live_only,
+    )
+    return entries
 
 
 def read_with_pyiceberg(metadata_location: str, *, snapshot_id: int | None = None) -> pa.Table:
