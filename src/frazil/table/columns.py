@@ -214,8 +214,7 @@ def keeps_partitions(
     if not isinstance(wanted, PrimitiveType) or not transform.can_transform(wanted):
         return False
     if isinstance(found, DateType):
-        same = YearTransform | MonthTransform | DayTransform | VoidTransform
-        return isinstance(transform, same)
+        return isinstance(transform, YearTransform | MonthTransform | DayTransform | VoidTransform)
     return True
 
 

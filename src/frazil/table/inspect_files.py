@@ -113,6 +113,8 @@ class Shown:
         column = batch.column(key)
         if column.null_count == len(column):
             return pa.nulls(batch.num_rows, pa.string())
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(pa.string())
         return _whole(paths.resolve_all(self.location, column))
 
     # Partitions and metrics
