@@ -170,7 +170,7 @@ def added_entries(added: EntryBatch | None, *, snapshot_id: int) -> EntryBatch |
     if added is None or not added.num_rows:
         return None
     kind = added.numpy("content_type")
-    if not np.isin(kind, (_DATA, _EQUALITY_DELETES)).all():
+    if not ((kind == _DATA) | (kind == _EQUALITY_DELETES)).all():
         raise InvalidInput(
             "only data files and equality delete files can be added; a deletion vector belongs "
             "to the entry of its data file"

@@ -241,7 +241,9 @@ def _context(metadata: TableMetadata) -> PruneContext:
 def _pointed_at(location: str, root: EntryBatch) -> set[str]:
     """Leaves and deletion vectors that a root names."""
     is_leaf = root.numpy("content_type") >= ContentType.DATA_MANIFEST
-    names = list(root.column("location").filter(pa.array(is_leaf)).to_pylist())
+    names: list[str] = []
+    if is_leaf.any():
+        names += root.column("location").filter(pa.array(is_leaf)).to_pylist()
     if root.has("deletion_vector.location"):
         names += [name for name in root.pylist("deletion_vector.location") if name]
     return {paths.resolve(location, name) for name in names}

@@ -25,23 +25,6 @@ FORMAT_VERSION = 4
 _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
 
-_DICTIONARY_KEYS = frozenset(
-    {
-        "content_type",
-        "deletion_vector.location",
-        "file_format",
-        "format_version",
-        "sort_order_id",
-        "spec_id",
-        "tracking.dv_snapshot_id",
-        "tracking.file_sequence_number",
-        "tracking.sequence_number",
-        "tracking.snapshot_id",
-        "tracking.status",
-    }
-)
-"""Columns with few distinct values; a dictionary only costs on the others."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
@@ -62,7 +45,7 @@ def encode(
 ) -> pa.Buffer:
     """The bytes of a manifest file."""
     table, nesting = nest(batch, names)
-    dictionaries = _DICTIONARY_KEYS if batch.num_rows > _DICTIONARY_ROWS else frozenset()
+    many = batch.num_rows > _DICTIONARY_ROWS
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -71,12 +54,8 @@ def encode(
         store_schema=False,
         write_statistics=False,
         write_page_checksum=True,
-        use_dictionary=[path for key, path in nesting.paths.items() if key in dictionaries],
-        column_encoding={
-            path: encoding
-            for key, path in nesting.paths.items()
-            if key not in dictionaries and (encoding := nesting.encodings.get(key)) is not None
-        },
+        use_dictionary=nesting.dictionaries if many else False,
+        column_encoding=nesting.differences_beside if many else nesting.differences,
     ) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows))
         writer.add_key_value_metadata(

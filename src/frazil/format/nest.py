@@ -19,6 +19,22 @@ from frazil.format.batch import EntryBatch
 
 FIELD_ID = b"PARQUET:field_id"
 _MOST_NESTINGS = 64
+_FEW_VALUES = frozenset(
+    {
+        "content_type",
+        "deletion_vector.location",
+        "file_format",
+        "format_version",
+        "sort_order_id",
+        "spec_id",
+        "tracking.dv_snapshot_id",
+        "tracking.file_sequence_number",
+        "tracking.sequence_number",
+        "tracking.snapshot_id",
+        "tracking.status",
+    }
+)
+"""Columns with few distinct values; a dictionary only costs on the others."""
 
 
 class _Null(Enum):
@@ -51,17 +67,19 @@ _Node = _Leaf | _Struct
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Nesting:
-    """How columns of these types nest; keys to paths in the file and to encodings other than plain.
+    """How columns of these types nest, and how they are encoded, by path in the file.
 
     Neighbouring entries have like numbers and locations: stored as differences they take half the
-    room that a codec alone would leave them.
+    room that a codec alone would leave them. In a manifest of many entries, columns with few
+    distinct values have a dictionary instead.
     """
 
     types: tuple[pa.DataType, ...]
     nodes: tuple[_Node, ...]
     schema: pa.Schema
-    paths: Mapping[str, str]
-    encodings: Mapping[str, str]
+    differences: Mapping[str, str]
+    dictionaries: Collection[str]
+    differences_beside: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +119,19 @@ def nest(batch: EntryBatch, names: ColumnNames) -> tuple[pa.Table, Nesting]:
 
 def _present(batch: EntryBatch) -> dict[str, pa.Array]:
     rows = batch.num_rows
-    found: dict[str, pa.Array] = {}
-    for key, column in zip(batch.table.schema.names, batch.table.columns, strict=True):
-        if column.null_count < rows or key in fields.REQUIRED_KEYS:
-            found[key] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return found
+    pieces = batch.table.to_batches()
+    if len(pieces) != 1:
+        pieces = batch.table.combine_chunks().to_batches() or [_no_rows(batch.table.schema)]
+    columns = zip(batch.table.schema.names, pieces[0].columns, strict=True)
+    return {
+        key: array
+        for key, array in columns
+        if array.null_count < rows or key in fields.REQUIRED_KEYS
+    }
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
 
 
 class _Build:
@@ -165,15 +191,21 @@ class _Build:
 
 def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames) -> Nesting:
     nodes = tuple(_nodes(types, names))
+    paths = {key: path for node in nodes for key, path in _paths(node, "")}
+    differences = {
+        paths[key]: encoding
+        for key, kind in types.items()
+        if key in paths and (encoding := _encoding(kind)) is not None
+    }
+    dictionaries = [path for key, path in paths.items() if key in _FEW_VALUES]
     return Nesting(
         types=tuple(types.values()),
         nodes=nodes,
         schema=pa.schema([node.field for node in nodes]),
-        paths={key: path for node in nodes for key, path in _paths(node, "")},
-        encodings={
-            key: encoding
-            for key, kind in types.items()
-            if (encoding := _encoding(kind)) is not None
+        differences=differences,
+        dictionaries=dictionaries,
+        differences_beside={
+            path: encoding for path, encoding in differences.items() if path not in dictionaries
         },
     )
 

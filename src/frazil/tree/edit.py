@@ -98,6 +98,8 @@ def _split(batch: EntryBatch) -> tuple[EntryBatch, EntryBatch]:
     """Leaves and files. In roots of ours the leaves come first, and nothing is copied."""
     is_leaf = batch.numpy("content_type") >= ContentType.DATA_MANIFEST
     count = int(is_leaf.sum())
+    if not count:
+        return batch.slice(0, 0), batch
     if is_leaf[:count].all():
         return batch.slice(0, count), batch.slice(count)
     return batch.filter(is_leaf), batch.filter(~is_leaf)
