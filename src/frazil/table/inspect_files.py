@@ -96,7 +96,7 @@ class Shown:
             "content": _flat(batch, "content_type").cast(_SMALL),
             "file_path": self._path(batch, "location"),
             "file_format": pc.utf8_upper(_flat(batch, "file_format")),
-            "spec_id": _flat(batch, "spec_id"),
+            "spec_id": self._spec_ids(batch),
             "partition": self.partition(batch),
             "record_count": _flat(batch, "record_count"),
             "file_size_in_bytes": _flat(batch, "file_size_in_bytes"),
@@ -108,6 +108,12 @@ class Shown:
             "referenced_data_file": self._path(batch, "referenced_file"),
             "deletion_vector": _struct(vector, batch.num_rows, valid=has_vector),
         }
+
+    def _spec_ids(self, batch: EntryBatch) -> pa.Array:
+        """The spec of each file; none is stored where a file is in no partition."""
+        found = _flat(batch, "spec_id")
+        plain = [s.spec_id for s in self.metadata.partition_specs if not s.fields]
+        return pc.fill_null(found, pa.scalar(plain[0], found.type)) if plain else found
 
     def _path(self, batch: EntryBatch, key: str) -> pa.Array:
         column = batch.column(key)
@@ -244,7 +250,7 @@ class Shown:
     ) -> pa.Table:
         """One row per partition; snapshots are given in the order they were made."""
         names = self.partition_keys()
-        keys = pa.table({"spec_id": _flat(batch, "spec_id")})
+        keys = pa.table({"spec_id": self._spec_ids(batch)})
         partition = self.partition(batch)
         for name in names:
             keys = keys.append_column(f"partition.{name}", partition.field(name))

@@ -145,15 +145,19 @@ class Transaction:
 
     def evolve_schema(self) -> EvolveSchema:
         """Change columns; `commit()` of the builder adds the change to this transaction."""
-        return EvolveSchema(self.metadata, self.apply)
+        return EvolveSchema(self.metadata, self._apply_updates)
 
     def evolve_partitions(self) -> EvolvePartitions:
         """Change the partitioning of new files."""
-        return EvolvePartitions(self.metadata, self.apply)
+        return EvolvePartitions(self.metadata, self._apply_updates)
 
     def apply_update(self, update: MetadataUpdate) -> Transaction:
         """Add a metadata change."""
         return self.apply(self._plain(updates=(update,)))
+
+    def _apply_updates(self, change: Change) -> Transaction:
+        """A builder's change knows neither branch nor base: only its updates count."""
+        return self.apply(self._plain(updates=change.updates))
 
     # Reading what is staged
 

@@ -1,0 +1,740 @@
+"""Evolving schemas, partition specs and sort orders."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+)
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+import frazil
+from frazil.commit.change import Change
+from frazil.errors import CommitConflict, InvalidInput, Unsupported
+from frazil.format.metadata import TableMetadata, new_table
+from frazil.table.evolve import (
+    EvolvePartitions,
+    EvolveSchema,
+    parse_sort_order,
+    sort_order_update,
+)
+
+POINT = StructType(
+    NestedField(21, "x", IntegerType(), required=True),
+    NestedField(22, "y", IntegerType(), required=False),
+)
+SPOT = StructType(NestedField(32, "x", FloatType(), required=False))
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "qty", IntegerType(), required=False),
+    NestedField(3, "price", DecimalType(10, 2), required=False),
+    NestedField(4, "name", StringType(), required=False, doc="full name"),
+    NestedField(5, "day", DateType(), required=False),
+    NestedField(6, "ts", TimestampType(), required=False),
+    NestedField(7, "point", POINT, required=False),
+    NestedField(8, "spots", ListType(31, SPOT, False), required=False),
+    NestedField(9, "props", MapType(41, StringType(), 42, IntegerType(), False), required=False),
+)
+# Fresh ids: 1 to 9 at the top, then point.x 10, point.y 11, spots.element 12, spots.element.x 13,
+# props.key 14, props.value 15.
+LAST = 15
+
+
+class Definition:
+    """A table's metadata with whatever is committed to it."""
+
+    def __init__(self, spec: PartitionSpec | None = None, order: SortOrder | None = None) -> None:
+        more: dict[str, Any] = {}
+        if spec is not None:
+            more["spec"] = spec
+        if order is not None:
+            more["sort_order"] = order
+        self.metadata: TableMetadata = new_table(
+            schema=SCHEMA, location="file:///t", table_uuid=uuid.uuid4(), now_ms=1, **more
+        )
+        self.changes: list[Change] = []
+
+    def commit(self, change: Change) -> None:
+        self.changes.append(change)
+        for update in change.updates:
+            self.metadata = update.apply(self.metadata, now_ms=2)
+
+    def columns(self, *, case_sensitive: bool = True) -> EvolveSchema:
+        return EvolveSchema(self.metadata, self.commit, case_sensitive=case_sensitive)
+
+    def partitions(self) -> EvolvePartitions:
+        return EvolvePartitions(self.metadata, self.commit)
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.metadata.schema().fields]
+
+    def field(self, name: str) -> NestedField:
+        return self.metadata.schema().find_field(name)
+
+    def parts(self) -> list[tuple[int, int, str, str]]:
+        return [
+            (part.field_id, part.source_id, str(part.transform), part.name)
+            for part in self.metadata.spec().fields
+        ]
+
+
+@pytest.fixture
+def table() -> Definition:
+    return Definition()
+
+
+def by(*fields: PartitionField) -> PartitionSpec:
+    return PartitionSpec(*fields)
+
+
+# --- adding ----------------------------------------------------------------------------------
+
+
+def test_a_new_column_goes_last_and_takes_the_next_id(table: Definition) -> None:
+    assert table.metadata.last_column_id == LAST
+    table.columns().add_column("note", "string", doc="free text").commit()
+    assert table.names[-1] == "note"
+    assert table.field("note") == NestedField(
+        LAST + 1, "note", StringType(), required=False, doc="free text"
+    )
+    assert table.metadata.last_column_id == LAST + 1
+    assert table.metadata.current_schema_id == 1
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ({"first": True}, ["new", "id", "qty"]),
+        ({"before": "qty"}, ["id", "new", "qty"]),
+        ({"after": "id"}, ["id", "new", "qty"]),
+        ({"after": "qty"}, ["id", "qty", "new"]),
+    ],
+)
+def test_a_new_column_goes_where_it_is_told(
+    table: Definition, place: dict[str, Any], expected: list[str]
+) -> None:
+    table.columns().add_column("new", "long", **place).commit()
+    assert table.names[:3] == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("decimal(10,2)", DecimalType(10, 2)),
+        (DoubleType(), DoubleType()),
+        (pa.int64(), LongType()),
+        (pa.list_(pa.string()), ListType(LAST + 2, StringType(), False)),
+        (
+            "struct<a: int, b: list<string>>",
+            StructType(
+                NestedField(LAST + 2, "a", IntegerType(), required=False),
+                NestedField(LAST + 3, "b", ListType(LAST + 4, StringType(), False), required=False),
+            ),
+        ),
+        (
+            MapType(1, StringType(), 2, LongType(), True),
+            MapType(LAST + 2, StringType(), LAST + 3, LongType(), True),
+        ),
+    ],
+)
+def test_types_are_text_or_iceberg_or_arrow_and_get_fresh_ids(
+    table: Definition, given: Any, expected: IcebergType
+) -> None:
+    table.columns().add_column("new", given).commit()
+    assert table.field("new").field_type == expected
+    assert table.field("new").field_id == LAST + 1
+
+
+def test_columns_are_added_inside_structs_lists_and_maps(table: Definition) -> None:
+    table.columns().add_column("point.z", "int", first=True).add_column("spots.y", "float").commit()
+    point = table.field("point").field_type
+    assert isinstance(point, StructType)
+    assert [field.name for field in point.fields] == ["z", "x", "y"]
+    assert table.field("spots.element.y").field_id == LAST + 2
+    assert table.field("point.x").field_id == 10
+
+
+def test_a_name_with_a_dot_is_given_as_a_sequence(table: Definition) -> None:
+    table.columns().add_column(("a.b",), "int").commit()
+    assert table.names[-1] == "a.b"
+
+
+def test_defaults_are_kept_for_old_and_new_rows(table: Definition) -> None:
+    edits = table.columns()
+    edits.add_column("status", "string", required=True, default="open")
+    edits.add_column("since", "date", default="2024-01-15")
+    edits.add_column("rate", "decimal(5,2)", default=Decimal("1.5"))
+    edits.add_column("at", "timestamp", default=datetime(2024, 1, 15, 10))
+    edits.commit()
+    status = table.field("status")
+    assert (status.required, status.initial_default, status.write_default) == (True, "open", "open")
+    assert table.field("since").initial_default == date(2024, 1, 15)
+    assert table.field("rate").write_default == Decimal("1.50")
+    assert table.field("at").write_default == datetime(2024, 1, 15, 10)
+
+
+@pytest.mark.parametrize(
+    ("call", "part"),
+    [
+        ({"path": "qty", "type": "int"}, "there is a column 'qty' already"),
+        ({"path": "point.x", "type": "int"}, "there is a column 'x' already"),
+        ({"path": "", "type": "int"}, "not a name for a column"),
+        ({"path": " a", "type": "int"}, "not a name for a column"),
+        ({"path": "_row_id", "type": "int"}, "metadata column"),
+        ({"path": "name.first", "type": "int"}, "'name' is a string"),
+        ({"path": "nowhere.x", "type": "int"}, "unknown column 'nowhere'"),
+        ({"path": "a", "type": "integr"}, "'integr' is not a type"),
+        ({"path": "a", "type": 5}, "5 is not a type"),
+        ({"path": "a", "type": "int", "required": True}, "give it a default"),
+        ({"path": "a", "type": "int", "default": "x"}, "'x' is not a value of type int"),
+        ({"path": "a", "type": "int", "default": 2**40}, "int"),
+        ({"path": "a", "type": "date", "default": "soon"}, "not a date"),
+        ({"path": "a", "type": "double", "default": float("nan")}, "NaN"),
+        ({"path": "a", "type": "list<int>", "default": [1]}, "has no default but null"),
+        ({"path": "a", "type": "int", "before": "b"}, "no column 'b'"),
+        ({"path": "a", "type": "int", "before": "point.x"}, "no column 'point.x'"),
+        ({"path": "a", "type": "int", "before": "id", "after": "id"}, "only one of"),
+    ],
+)
+def test_a_column_that_cannot_be_added_is_refused_and_leaves_no_trace(
+    table: Definition, call: dict[str, Any], part: str
+) -> None:
+    edits = table.columns()
+    with pytest.raises(InvalidInput) as caught:
+        edits.add_column(call.pop("path"), call.pop("type"), **call)
+    assert part in str(caught.value)
+    assert edits.commit() is None
+    assert table.changes == []
+
+
+def test_a_required_column_without_default_can_be_forced(table: Definition) -> None:
+    table.columns().add_column("a", "int", required=True, allow_incompatible=True).commit()
+    assert table.field("a").required
+
+
+def test_a_default_of_nanoseconds_is_refused(table: Definition) -> None:
+    with pytest.raises(Unsupported):
+        table.columns().add_column("a", "timestamp_ns", default=0)
+
+
+# --- dropping, renaming, moving --------------------------------------------------------------
+
+
+def test_ids_of_dropped_columns_are_never_used_again(table: Definition) -> None:
+    table.columns().drop_column("name").add_column("name", "string").commit()
+    assert table.field("name").field_id == LAST + 1
+    table.columns().drop_column("name").commit()
+    table.columns().add_column("name", "int").commit()
+    assert table.field("name").field_id == LAST + 2
+
+
+def test_nested_columns_are_dropped_renamed_and_moved(table: Definition) -> None:
+    edits = table.columns().rename_column("point.y", "why").move("point.why", first=True)
+    edits.drop_column("point.x").rename_column("spots.element.x", "left").commit()
+    point = table.field("point").field_type
+    assert isinstance(point, StructType)
+    assert [(field.field_id, field.name) for field in point.fields] == [(11, "why")]
+    assert table.field("spots.left").field_id == 13
+
+
+def test_columns_are_moved_first_before_and_after(table: Definition) -> None:
+    table.columns().move("name", first=True).move("id", after="qty").move(
+        "ts", before="day"
+    ).commit()
+    assert table.names == ["name", "qty", "id", "price", "ts", "day", "point", "spots", "props"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "part"),
+    [
+        ("drop_column", ("nme",), "unknown column 'nme'"),
+        ("drop_column", ("spots.element",), "cannot be dropped"),
+        ("drop_column", ("props.key",), "cannot be dropped"),
+        ("rename_column", ("qty", "id"), "there is a column 'id' already"),
+        ("rename_column", ("qty", ""), "not a name"),
+        ("rename_column", ("qty", "_file"), "metadata column"),
+        ("rename_column", ("props.value", "v"), "cannot be renamed"),
+        ("move", ("qty",), "say first, before or after"),
+    ],
+)
+def test_what_cannot_be_dropped_renamed_or_moved_is_refused(
+    table: Definition, verb: str, arguments: tuple[str, ...], part: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        getattr(table.columns(), verb)(*arguments)
+    assert part in str(caught.value)
+
+
+def test_a_column_is_not_moved_beside_itself(table: Definition) -> None:
+    with pytest.raises(InvalidInput, match="beside itself"):
+        table.columns().move("qty", after="qty")
+
+
+def test_the_last_column_stays(table: Definition) -> None:
+    edits = table.columns().drop_column("point.x")
+    with pytest.raises(InvalidInput, match="only one left"):
+        edits.drop_column("point.y")
+
+
+def test_columns_that_partitioning_sorting_or_identity_need_are_not_dropped() -> None:
+    table = Definition(
+        by(PartitionField(6, 1000, DayTransform(), "ts_day")),
+        SortOrder(SortField(source_id=4, transform=IdentityTransform())),
+    )
+    with pytest.raises(InvalidInput, match="partitioned by it"):
+        table.columns().drop_column("ts")
+    with pytest.raises(InvalidInput, match="sorted by it"):
+        table.columns().drop_column("name")
+    edits = table.columns().set_identifier_fields("id")
+    with pytest.raises(InvalidInput, match="identifies rows"):
+        edits.drop_column("id")
+    table.columns().drop_column("qty").commit()
+
+
+def test_a_partition_field_keeps_its_name_from_new_columns() -> None:
+    table = Definition(by(PartitionField(6, 1000, DayTransform(), "ts_day")))
+    with pytest.raises(InvalidInput, match="name of a partition field"):
+        table.columns().add_column("ts_day", "int")
+    with pytest.raises(InvalidInput, match="name of a partition field"):
+        table.columns().rename_column("qty", "ts_day")
+
+
+# --- changing --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "expected"),
+    [
+        ("qty", "long", LongType()),
+        ("price", "decimal(20,2)", DecimalType(20, 2)),
+        ("day", "timestamp", TimestampType()),
+        ("spots.x", "double", DoubleType()),
+        ("props.value", "long", LongType()),
+        ("qty", "int", IntegerType()),
+    ],
+)
+def test_types_are_widened(
+    table: Definition, column: str, kind: str, expected: IcebergType
+) -> None:
+    table.columns().update_column(column, kind).commit()
+    assert table.field(column).field_type == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ("id", "int"),
+        ("qty", "double"),
+        ("qty", "string"),
+        ("price", "decimal(8,2)"),
+        ("price", "decimal(20,3)"),
+        ("name", "binary"),
+        ("day", "timestamptz"),
+        ("ts", "date"),
+        ("point", "string"),
+        ("props.key", "binary"),
+    ],
+)
+def test_no_other_change_of_type_is_legal(table: Definition, column: str, kind: str) -> None:
+    with pytest.raises(InvalidInput, match="can only be widened"):
+        table.columns().update_column(column, kind)
+
+
+def test_the_key_of_a_map_stays_as_it_is() -> None:
+    table = Definition()
+    table.columns().add_column("m", "map<int, int>").commit()
+    with pytest.raises(InvalidInput, match="key of a map"):
+        table.columns().update_column("m.key", "long")
+
+
+@pytest.mark.parametrize(
+    ("transform", "legal"),
+    [
+        (DayTransform(), True),
+        (MonthTransform(), True),
+        (IdentityTransform(), False),
+        (BucketTransform(4), False),
+    ],
+)
+def test_a_date_becomes_a_timestamp_only_where_its_partitions_stay(
+    transform: Any, legal: bool
+) -> None:
+    table = Definition(by(PartitionField(5, 1000, transform, "part")))
+    edits = table.columns()
+    if legal:
+        edits.update_column("day", "timestamp").commit()
+        assert table.field("day").field_type == TimestampType()
+    else:
+        with pytest.raises(InvalidInput, match="would get other values"):
+            edits.update_column("day", "timestamp")
+
+
+def test_a_bucketed_int_can_become_a_long() -> None:
+    table = Definition(by(PartitionField(2, 1000, BucketTransform(4), "qty_bucket")))
+    table.columns().update_column("qty", "long").commit()
+    assert table.field("qty").field_type == LongType()
+
+
+def test_defaults_follow_a_widened_type(table: Definition) -> None:
+    table.columns().add_column("since", "date", default="2024-01-15").commit()
+    table.columns().update_column("since", "timestamp").commit()
+    assert table.field("since").initial_default == datetime(2024, 1, 15)
+    assert table.field("since").write_default == datetime(2024, 1, 15)
+
+
+def test_docs_and_write_defaults_are_changed_and_removed(table: Definition) -> None:
+    table.columns().update_column("name", doc="nick name").update_column("qty", default=7).commit()
+    assert table.field("name").doc == "nick name"
+    assert (table.field("qty").initial_default, table.field("qty").write_default) == (None, 7)
+    table.columns().update_column("name", doc=None).update_column("qty", default=None).commit()
+    assert table.field("name").doc is None
+    assert table.field("qty").write_default is None
+
+
+def test_required_becomes_optional_and_not_back_without_being_told(table: Definition) -> None:
+    table.columns().update_column("id", required=False).commit()
+    assert not table.field("id").required
+    with pytest.raises(InvalidInput, match="allow_incompatible"):
+        table.columns().update_column("id", required=True)
+    table.columns().update_column("id", required=True, allow_incompatible=True).commit()
+    assert table.field("id").required
+
+
+# --- identifier fields -----------------------------------------------------------------------
+
+
+def test_identifier_fields_are_set_and_cleared(table: Definition) -> None:
+    table.columns().set_identifier_fields("id").commit()
+    assert table.metadata.schema().identifier_field_names() == {"id"}
+    with pytest.raises(InvalidInput, match="must stay required"):
+        table.columns().update_column("id", required=False)
+    table.columns().set_identifier_fields().commit()
+    assert table.metadata.schema().identifier_field_ids == []
+
+
+@pytest.mark.parametrize("column", ["qty", "point.x", "spots.x", "point", "props.key"])
+def test_columns_that_cannot_identify_rows_are_refused(table: Definition, column: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot identify rows"):
+        table.columns().set_identifier_fields(column)
+
+
+# --- union -----------------------------------------------------------------------------------
+
+
+def test_union_adds_widens_and_documents_by_name(table: Definition) -> None:
+    other = pa.schema(
+        [
+            pa.field("qty", pa.int64(), metadata={"doc": "how many"}),
+            pa.field("id", pa.int32()),
+            pa.field("point", pa.struct([("z", pa.float64())])),
+            pa.field("spots", pa.list_(pa.struct([("x", pa.float64()), ("y", pa.string())]))),
+            pa.field("extra", pa.string(), nullable=False),
+        ]
+    )
+    table.columns().union_by_name(other).commit()
+    assert table.field("qty").field_type == LongType()
+    assert table.field("qty").doc == "how many"
+    assert table.field("id").field_type == LongType()
+    assert table.field("id").required
+    assert table.field("point.z").field_type == DoubleType()
+    assert table.field("spots.x").field_type == DoubleType()
+    assert table.field("spots.y").field_type == StringType()
+    assert not table.field("extra").required
+    assert table.names[-1] == "extra"
+
+
+def test_union_with_an_iceberg_schema_relaxes(table: Definition) -> None:
+    table.columns().union_by_name(Schema(NestedField(99, "id", LongType()))).commit()
+    assert not table.field("id").required
+
+
+def test_union_with_a_frame_takes_its_schema(table: Definition) -> None:
+    table.columns().union_by_name(pa.table({"id": [1], "new": ["x"]})).commit()
+    assert table.names[-1] == "new"
+
+
+def test_union_with_the_same_columns_changes_nothing(table: Definition) -> None:
+    assert table.columns().union_by_name(table.metadata.schema()).commit() is None
+    assert table.changes == []
+
+
+def test_union_lists_every_misfit_and_takes_nothing(table: Definition) -> None:
+    edits = table.columns()
+    other = pa.schema([("qty", pa.string()), ("new", pa.int32()), ("name", pa.int32())])
+    with pytest.raises(InvalidInput) as caught:
+        edits.union_by_name(other)
+    assert "'qty' cannot change from int to string" in str(caught.value)
+    assert "'name' cannot change from string to int" in str(caught.value)
+    assert edits.schema == table.metadata.schema()
+
+
+def test_union_with_something_else_is_refused(table: Definition) -> None:
+    with pytest.raises(InvalidInput, match="found int"):
+        table.columns().union_by_name(5)
+
+
+# --- names in any case, ending ---------------------------------------------------------------
+
+
+def test_names_are_matched_in_any_case_when_asked(table: Definition) -> None:
+    with pytest.raises(InvalidInput, match="unknown column 'QTY'"):
+        table.columns().drop_column("QTY")
+    with pytest.raises(InvalidInput, match="there is a column 'qty' already"):
+        table.columns(case_sensitive=False).add_column("QTY", "int")
+    table.columns(case_sensitive=False).rename_column("QTY", "Quantity").commit()
+    assert table.names[1] == "Quantity"
+
+
+def test_a_with_block_commits_unless_it_fails(table: Definition) -> None:
+    with table.columns() as edits:
+        edits.add_column("a", "int")
+    assert table.names[-1] == "a"
+    with pytest.raises(InvalidInput), table.columns() as edits:
+        edits.add_column("b", "int").add_column("b", "int")
+    assert table.names[-1] == "a"
+
+
+def test_edits_end_with_their_commit(table: Definition) -> None:
+    edits = table.columns().add_column("a", "int")
+    edits.commit()
+    with pytest.raises(InvalidInput, match="committed already"):
+        edits.add_column("b", "int")
+    with pytest.raises(InvalidInput, match="committed already"):
+        edits.commit()
+
+
+def test_edits_prepared_on_an_older_schema_conflict(table: Definition) -> None:
+    first, second = table.columns().add_column("a", "int"), table.columns().add_column("b", "int")
+    first.commit()
+    with pytest.raises(CommitConflict):
+        second.commit()
+
+
+def test_going_back_to_an_earlier_schema_reuses_it(table: Definition) -> None:
+    table.columns().rename_column("qty", "n").commit()
+    table.columns().rename_column("n", "qty").commit()
+    assert table.metadata.current_schema_id == 0
+    assert len(table.metadata.schemas) == 2
+
+
+# --- partitions ------------------------------------------------------------------------------
+
+
+def test_partition_fields_are_added_with_fresh_ids() -> None:
+    table = Definition(by(PartitionField(6, 1000, MonthTransform(), "ts_month")))
+    table.partitions().add("bucket[16](id)").add("name", "who").commit()
+    assert table.parts() == [
+        (1000, 6, "month", "ts_month"),
+        (1001, 1, "bucket[16]", "id_bucket_16"),
+        (1002, 4, "identity", "who"),
+    ]
+    assert table.metadata.default_spec_id == 1
+
+
+def test_partition_fields_are_removed_by_name_or_term() -> None:
+    table = Definition(
+        by(
+            PartitionField(6, 1000, MonthTransform(), "ts_month"),
+            PartitionField(1, 1001, BucketTransform(16), "id_bucket"),
+        )
+    )
+    table.partitions().remove("ts_month").commit()
+    assert [part[0] for part in table.parts()] == [1001]
+    table.partitions().remove("bucket(16, id)").commit()
+    assert table.parts() == []
+    table.partitions().add("month(ts)").commit()
+    assert table.parts() == [(1000, 6, "month", "ts_month")]
+
+
+def test_a_renamed_partition_field_keeps_its_id() -> None:
+    table = Definition(by(PartitionField(6, 1000, MonthTransform(), "ts_month")))
+    table.partitions().rename("ts_month", "month").commit()
+    assert table.parts() == [(1000, 6, "month", "month")]
+    assert table.metadata.last_partition_id == 1000
+    assert [column.partition_field_id for column in table.metadata.expressions] == [1000]
+
+
+def test_a_finer_time_partition_replaces_the_coarser_one() -> None:
+    table = Definition(by(PartitionField(6, 1000, MonthTransform(), "ts_month")))
+    with pytest.raises(InvalidInput, match="repeats 'ts_month'"):
+        table.partitions().add("day(ts)")
+    table.partitions().remove("month(ts)").add("day(ts)").commit()
+    assert table.parts() == [(1001, 6, "day", "ts_day")]
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "part"),
+    [
+        ("add", ("week(ts)",), "'week' is not a transform"),
+        ("add", ("day(name)",), "cannot be applied"),
+        ("add", ("nowhere",), "unknown column"),
+        ("add", ("bucket[4](qty)", "name"), "name of a column"),
+        ("add", ("bucket[4](qty)", "ts_month"), "there is a partition field"),
+        ("add", ("bucket[4](qty)", ""), "not a name"),
+        ("remove", ("ts_day",), "no partition field 'ts_day'; there are: ts_month (month)"),
+        ("remove", ("day(ts)",), "no partition field"),
+        ("rename", ("ts_month", "name"), "name of a column"),
+        ("rename", ("nothing", "x"), "no partition field"),
+    ],
+)
+def test_partitions_that_make_no_sense_are_refused(
+    verb: str, arguments: tuple[str, ...], part: str
+) -> None:
+    table = Definition(by(PartitionField(6, 1000, MonthTransform(), "ts_month")))
+    with pytest.raises(InvalidInput) as caught:
+        getattr(table.partitions(), verb)(*arguments)
+    assert part in str(caught.value)
+
+
+def test_partition_edits_commit_once_and_only_when_there_are_any(table: Definition) -> None:
+    assert table.partitions().commit() is None
+    with table.partitions() as edits:
+        edits.add("name")
+    assert len(table.changes) == 1
+    with pytest.raises(InvalidInput, match="committed already"):
+        edits.commit()
+
+
+# --- sort orders -----------------------------------------------------------------------------
+
+
+def test_sort_terms_have_a_direction_and_a_place_for_nulls(table: Definition) -> None:
+    order = parse_sort_order(
+        ["qty", "name desc", "price ASC NULLS LAST", "truncate[4](id) desc nulls first"],
+        table.metadata.schema(),
+    )
+    asc, desc = SortDirection.ASC, SortDirection.DESC
+    first, last = NullOrder.NULLS_FIRST, NullOrder.NULLS_LAST
+    assert [
+        (field.source_id, field.transform, field.direction, field.null_order)
+        for field in order.fields
+    ] == [
+        (2, IdentityTransform(), asc, first),
+        (4, IdentityTransform(), desc, last),
+        (3, IdentityTransform(), asc, last),
+        (1, TruncateTransform(4), desc, first),
+    ]
+
+
+def test_a_sort_order_is_set_and_cleared(table: Definition) -> None:
+    table.commit(Change(updates=(sort_order_update(table.metadata, ["qty desc"]),)))
+    assert table.metadata.default_sort_order_id == 1
+    assert table.metadata.sort_order().fields[0].source_id == 2
+    table.commit(Change(updates=(sort_order_update(table.metadata, []),)))
+    assert table.metadata.default_sort_order_id == 0
+
+
+@pytest.mark.parametrize(
+    ("terms", "part"),
+    [
+        (["nowhere"], "sort_by 'nowhere': unknown column"),
+        (["qty", "qty desc"], "sorted by twice"),
+        (["qty down"], "sort_by 'qty down'"),
+        (["day(name)"], "cannot be applied"),
+        ([""], "it is empty"),
+        ([5], "a term is text"),
+    ],
+)
+def test_sort_orders_that_make_no_sense_are_refused(
+    table: Definition, terms: list[Any], part: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        parse_sort_order(terms, table.metadata.schema())
+    assert part in str(caught.value)
+
+
+# --- on a table ------------------------------------------------------------------------------
+
+
+def test_rows_written_before_and_after_evolution_read_as_one(tmp_path: Path) -> None:
+    orders = frazil.connect(tmp_path).create_table(
+        "shop.orders", pa.schema([("id", pa.int64()), ("qty", pa.int32()), ("old", pa.string())])
+    )
+    orders.append(pa.table({"id": [1], "qty": pa.array([5], pa.int32()), "old": ["x"]}))
+    with orders.evolve_schema() as columns:
+        columns.rename_column("qty", "quantity").update_column("quantity", "long")
+        columns.add_column("status", "string", required=True, default="open", after="id")
+        columns.drop_column("old")
+    orders.append(
+        pa.table({"id": [2], "quantity": [2**40], "status": ["done"]}).cast(
+            pa.schema(
+                [
+                    ("id", pa.int64()),
+                    ("quantity", pa.int64()),
+                    pa.field("status", pa.string(), nullable=False),
+                ]
+            )
+        )
+    )
+    assert sorted(orders.scan().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "status": "open", "quantity": 5},
+        {"id": 2, "status": "done", "quantity": 2**40},
+    ]
+
+
+def test_partitioning_and_order_apply_to_new_files_only(tmp_path: Path) -> None:
+    orders = frazil.connect(tmp_path).create_table(
+        "shop.orders", pa.schema([("id", pa.int64()), ("country", pa.string())])
+    )
+    rows = pa.table({"id": [3, 1, 2], "country": ["AT", "US", "AT"]})
+    orders.append(rows)
+    orders.evolve_partitions().add("country").commit()
+    orders.sort_by("id desc")
+    orders.append(rows)
+    files = orders.inspect.files.sort_by([("spec_id", "ascending"), ("record_count", "ascending")])
+    assert files.column("spec_id").to_pylist() == [0, 1, 1]
+    assert files.column("partition").to_pylist() == [
+        {"country": None},
+        {"country": "US"},
+        {"country": "AT"},
+    ]
+    assert orders.scan(where="country = 'AT'").count() == 4
+
+
+def test_evolution_inside_a_transaction_lands_with_it(tmp_path: Path) -> None:
+    orders = frazil.connect(tmp_path).create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    with orders.transaction() as tx:
+        tx.evolve_schema().add_column("note", "string").commit()
+        tx.append(pa.table({"id": [1], "note": ["hi"]}))
+        assert [field.name for field in orders.schema.fields] == ["id"]
+    assert orders.scan().to_pylist() == [{"id": 1, "note": "hi"}]
+
+
+def test_evolution_in_a_transaction_of_a_branch_leaves_main_alone(tmp_path: Path) -> None:
+    orders = frazil.connect(tmp_path).create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    orders.append(pa.table({"id": [1]}))
+    audit = orders.branch("audit")
+    with audit.transaction() as tx:
+        tx.evolve_schema().add_column("note", "string").commit()
+        tx.append(pa.table({"id": [2], "note": ["hi"]}))
+    assert audit.scan().count() == 2
+    assert orders.refresh().scan().to_pylist() == [{"id": 1, "note": None}]
