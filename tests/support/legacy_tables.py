@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+from pyiceberg.schema import Schema
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed
+from frazil.data.columns import POS
 from frazil.data.read import Reading, name_mapping_of
 from frazil.data.schema import arrow_schema
 from frazil.expr.parse import parse
@@ -58,10 +62,8 @@ def delete_first_row(handle: TableHandle, *, of_file: int = 0) -> Committed:
     """Delete the first row that is left in the n-th file of the plan."""
     found, reader = tasks(handle)
     task = found[of_file]
-    dropped = reader.dropped(task)
-    left = np.setdiff1d(
-        np.arange(task.source.record_count), np.zeros(0) if dropped is None else dropped
-    )
+    of_positions = TaskReader(replace(reader.reading, schema=Schema(POS)))
+    left = np.concatenate([np.asarray(batch.column(0)) for batch in of_positions.read(task)])
     tip = handle.tip()
     edit = VectorEdit(
         location=task.location,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
@@ -18,7 +19,9 @@ from pyiceberg.types import (
     DecimalType,
     FixedType,
     IcebergType,
+    LongType,
     PrimitiveType,
+    StringType,
     UUIDType,
 )
 
@@ -27,7 +30,14 @@ from frazil.format import single_value, stats
 from frazil.format.metadata import TableMetadata
 from frazil.format.types import arrow_type, is_geo, promote
 
-__all__ = ["Derived", "Summarised", "TableTypes", "is_geo", "typed"]
+__all__ = ["FILE_PATH", "Derived", "Summarised", "TableTypes", "is_geo", "typed"]
+
+FILE_PATH: Final = 2_147_483_546
+"""Field id of `file_path` in position delete files; that of `pos` is one less."""
+_OF_POSITION_DELETES: Final[dict[int, IcebergType]] = {
+    FILE_PATH: StringType(),
+    FILE_PATH - 1: LongType(),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +108,7 @@ def _table_types(key: _Identity) -> TableTypes:
     for schema in (current, *reversed(metadata.schemas)):
         for field in stats.tracked_fields(schema):
             columns.setdefault(field.id, field.type)
+    columns |= _OF_POSITION_DELETES
     results: dict[int, IcebergType] = {}
     for spec in metadata.partition_specs:
         for part in spec.fields:

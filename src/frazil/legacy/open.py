@@ -152,24 +152,38 @@ def newest_metadata(folder: str, storage: Storage) -> str:
     return max(found)[2]
 
 
+def newest_version(metadata: str, storage: Storage) -> tuple[str, int] | None:
+    """The last of the metadata files named by version, with its number, as the hint leads to it.
+
+    Writers may be behind with the hint, so later versions beside it are looked for.
+    """
+    hint = _hint(metadata, storage)
+    version = int(hint) if hint is not None and hint.isdigit() else 1
+    current: tuple[str, int] | None = None
+    while (later := _versioned(metadata, version, storage)) is not None:
+        current, version = (later, version), version + 1
+    return current
+
+
 def _hinted(metadata: str, storage: Storage) -> str | None:
-    """What the version hint says, or a later version beside it: writers may be behind with it."""
+    """What the version hint says: a number, or by other writers' habit a name."""
+    hint = _hint(metadata, storage)
+    if hint is None:
+        return None
+    if hint.isdigit():
+        newest = newest_version(metadata, storage)
+        return None if newest is None else newest[0]
+    named = hint if hint.endswith(_SUFFIXES) else f"{hint}.metadata.json"
+    return named if is_absolute(named) else f"{metadata}/{named}"
+
+
+def _hint(metadata: str, storage: Storage) -> str | None:
     try:
-        hint = storage.read(f"{metadata}/{VERSION_HINT}").decode("utf-8").strip()
+        return storage.read(f"{metadata}/{VERSION_HINT}").decode("utf-8").strip()
     except NotFound:
         return None
     except UnicodeDecodeError as error:
         raise FormatError("is not text", path=f"{metadata}/{VERSION_HINT}") from error
-    if not hint.isdigit():
-        named = hint if hint.endswith(_SUFFIXES) else f"{hint}.metadata.json"
-        return named if is_absolute(named) else f"{metadata}/{named}"
-    current: str | None = None
-    version = int(hint)
-    while True:
-        later = _versioned(metadata, version, storage)
-        if later is None:
-            return current
-        current, version = later, version + 1
 
 
 def _versioned(metadata: str, version: int, storage: Storage) -> str | None:
@@ -189,4 +203,4 @@ def _named_after(metadata_location: str) -> Identifier:
     return Identifier(namespace=(above,), name=name)
 
 
-__all__ = ["VERSION_HINT", "Opened", "newest_metadata", "open_table"]
+__all__ = ["VERSION_HINT", "Opened", "newest_metadata", "newest_version", "open_table"]

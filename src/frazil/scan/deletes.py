@@ -7,7 +7,7 @@ files and vectors of carried v2 and v3 delete manifests apply by path.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
+from frazil.format.legacy_types import FILE_PATH
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-_FILE_PATH = 2_147_483_546
-"""Field id of `file_path` in position delete files."""
 
 DELETE_KEYS = (
     "content_type",
@@ -55,45 +54,58 @@ class DeleteFiles:
     def match(self, files: EntryBatch) -> dict[int, tuple[int, ...]]:
         """Row of a data file to the rows of the delete files that apply to it."""
         matched: dict[int, list[int]] = {}
-        for row in range(self.batch.num_rows):
-            for index in np.flatnonzero(self._applies(row, files)):
-                matched.setdefault(int(index), []).append(row)
-        return {index: tuple(rows) for index, rows in matched.items()}
+        targets = self._targets()
+        for index, row in self._by_target(files, targets):
+            matched.setdefault(index, []).append(row)
+        for row in np.flatnonzero(np.asarray(pc.is_null(targets))).tolist():
+            for index in np.flatnonzero(self._applies(row, files)).tolist():
+                matched.setdefault(index, []).append(row)
+        return {index: tuple(sorted(rows)) for index, rows in matched.items()}
+
+    def _targets(self) -> pa.ChunkedArray:
+        """The one data file that a delete file speaks of, as metadata calls it; null: not one.
+
+        A vector names it; of a position delete file the bounds of its paths are the same.
+        """
+        named = self.batch.column("referenced_file")
+        kinds = self.batch.column("content_type")
+        lower = self.batch.column(stats_key(FILE_PATH, "lower_bound"))
+        upper = self.batch.column(stats_key(FILE_PATH, "upper_bound"))
+        nothing = pa.scalar(None, pa.string())
+        if pa.types.is_string(lower.type) and pa.types.is_string(upper.type):
+            named = pc.coalesce(named, pc.if_else(pc.equal(lower, upper), lower, nothing))
+        by_position = pc.equal(kinds, int(ContentType.POSITION_DELETES))
+        named = pc.if_else(by_position, named, nothing)
+        return paths.relativise_all(self.location, named)
+
+    def _by_target(self, files: EntryBatch, targets: pa.ChunkedArray) -> Iterator[tuple[int, int]]:
+        """Data file and delete file, for delete files that speak of one."""
+        rows = np.flatnonzero(np.asarray(pc.is_valid(targets)))
+        if not rows.size or not files.num_rows:
+            return
+        listed = files.column("location").combine_chunks()
+        found = pc.index_in(targets.take(pa.array(rows)), value_set=listed)
+        index = np.asarray(pc.fill_null(found, -1).combine_chunks(), dtype=np.int64)
+        ages = files.numpy("tracking.sequence_number", missing=0)
+        limits = self.batch.numpy("tracking.sequence_number", missing=0)[rows]
+        applies = (index >= 0) & (ages[index] <= limits)
+        yield from zip(index[applies].tolist(), rows[applies].tolist(), strict=True)
 
     def _applies(self, row: int, files: EntryBatch) -> Mask:
+        """Which files a delete file without a target may have rows of."""
         delete = self.batch.row(row)
         sequence = int(delete.get("tracking.sequence_number") or 0)
         ages = files.numpy("tracking.sequence_number", missing=0)
-        if delete["content_type"] == ContentType.EQUALITY_DELETES:
-            mask = np.asarray(ages < sequence)
-            if self._is_scoped(delete):
-                mask &= self._same_partition(row, files)
-            for field_id in delete.get("equality_ids") or ():
-                mask &= self._overlaps(row, files, int(field_id))
-            return mask
-        mask = np.asarray(ages <= sequence)
-        target = delete.get("referenced_file")
-        if target is not None:
-            return mask & self._is(files, target)
+        is_equality = delete["content_type"] == ContentType.EQUALITY_DELETES
+        mask = np.asarray(ages < sequence if is_equality else ages <= sequence)
         if self._is_scoped(delete):
             mask &= self._same_partition(row, files)
-        return mask & self._within(files, delete)
+        for field_id in delete.get("equality_ids") or ():
+            mask &= self._overlaps(row, files, int(field_id))
+        return mask
 
     def _is_scoped(self, delete: dict[str, Any]) -> bool:
         return delete.get("spec_id") in self.partitioned
-
-    def _is(self, files: EntryBatch, target: str) -> Mask:
-        stored = paths.relativise(self.location, target)
-        return np.asarray(pc.equal(files.column("location"), stored))
-
-    def _within(self, files: EntryBatch, delete: dict[str, Any]) -> Mask:
-        """Position deletes state the range of paths they speak of."""
-        lower = delete.get(stats_key(_FILE_PATH, "lower_bound"))
-        upper = delete.get(stats_key(_FILE_PATH, "upper_bound"))
-        if lower is None or upper is None or lower != upper:
-            # A range is cut and paths compare by spelling: leave it to the rows to decide.
-            return np.ones(files.num_rows, dtype=np.bool_)
-        return self._is(files, lower)
 
     def _same_partition(self, row: int, files: EntryBatch) -> Mask:
         mask = np.asarray(files.numpy("spec_id") == self.batch.column("spec_id")[row].as_py())
@@ -136,7 +148,7 @@ def delete_keys(field_ids: Sequence[int], partition_field_ids: Sequence[int]) ->
     """Columns of delete manifests that matching needs."""
     keys = set(DELETE_KEYS)
     keys.update(f"{PARTITION_PREFIX}{id}" for id in partition_field_ids)
-    for id in (*field_ids, _FILE_PATH):
+    for id in (*field_ids, FILE_PATH):
         keys.update(
             stats_key(id, name) for name in ("lower_bound", "upper_bound", "null_value_count")
         )

@@ -1,0 +1,178 @@
+"""Upgrade in place: a table of v1 to v3, or of Java's interim v4, becomes format-version 4.
+
+The catalog entry is swapped for v4 metadata in one transaction; manifests and data files stay as
+they are, and old snapshots keep their manifest lists. Everything that could stand in the way is
+looked at first, so a table is upgraded whole or not at all. The next commit writes a root that
+points at the old manifests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from frazil.catalog.base import Catalog
+from frazil.catalog.legacy_head import LegacyHead
+from frazil.commit.handle import TableHandle, now_ms
+from frazil.commit.head import Landed, State, Unknown
+from frazil.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound, Unsupported
+from frazil.format import paths
+from frazil.format.fields import ContentType
+from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
+from frazil.tree.read import LeafRef, TreeReader
+
+_ATTEMPTS = 5
+_ENCRYPTION = ("encryption.key-id", "encryption.kms-impl", "encryption.kms-type")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpgradeReport:
+    """What an upgrade did or, as a dry run, would do. Counts are those of the named snapshots."""
+
+    table: str
+    from_version: int
+    is_dry_run: bool
+    snapshots: int
+    manifests: int
+    delete_manifests: int
+    data_files: int
+    delete_files: int
+    derived_columns: tuple[str, ...]
+    metadata_location: str | None
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        verb = "would become" if self.is_dry_run else "is now"
+        lines = [
+            f"{self.table}: format-version {self.from_version} {verb} {FORMAT_VERSION}",
+            f"  {self.snapshots} snapshots stay readable",
+            f"  {self.manifests} data manifests ({self.data_files} files) and "
+            f"{self.delete_manifests} delete manifests ({self.delete_files} files) stay",
+        ]
+        if self.derived_columns:
+            lines.append(f"  derived columns: {', '.join(self.derived_columns)}")
+        if self.metadata_location is not None:
+            lines.append(f"  metadata: {self.metadata_location}")
+        return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+
+def upgrade(
+    handle: TableHandle, catalog: Catalog | None, *, dry_run: bool = False
+) -> UpgradeReport:
+    """Make a table format-version 4 where it is; afterwards the handle can be committed to.
+
+    `catalog` is the one that holds the table. Raises before anything is changed.
+    """
+    head = handle.head
+    if not isinstance(head, LegacyHead):
+        raise InvalidInput(f"{handle.name}: is format-version {FORMAT_VERSION} already")
+    for _ in range(_ATTEMPTS):
+        base = head.load()
+        handle.state = base
+        report = _checked(handle, head, base, is_dry_run=dry_run)
+        if dry_run:
+            return report
+        if catalog is None:
+            raise Unsupported(
+                f"{handle.name}: was not opened from a catalog that can hold it; enter it with "
+                f"catalog.register_table(name, {base.metadata_location!r}) and upgrade it there",
+                feature="upgrade without a catalog",
+            )
+        metadata = base.metadata.upgraded(now_ms=max(now_ms(), base.metadata.last_updated_ms))
+        metadata = replace(metadata, format_version=FORMAT_VERSION)
+        outcome = catalog.upgrade(head.identifier, base, metadata)
+        if isinstance(outcome, Landed):
+            return _landed(handle, catalog, head, report)
+        if isinstance(outcome, Unknown):
+            return _looked_up(handle, catalog, head, report, outcome.cause)
+    raise CommitConflict(
+        f"{handle.name}: other writers kept committing while it was upgraded ({_ATTEMPTS} "
+        "attempts); nothing was changed. Pause them and repeat."
+    )
+
+
+def _landed(
+    handle: TableHandle, catalog: Catalog, head: LegacyHead, report: UpgradeReport
+) -> UpgradeReport:
+    now = catalog.load(head.identifier)
+    handle.head, handle.state = now, now.state
+    return replace(report, metadata_location=now.state.metadata_location)
+
+
+def _looked_up(
+    handle: TableHandle, catalog: Catalog, head: LegacyHead, report: UpgradeReport, cause: Exception
+) -> UpgradeReport:
+    """After a lost reply: the catalog says which of the two tables it holds."""
+    if isinstance(catalog.load(head.identifier), LegacyHead):
+        raise CommitUnknown(
+            f"{handle.name}: the connection was lost while it was upgraded ({cause}), and it is "
+            "still as before; look again before repeating"
+        ) from cause
+    return _landed(handle, catalog, head, report)
+
+
+# --- checks ----------------------------------------------------------------------------------
+
+
+def _checked(
+    handle: TableHandle, head: LegacyHead, base: State, *, is_dry_run: bool
+) -> UpgradeReport:
+    """What will happen; raises when the table cannot be upgraded."""
+    snapshots = tuple(head.snapshots())
+    metadata = base.metadata
+    _check_supported(handle.name, metadata, snapshots)
+    leaves = _leaves(handle.reader(), base.snapshots.values())
+    data = [leaf for leaf in leaves if leaf.content_type is ContentType.DATA_MANIFEST]
+    deletes = [leaf for leaf in leaves if leaf.content_type is ContentType.DELETE_MANIFEST]
+    return UpgradeReport(
+        table=handle.name,
+        from_version=metadata.format_version,
+        is_dry_run=is_dry_run,
+        snapshots=len(snapshots),
+        manifests=len(data),
+        delete_manifests=len(deletes),
+        data_files=sum(leaf.record_count for leaf in data),
+        delete_files=sum(leaf.record_count for leaf in deletes),
+        derived_columns=tuple(f"{c.name} = {c.transform}" for c in metadata.expressions),
+        metadata_location=None,
+        notes=tuple(_notes(metadata, deletes)),
+    )
+
+
+def _check_supported(name: str, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> None:
+    if any(snapshot.root_manifest is not None for snapshot in snapshots):
+        raise InvalidInput(
+            f"{name}: is format-version {FORMAT_VERSION} already, with roots; register its "
+            "metadata file instead"
+        )
+    encrypted = [key for key in _ENCRYPTION if metadata.properties.get(key)]
+    if encrypted or metadata.extra.get("encryption-keys"):
+        raise Unsupported(f"{name}: encrypted tables are not upgraded", feature="encryption")
+
+
+def _leaves(reader: TreeReader, snapshots: Iterable[Snapshot]) -> tuple[LeafRef, ...]:
+    """The manifests of the snapshots that branches and tags name; each must be there."""
+    found: dict[str, LeafRef] = {}
+    for snapshot in snapshots:
+        for leaf in reader.tree(snapshot).leaves():
+            found.setdefault(leaf.location, leaf)
+    leaves = tuple(found.values())
+    addresses = [paths.resolve(reader.location, leaf.location) for leaf in leaves]
+    there = reader.each(addresses, reader.storage.exists)
+    missing = [path for path, exists in zip(addresses, there, strict=True) if not exists]
+    if missing:
+        raise NotFound(
+            f"{len(missing)} of {len(leaves)} manifests are missing, {missing[0]} among them; "
+            "the table is damaged and was not upgraded"
+        )
+    return leaves
+
+
+def _notes(metadata: TableMetadata, deletes: list[LeafRef]) -> Iterable[str]:
+    if metadata.format_version < 3 and metadata.refs:
+        yield "row ids are given to existing rows by the first commit"
+    if deletes:
+        yield "position deletes become deletion vectors when their manifests are rewritten"
+
+
+__all__ = ["UpgradeReport", "upgrade"]
