@@ -1,1 +1,5 @@
-"""Lets Spark find the data source `frazil` without a register call."""
+"""How Spark finds the data source `frazil` without being told: see `frazil.spark.source`."""
+
+from frazil.spark.source import FrazilSource as DefaultSource
+
+__all__ = ["DefaultSource"]

@@ -10,9 +10,6 @@ import pytest
 
 import frazil
 import frazil.spark
-from frazil.spark.names import ReadNames
-from frazil.spark.planned import Planned
-from frazil.spark.vectors import VectorLimits
 
 pytestmark = pytest.mark.spark
 

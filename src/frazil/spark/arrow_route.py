@@ -1,7 +1,8 @@
-"""Files that Spark's Parquet reader cannot read as the table means them, read by Arrow on executors.
+"""Files that Spark's Parquet reader cannot read as the table means them, read by Arrow.
 
 Equality deletes and carried-over position deletes, files without field ids, ORC, types without a
-Parquet counterpart in Spark: the same reader as on one machine, one task per group of files.
+Parquet counterpart in Spark: the same reader as on one machine, run on executors, one task per
+group of files.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class GroupReader:
         for base, task in group:
             for batch in reader.read(task):
                 if self.key is None:
-                    yield _nonempty(into_spark(batch, wanted, arrow))
+                    yield into_spark(batch, wanted, arrow)
                     continue
                 positions = np.asarray(batch.column(batch.num_columns - 1))
                 plain = batch.select(list(range(batch.num_columns - 1)))
@@ -71,10 +72,6 @@ class GroupReader:
 
 
 _KEY_POSITION = POS.model_copy(update={"name": "@key"})
-
-
-def _nonempty(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return batch
 
 
 def frame(
@@ -91,7 +88,7 @@ def frame(
         for row, task in zip(rows, planned.tasks(rows), strict=True)
         for part in split_tasks([task], split_bytes)
     ]
-    sizes = [_bytes(task) for _, task in pairs]
+    sizes = [task_bytes(task) for _, task in pairs]
     work = [
         [pairs[index] for index in group]
         for group in groups(sizes, split_bytes, cost=OPEN_COST_BYTES)
@@ -99,5 +96,6 @@ def frame(
     return spread(spark, work).mapInArrow(reader.read, reader.spark_schema())
 
 
-def _bytes(task: Task) -> int:
+def task_bytes(task: Task) -> int:
+    """How much of its file a task reads."""
     return task.source.length if task.source.length is not None else task.source.file_size_in_bytes

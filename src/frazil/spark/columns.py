@@ -1,8 +1,8 @@
 """Filters as Spark columns, with the meaning they have everywhere else in Frazil.
 
-A null matches nothing but IS NULL and IS NOT NAN. NaN is neither less nor greater than anything and
-equals nothing; `!=`, NOT IN and IS NAN match it. Spark takes NaN for the greatest value and equal to
-itself, so comparisons of floating columns say more here.
+A null matches nothing but IS NULL and IS NOT NAN. NaN is neither less nor greater than anything
+and equals nothing; `!=`, NOT IN and IS NAN match it. Spark takes NaN for the greatest value and
+equal to itself, so comparisons of floating columns say more here.
 """
 
 from __future__ import annotations

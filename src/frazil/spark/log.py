@@ -67,9 +67,7 @@ def _write(folder: str, lines: Iterable[str]) -> None:
         log.writelines(lines)
 
 
-def _lines(
-    addresses: Iterable[str], sizes: Sequence[int], numbers: Sequence[int]
-) -> Iterable[str]:
+def _lines(addresses: Iterable[str], sizes: Sequence[int], numbers: Sequence[int]) -> Iterable[str]:
     for address, size, number in zip(addresses, sizes, numbers, strict=True):
         yield (
             f'{{"path":{json.dumps(address)},"size":{size},"isDir":false,'

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _BASE = "__frazil_base"
 _POSITION = "__frazil_position"
 _FILE_BASE = "__frazil_file_base"
+_OF_FILES = frozenset({FILE.field_id, SPEC_ID.field_id, PARTITION_ID, LAST_UPDATED.field_id})
 _UUID_PARTS = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
 
 
@@ -71,9 +72,7 @@ def table(
     >>> frazil.spark.table(spark, "shop.orders", where="price > 100")   # doctest: +SKIP
     """
     found = table_of(spark, table, catalog)
-    return frame(
-        spark, found.scan(where, columns, as_of=as_of, case_sensitive=case_sensitive)
-    )
+    return frame(spark, found.scan(where, columns, as_of=as_of, case_sensitive=case_sensitive))
 
 
 def frame(
@@ -207,7 +206,7 @@ class _NativeFrame:
     def _with_files(self, raw: DataFrame) -> DataFrame:
         """Joined with what holds for a whole file, when a column asks for it."""
         wanted = {field.field_id: field for field in self.planned.scan.schema.fields}
-        needed = set(wanted) & {FILE.field_id, SPEC_ID.field_id, PARTITION_ID, LAST_UPDATED.field_id}
+        needed = set(wanted) & _OF_FILES
         if ROW_ID.field_id in wanted and not self.planned.has_row_ids:
             needed.add(ROW_ID.field_id)
         if not needed:
@@ -220,7 +219,8 @@ class _NativeFrame:
         files = planned.plan.files.take(self.rows)
         columns: dict[str, Any] = {_FILE_BASE: pa.array(planned.bases[self.rows])}
         if FILE.field_id in needed:
-            columns["__frazil_file"] = pa.array([planned.paths[row] for row in self.rows], pa.string())
+            paths = [planned.paths[row] for row in self.rows]
+            columns["__frazil_file"] = pa.array(paths, pa.string())
         if SPEC_ID.field_id in needed:
             columns["__frazil_spec_id"] = files.column("spec_id").cast(pa.int32())
         if ROW_ID.field_id in needed:
@@ -293,7 +293,8 @@ def _quoted(name: str) -> str:
 
 
 def _partitions(files: Any, partition: ice.NestedField) -> pa.Array:
-    fields = partition.field_type.fields
+    kind = partition.field_type
+    fields = kind.fields if isinstance(kind, ice.StructType) else ()
     target = arrow_of(spark_schema(Schema(partition)))[0].type
     children = [
         column_into_spark(

@@ -1,4 +1,4 @@
-"""A Spark session and a catalog, brought together: which table is meant, what Spark must be told."""
+"""A Spark session and a catalog brought together: which table is meant, what Spark must know."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catal
     return connect(named)
 
 
-def table_of(
-    spark: SparkSession, table: Table | str, catalog: CatalogLike | None = None
-) -> Table:
+def table_of(spark: SparkSession, table: Table | str, catalog: CatalogLike | None = None) -> Table:
     """The table itself, or the one of that name in the catalog."""
     if isinstance(table, Table):
         return table

@@ -1,7 +1,7 @@
 """Table types as Spark types and back, and Arrow batches between the two.
 
-Spark lacks some of Iceberg's types: a uuid is a string in its canonical form, a fixed is a binary, a
-geometry or geography a spatial value of the same reference system. Nanosecond timestamps have no
+Spark lacks some of Iceberg's types: a uuid is a string in its canonical form, a fixed is a binary,
+a geometry or geography a spatial value of the same reference system. Nanosecond timestamps have no
 Spark type that Python can name. The module knows types and values, neither files nor sessions.
 """
 
@@ -84,9 +84,7 @@ def spark_type(iceberg_type: ice.IcebergType) -> sql.DataType:
     return found
 
 
-def _struct(
-    fields: Iterable[ice.NestedField], prefix: str, problems: list[str]
-) -> sql.StructType:
+def _struct(fields: Iterable[ice.NestedField], prefix: str, problems: list[str]) -> sql.StructType:
     return sql.StructType(
         [
             sql.StructField(
@@ -256,9 +254,7 @@ def column_into_spark(array: pa.Array, kind: ice.IcebergType, target: pa.DataTyp
                 column_into_spark(child, field.field_type, target.field(at).type)
                 for at, (child, field) in enumerate(zip(_children(array), kind.fields, strict=True))
             ]
-            return pa.StructArray.from_arrays(
-                children, fields=list(target), mask=_mask(array)
-            )
+            return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
         case ice.ListType():
             values = column_into_spark(array.values, kind.element_type, target.value_type)
             return _relisted(array, values, target)
@@ -332,8 +328,10 @@ def _fixed(array: pa.Array, length: int) -> pa.Array:
 def _wkb(array: pa.Array) -> pa.Array:
     bytes_ = array.field("wkb")
     return pa.array(
-        [value if valid else None for value, valid in zip(
-            bytes_.to_pylist(), array.is_valid().to_pylist(), strict=True)],
+        [
+            value if valid else None
+            for value, valid in zip(bytes_.to_pylist(), array.is_valid().to_pylist(), strict=True)
+        ],
         pa.binary(),
     )
 
@@ -347,9 +345,7 @@ def _is_foreign(kind: ice.IcebergType) -> bool:
             return _is_foreign(kind.element_type)
         case ice.MapType():
             return _is_foreign(kind.key_type) or _is_foreign(kind.value_type)
-    return isinstance(
-        kind, ice.UUIDType | ice.FixedType | ice.GeometryType | ice.GeographyType
-    )
+    return isinstance(kind, ice.UUIDType | ice.FixedType | ice.GeometryType | ice.GeographyType)
 
 
 def _children(array: pa.StructArray) -> list[pa.Array]:

@@ -60,9 +60,7 @@ def without_deleted(
         per_task = max(1, deleted // 64)
         work = [[vectors[at] for at in group] for group in groups(weights, per_task)]
         keys = spread(spark, work).mapInArrow(reader.read, f"{KEY} long")
-    return frame.join(
-        F.broadcast(keys), (frame[base] + frame[position]) == keys[KEY], "left_anti"
-    )
+    return frame.join(F.broadcast(keys), (frame[base] + frame[position]) == keys[KEY], "left_anti")
 
 
 @dataclass(frozen=True, slots=True)

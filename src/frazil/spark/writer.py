@@ -2,8 +2,8 @@
 
 The frame is checked against the table, clustered (`distribution`), and every task writes its rows
 with the same writer as on one machine: field ids at all levels, Iceberg's physical types, exact
-statistics. Tasks hand back entries; the driver commits once. A task that fails removes its files, or
-leaves orphans that nothing refers to.
+statistics. Tasks hand back entries; the driver commits once. A task that fails removes its files,
+or leaves orphans that nothing refers to.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def append(
     """Add the rows of a frame; one snapshot, or None when there are no rows."""
     target = table_of(frame.sparkSession, table, catalog)
     entries = write_frame(frame, target)
-    return commit_added(target, entries, lambda: _change(target, added=entries), summary=summary)
+    return commit_added(target, entries, lambda: plain_change(target, entries), summary=summary)
 
 
 def overwrite(
@@ -195,7 +195,9 @@ class WriteTask:
     properties: Mapping[str, str]
 
     @staticmethod
-    def of(metadata: TableMetadata, schema: Schema, *, storage: Storage, location: str) -> WriteTask:
+    def of(
+        metadata: TableMetadata, schema: Schema, *, storage: Storage, location: str
+    ) -> WriteTask:
         """Writing to a table in its current spec and sort order."""
         return WriteTask(
             storage=storage,
@@ -253,6 +255,23 @@ def unpacked(data: bytes) -> EntryBatch:
     """The entries of `packed`."""
     with pa.ipc.open_stream(data) as stream:
         return EntryBatch(stream.read_all())
+
+
+def plain_change(table: Table, entries: EntryBatch) -> Change:
+    """The change that adds the files."""
+    return _change(table, added=entries)
+
+
+def replacing_all(table: Table, entries: EntryBatch) -> Change:
+    """The change that adds the files and takes out every other."""
+    files = table.scan().plan().files
+    return _change(
+        table,
+        added=entries,
+        removed=files.select(["location", LEAF, POSITION]) if files.num_rows else None,
+        conflict_filter=AlwaysTrue(),
+        isolation=_isolation(table),
+    )
 
 
 def _change(table: Table, **parts: object) -> Change:

@@ -1,0 +1,87 @@
+"""Tables of a catalog as temporary views of a Spark session, for SQL.
+
+A view shows its table as it was when it was attached; `Attached.refresh` looks again. INSERT INTO
+a view writes to the table. Python data sources know no DELETE, UPDATE, MERGE and no time travel in
+SQL: those are functions of this package.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from frazil.errors import InvalidInput
+from frazil.spark.options import METADATA_TABLES, SourceOptions
+from frazil.spark.session import (
+    CATALOG_CONF,
+    PUSHDOWN_CONF,
+    TIME_CONF,
+    CatalogLike,
+    catalog_of,
+)
+from frazil.table.catalog import Catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """The views made: names of views by names of tables."""
+
+    spark: SparkSession
+    catalog: Catalog
+    namespace: str | None
+    views: dict[str, str]
+
+    def refresh(self) -> Attached:
+        """The views again, as the tables are now; new tables get views, dropped ones lose them."""
+        fresh = attach(self.spark, self.catalog, self.namespace)
+        for table, view in self.views.items():
+            if table not in fresh.views:
+                for name in (view, *(f"{view}__{each}" for each in METADATA_TABLES)):
+                    self.spark.catalog.dropTempView(name)
+        return fresh
+
+
+def attach(
+    spark: SparkSession, catalog: CatalogLike | None = None, namespace: str | None = None
+) -> Attached:
+    """Make a view for every table of a namespace, or of the catalog, and its metadata tables.
+
+    Table `shop.orders` becomes the view `orders`, its snapshots `orders__snapshots`, and so on.
+
+    >>> frazil.spark.attach(spark, "warehouse", "shop")                    # doctest: +SKIP
+    >>> spark.sql("SELECT count(*) FROM orders").show()                    # doctest: +SKIP
+    """
+    found = catalog_of(spark, catalog)
+    options = SourceOptions.of_catalog(found)
+    names = found.list_tables(namespace)
+    views = {name: name.rsplit(".", 1)[-1] for name in names}
+    taken = [view for view, count in Counter(views.values()).items() if count > 1]
+    if taken:
+        raise InvalidInput(
+            f"several namespaces have tables named {', '.join(sorted(taken))}; attach one "
+            "namespace at a time: attach(spark, catalog, namespace)"
+        )
+    for conf in (PUSHDOWN_CONF, TIME_CONF):
+        spark.conf.set(conf, "true")
+    if set(options) == {"catalog", "catalog-name"} and options["catalog-name"] == "default":
+        spark.conf.set(CATALOG_CONF, options["catalog"])
+    for name, view in views.items():
+        _view(spark, view, {**options, "table": name})
+        for each in METADATA_TABLES:
+            _view(spark, f"{view}__{each}", {**options, "table": name, "metadata": each})
+    return Attached(spark, found, namespace, views)
+
+
+def _view(spark: SparkSession, name: str, options: dict[str, str]) -> None:
+    listed = ", ".join(f"{_text(key)} {_text(value)}" for key, value in options.items())
+    quoted = "`" + name.replace("`", "``") + "`"
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted} USING frazil OPTIONS ({listed})")
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

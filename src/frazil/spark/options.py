@@ -1,0 +1,156 @@
+"""Options of the `frazil` data source, read once and checked.
+
+path / table       the table: load("shop.orders")
+catalog            a warehouse folder or a database URI, as `frazil.connect` takes it
+catalog-name       the catalog's name in its database
+warehouse          where tables go, when the catalog is a database
+snapshot, as-of, tag, branch   what to read (at most one); `branch` is also where to write
+columns            names to read, separated by commas; metadata columns too
+split-size         bytes that one task reads
+metadata           a metadata table instead of the rows: snapshots, files, manifests, …
+a name with a dot  a property of the storage, such as s3.endpoint
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from frazil.errors import InvalidInput
+from frazil.table.catalog import Catalog, connect
+from frazil.table.scan import DEFAULT_SPLIT_BYTES
+from frazil.table.table import AsOf, Table
+
+METADATA_TABLES = (
+    "snapshots",
+    "files",
+    "manifests",
+    "entries",
+    "history",
+    "partitions",
+    "refs",
+)
+_KNOWN = frozenset(
+    {
+        "path",
+        "table",
+        "catalog",
+        "catalog-name",
+        "warehouse",
+        "snapshot",
+        "as-of",
+        "tag",
+        "branch",
+        "columns",
+        "split-size",
+        "metadata",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a user of the data source asked for."""
+
+    table: str
+    catalog: str
+    catalog_name: str = "default"
+    warehouse: str | None = None
+    snapshot: int | None = None
+    as_of: str | None = None
+    tag: str | None = None
+    branch: str | None = None
+    columns: tuple[str, ...] | None = None
+    split_bytes: int = DEFAULT_SPLIT_BYTES
+    metadata: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @staticmethod
+    def parse(options: Mapping[str, str], *, extra: frozenset[str] = frozenset()) -> SourceOptions:
+        """Options by their names, in any case; `extra` names those that another reader knows."""
+        given = {key.lower(): value for key, value in options.items()}
+        known = _KNOWN | extra
+        unknown = sorted(key for key in given if key not in known and "." not in key)
+        if unknown:
+            raise InvalidInput(
+                f"unknown option {', '.join(unknown)} of the frazil data source; expected "
+                + ", ".join(sorted(known))
+            )
+        table = given.get("table") or given.get("path")
+        catalog = given.get("catalog")
+        if not table:
+            raise InvalidInput('no table: name it in load("namespace.table") or option "table"')
+        if not catalog:
+            raise InvalidInput('no catalog: option "catalog" takes a warehouse folder or a URI')
+        chosen = [key for key in ("snapshot", "as-of", "tag", "branch") if key in given]
+        if len(chosen) > 1:
+            raise InvalidInput(f"options {' and '.join(chosen)} exclude each other")
+        return SourceOptions(
+            table=table,
+            catalog=catalog,
+            catalog_name=given.get("catalog-name", "default"),
+            warehouse=given.get("warehouse"),
+            snapshot=_number(given, "snapshot"),
+            as_of=given.get("as-of"),
+            tag=given.get("tag"),
+            branch=given.get("branch"),
+            columns=_names(given.get("columns")),
+            split_bytes=_number(given, "split-size") or DEFAULT_SPLIT_BYTES,
+            metadata=_metadata(given.get("metadata")),
+            properties={key: value for key, value in given.items() if "." in key},
+        )
+
+    @staticmethod
+    def of_catalog(catalog: Catalog) -> dict[str, str]:
+        """The options that open a catalog again."""
+        origin = catalog.origin
+        if origin is None:
+            raise InvalidInput(
+                f"{catalog!r} cannot be opened by another process; use a catalog made by "
+                "frazil.connect"
+            )
+        named = {"uri": "catalog", "name": "catalog-name"}
+        return {named.get(key, key): value for key, value in origin.items()}
+
+    def load(self) -> Table:
+        """The table, on the branch asked for."""
+        catalog = connect(
+            self.catalog,
+            warehouse=self.warehouse,
+            name=self.catalog_name,
+            **dict(self.properties),
+        )
+        found = catalog.load_table(self.table)
+        return found if self.branch is None else found.branch(self.branch, create=False)
+
+    def moment(self, table: Table) -> AsOf | None:
+        """What to read, as `Table.scan` takes it; None for the table's own tip."""
+        if self.tag is not None:
+            if self.tag not in table.metadata.refs:
+                raise InvalidInput(f"{table.name} has no tag {self.tag!r}")
+            return self.tag
+        if self.as_of is not None and self.as_of.isdigit():
+            return datetime.fromtimestamp(int(self.as_of) / 1000, UTC)
+        return self.snapshot if self.as_of is None else self.as_of
+
+
+def _number(given: Mapping[str, str], key: str) -> int | None:
+    text = given.get(key)
+    if text is None:
+        return None
+    if not text.isdigit() or int(text) == 0:
+        raise InvalidInput(f"option {key} is {text!r}; expected a number")
+    return int(text)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _metadata(text: str | None) -> str | None:
+    if text is not None and text not in METADATA_TABLES:
+        raise InvalidInput(f"no metadata table {text!r}; there are {', '.join(METADATA_TABLES)}")
+    return text

@@ -1,0 +1,201 @@
+"""The data source `frazil`: rows and metadata tables for SQL and plain Spark code.
+
+The snapshot is pinned when the source is made, so that all queries on one view or frame see the
+same rows. Planning happens in a Python process on the driver's side; executors that read get tasks
+and storage, never the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyspark.sql import types as sql
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
+
+from frazil.errors import InvalidInput
+from frazil.format.metadata import Snapshot
+from frazil.spark.arrow_route import OPEN_COST_BYTES, GroupReader, task_bytes
+from frazil.spark.metadata_tables import metadata_parts, metadata_schema
+from frazil.spark.options import SourceOptions
+from frazil.spark.pushed import planned_filter
+from frazil.spark.shipping import groups
+from frazil.spark.source_writer import FrazilWriter
+from frazil.spark.types import spark_schema
+from frazil.table.scan import Scan
+from frazil.table.table import Table
+
+
+class FrazilSource(DataSource):  # type: ignore[misc]
+    """`spark.read.format("frazil")` and `df.write.format("frazil")`."""
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.source_options = SourceOptions.parse(options)
+        self._pinned: tuple[Snapshot | None, Schema] | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "frazil"
+
+    def schema(self) -> sql.StructType:
+        """The columns of the table as of the snapshot, which is pinned by this."""
+        scan = self._scan()
+        if self.source_options.metadata is not None:
+            return metadata_schema(_inspect(self.source_options.load(), scan), self._metadata)
+        return spark_schema(scan.schema)
+
+    def reader(self, schema: sql.StructType) -> DataSourceReader:
+        """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""
+        if self.source_options.metadata is not None:
+            table = self.source_options.load()
+            return MetadataReader(
+                list(metadata_parts(_inspect(table, self._scan()), self._metadata))
+            )
+        return FrazilReader(_narrowed(self._scan(), schema), self.source_options.split_bytes)
+
+    def writer(self, schema: sql.StructType, overwrite: bool) -> DataSourceWriter:
+        """A writer that appends, or replaces all rows."""
+        if self.source_options.metadata is not None:
+            raise InvalidInput("metadata tables cannot be written to")
+        return FrazilWriter.of(self.source_options, schema, overwrite=overwrite)
+
+    @property
+    def _metadata(self) -> str:
+        return self.source_options.metadata or ""
+
+    def _scan(self) -> Scan:
+        """The scan of the pinned snapshot; the first call pins."""
+        options = self.source_options
+        table = options.load()
+        if self._pinned is None:
+            first = table.scan(as_of=options.moment(table))
+            self._pinned = (first.snapshot, first.table_schema)
+        snapshot, schema = self._pinned
+        return Scan(
+            handle=table.handle,
+            snapshot=snapshot,
+            columns=options.columns,
+            schema_override=schema,
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A source that is sent anywhere is pinned: with a schema given, nothing else does it."""
+        if self._pinned is None:
+            self._scan()
+        return dict(self.__dict__)
+
+
+def _inspect(table: Table, scan: Scan) -> Any:
+    made = table.inspect
+    return made if scan.snapshot is None else made.at(scan.snapshot)
+
+
+def _narrowed(scan: Scan, asked: sql.StructType) -> Scan:
+    """The scan with only the columns asked for, in their order."""
+    known = {field.name: field.dataType for field in spark_schema(scan.schema)}
+    problems = [
+        f"\n  - column '{field.name}': asked for as {field.dataType.simpleString()}; the table has "
+        + (known[field.name].simpleString() if field.name in known else "no such column")
+        for field in asked
+        if field.name not in known
+        or known[field.name].simpleString() != field.dataType.simpleString()
+    ]
+    if problems:
+        raise InvalidInput("The schema asked for does not fit the table:" + "".join(problems))
+    names = tuple(field.name for field in asked)
+    if names == tuple(known):
+        return scan
+    return replace(scan, columns=names)
+
+
+class FrazilReader(DataSourceReader):  # type: ignore[misc]
+    """Plans on the driver's side, reads on executors."""
+
+    def __init__(self, scan: Scan, split_bytes: int) -> None:
+        self._scan: Scan | None = scan
+        self._split_bytes = split_bytes
+        self._filter: BooleanExpression = AlwaysTrue()
+        self._reader: GroupReader | None = None
+        self.pushFilters: Any = _Pushdown(self)
+
+    def push(self, filters: Sequence[Filter]) -> Iterable[Filter]:
+        """Take filters into planning; all of them go back, for Spark to check the rows."""
+        if self._scan is not None:
+            self._filter = planned_filter(filters, self._scan.table_schema)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Groups of tasks of about the split size."""
+        scan = self._planning()
+        tasks = scan.tasks(split_bytes=self._split_bytes)
+        weights = [task_bytes(task) for task in tasks]
+        return [
+            InputPartition([(0, tasks[at]) for at in group])
+            for group in groups(weights, self._split_bytes, cost=OPEN_COST_BYTES)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one group."""
+        if partition.value is None:  # Spark's stand-in for a plan without partitions
+            return
+        assert self._reader is not None
+        yield from self._reader.rows(partition.value)
+
+    def _planning(self) -> Scan:
+        assert self._scan is not None
+        return replace(self._scan, where=self._filter)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What executors need: how to read, nothing of the catalog."""
+        return {"reader": GroupReader(reading=self._planning().reading())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._scan = None
+        self._reader = state["reader"]
+
+
+class _Pushdown:
+    """`pushFilters` of a reader.
+
+    Spark refuses a reader with an own `pushFilters` while filter pushdown is switched off, which is
+    its default. It tells one by `__func__`: this one passes for the inherited method, so that
+    tables can be read either way, and is called when pushdown is on.
+    """
+
+    def __init__(self, reader: FrazilReader) -> None:
+        self._reader = reader
+        self.__func__ = DataSourceReader.pushFilters
+
+    def __call__(self, filters: Sequence[Filter]) -> Iterable[Filter]:
+        return self._reader.push(filters)
+
+
+class MetadataReader(DataSourceReader):  # type: ignore[misc]
+    """Rows of a metadata table, made on the driver's side."""
+
+    def __init__(self, parts: list[bytes]) -> None:
+        self._parts = parts
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One per stream of rows."""
+        return [InputPartition(part) for part in self._parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one stream."""
+        with pa.ipc.open_stream(partition.value) as stream:
+            yield from stream
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_parts": []}

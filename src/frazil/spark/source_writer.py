@@ -1,0 +1,77 @@
+"""The write side of the data source: tasks write files, one commit adds them.
+
+Spark may call `abort` after a `commit` that failed, in another process, with the same messages. A
+commit that surely did not land has removed its files by then; one whose outcome is unknown must
+keep them. So `abort` removes files only when a task's message is missing: no commit was tried then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import types as sql
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from frazil.format.batch import EntryBatch
+from frazil.spark.options import SourceOptions
+from frazil.spark.writer import (
+    WriteTask,
+    check_schema,
+    commit_added,
+    discard_entries,
+    packed,
+    plain_change,
+    replacing_all,
+    unpacked,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Written(WriterCommitMessage):  # type: ignore[misc]
+    """The files one task wrote, as packed entries."""
+
+    entries: bytes
+
+
+class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Appends the rows of a frame, or replaces all rows by them."""
+
+    def __init__(self, options: SourceOptions, task: WriteTask, *, overwrite: bool) -> None:
+        self._options = options
+        self._task = task
+        self._overwrite = overwrite
+
+    @staticmethod
+    def of(options: SourceOptions, schema: sql.StructType, *, overwrite: bool) -> FrazilWriter:
+        """A writer for frames of this schema; refuses one that does not fit the table."""
+        table = options.load()
+        check_schema(schema, table.schema)
+        task = WriteTask.of(
+            table.metadata, table.schema, storage=table.handle.storage, location=table.location
+        )
+        return FrazilWriter(options, task, overwrite=overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task."""
+        return Written(packed(self._task.write(iterator)))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Add all files in one snapshot."""
+        table = self._options.load()
+        entries = _entries(messages)
+        change = replacing_all if self._overwrite else plain_change
+        commit_added(table, entries, lambda: change(table, entries))
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Remove what finished tasks wrote, if no commit was tried."""
+        if all(message is not None for message in messages):
+            return
+        discard_entries(self._options.load(), _entries(messages))
+
+
+def _entries(messages: Sequence[WriterCommitMessage | None]) -> EntryBatch:
+    return EntryBatch.concat(
+        [unpacked(message.entries) for message in messages if isinstance(message, Written)]
+    )
