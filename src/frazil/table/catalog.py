@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pyiceberg.table.sorting import SortOrder
 from frazil.catalog.base import Catalog as Pointers
 from frazil.catalog.base import NamespaceName, TableHead, TableName
 from frazil.catalog.names import Identifier
+from frazil.catalog.recover import Recovered, recover
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
@@ -25,6 +26,9 @@ from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
+
+if TYPE_CHECKING:
+    from frazil.paimon.adopt import Adopted
 
 CACHE_BYTES = "cache.manifest-bytes"
 
@@ -230,6 +234,23 @@ class Catalog:
         self.create_namespace(identifier.namespace, if_not_exists=True)
         head = self._pointers.register(identifier, metadata_location, location=location)
         return self._table(identifier, head)
+
+    def recover_table(self, name: TableName, location: str) -> tuple[Table, Recovered]:
+        """Enter a table that lost its catalog, from the newest JSON and the roots after it."""
+        identifier = Identifier.parse(name)
+        found = recover(location.rstrip("/"), self._pointers.storage(location))
+        self.create_namespace(identifier.namespace, if_not_exists=True)
+        head = self._pointers.create_table(identifier, found.metadata, found.history)
+        return self._table(identifier, head), found
+
+    def adopt_paimon(self, name: TableName, source: str, **options: Any) -> Adopted:
+        """Take a Paimon table over in place, or bring one taken over before up to date; the
+        options are those of `frazil.paimon.adopt.adopt`."""
+        from frazil.paimon.adopt import adopt
+
+        identifier = Identifier.parse(name)
+        self.create_namespace(identifier.namespace, if_not_exists=True)
+        return adopt(self._pointers, identifier, source, cache=self._cache, **options)
 
     def rename_table(self, name: TableName, to: TableName) -> Table:
         """Give a table another name; its files stay."""

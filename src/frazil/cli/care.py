@@ -1,0 +1,156 @@
+"""Commands that look after a table: maintain (flush, compact, rewrite, expire, orphans), analyze,
+check."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from frazil.cli import output
+from frazil.cli.app import (
+    CatalogOption,
+    DryRunOption,
+    JsonOption,
+    TableArgument,
+    app,
+    open_table,
+)
+from frazil.cli.rows import report
+from frazil.errors import InvalidInput
+
+maintain = typer.Typer(
+    no_args_is_help=True, help="Flush, compact, rewrite, expire, remove orphans."
+)
+app.add_typer(maintain, name="maintain")
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def moment(text: str | None) -> datetime | None:
+    """A time, or an age such as `7d` or `12h` counted back from now."""
+    if text is None:
+        return None
+    unit = _UNITS.get(text[-1:])
+    if unit and text[:-1].replace(".", "", 1).isdigit():
+        return datetime.now(UTC) - timedelta(**{unit: float(text[:-1])})
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{text!r}; expected a time or an age like 7d, 12h, 30m") from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+OlderThanOption = Annotated[
+    str | None, typer.Option("--older-than", help="A time, or an age like 7d or 12h.")
+]
+
+
+@maintain.command()
+def flush(table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False) -> None:
+    """Move the root's entries to leaves and merge small leaves.
+
+    Example: `frazil maintain flush shop.orders`
+    """
+    report(open_table(table, catalog).compact_metadata(), as_json=as_json)
+
+
+@maintain.command()
+def compact(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """The same as flush: compact the metadata tree.
+
+    Example: `frazil maintain compact shop.orders`
+    """
+    flush(table, catalog, as_json)
+
+
+@maintain.command()
+def rewrite(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """Rewrite all leaves, clustered, as v4; old manifests of an upgrade go.
+
+    Example: `frazil maintain rewrite shop.orders`
+    """
+    found = open_table(table, catalog)
+    with output.bar("rewriting manifests", quiet=as_json) as step:
+        done = found.rewrite_manifests(progress=step)
+    report(done, as_json=as_json, nothing="nothing to rewrite")
+
+
+@maintain.command()
+def expire(
+    table: TableArgument,
+    older_than: OlderThanOption = None,
+    keep_last: Annotated[
+        int | None, typer.Option("--keep-last", help="Keep at least so many per branch.")
+    ] = None,
+    dry_run: DryRunOption = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Expire old snapshots and delete the files that only they used.
+
+    Example: `frazil maintain expire shop.orders --older-than 7d --keep-last 10`
+    """
+    found = open_table(table, catalog)
+    with output.bar("expiring", quiet=as_json) as step:
+        done = found.expire_snapshots(
+            older_than=moment(older_than), keep_last=keep_last, dry_run=dry_run, progress=step
+        )
+    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+
+
+@maintain.command()
+def orphans(
+    table: TableArgument,
+    older_than: OlderThanOption = None,
+    dry_run: DryRunOption = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete files below the table that no snapshot reaches.
+
+    Example: `frazil maintain orphans shop.orders --dry-run`
+    """
+    found = open_table(table, catalog)
+    with output.bar("looking for orphans", quiet=as_json) as step:
+        done = found.remove_orphan_files(
+            older_than=moment(older_than), dry_run=dry_run, progress=step
+        )
+    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+
+
+@app.command()
+def analyze(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """Report a table's health, with what to run.
+
+    Example: `frazil analyze shop.orders`
+    """
+    found = open_table(table, catalog).analyze()
+    output.emit_text(str(found), found.to_dict(), as_json=as_json)
+
+
+@app.command()
+def check(
+    table: TableArgument,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Open data files and deletion vectors too.")
+    ] = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check every rule of the format on a table; exit code 7 when something is wrong.
+
+    Example: `frazil check shop.orders --deep`
+    """
+    with output.bar("checking", quiet=as_json) as step:
+        found = open_table(table, catalog).check(deep=deep, progress=step)
+    output.emit_text(str(found), found.to_dict(), as_json=as_json)
+    if found.problems:
+        raise typer.Exit(7)

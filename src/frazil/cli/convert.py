@@ -1,0 +1,195 @@
+"""Commands between formats: upgrade, publish, import, export, recover, register."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from frazil.cli import output
+from frazil.cli.app import (
+    AsOfOption,
+    CatalogOption,
+    DryRunOption,
+    JsonOption,
+    TableArgument,
+    app,
+    open_catalog,
+    open_table,
+)
+from frazil.cli.settings import pyiceberg_properties
+from frazil.errors import InvalidInput
+from frazil.storage import is_local
+from frazil.table import Catalog
+
+
+@app.command()
+def upgrade(
+    table: TableArgument,
+    dry_run: DryRunOption = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an Iceberg v1–v3 table of this catalog a v4 table, in place.
+
+    Example: `frazil upgrade shop.orders --dry-run`
+    """
+    done = open_table(table, catalog).upgrade(dry_run=dry_run)
+    output.emit_text(str(done), asdict(done), as_json=as_json)
+
+
+@app.command()
+def publish(
+    table: TableArgument,
+    version: Annotated[int, typer.Option("--format-version", help="2 or 3.")] = 3,
+    as_of: AsOfOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a snapshot out as Iceberg v2 or v3 metadata, for other engines.
+
+    Example: `frazil publish shop.orders --format-version 2`
+    """
+    done = open_table(table, catalog).publish(format_version=version, as_of=as_of)
+    output.emit_text(str(done), asdict(done), as_json=as_json)
+
+
+@app.command(name="import")
+def import_table(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Iceberg metadata file or table folder, a Paimon table folder, or "
+            "catalog:namespace.table of PyIceberg's configuration."
+        ),
+    ],
+    name: Annotated[str | None, typer.Argument(help="Name here, namespace.name.")] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Paimon: take every snapshot over.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a table of another format over in place; no data file is copied.
+
+    Example: `frazil import /data/paimon/shop.db/orders shop.orders --dry-run`
+    """
+    opened = open_catalog(catalog)
+    if _is_paimon(opened, source):
+        _import_paimon(opened, source, name, history=history, dry_run=dry_run, as_json=as_json)
+    else:
+        _import_iceberg(opened, source, name, dry_run=dry_run, as_json=as_json)
+
+
+def _is_paimon(catalog: Catalog, source: str) -> bool:
+    if ":" in source and not is_local(source) and "://" not in source:
+        return False
+    place = source.rstrip("/")
+    storage = catalog.pointers.storage(place)
+    return storage.exists(f"{place}/schema/schema-0")
+
+
+def _import_paimon(
+    catalog: Catalog,
+    source: str,
+    name: str | None,
+    *,
+    history: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    if dry_run:
+        from frazil.paimon.report import dry_run as look
+
+        found = look(source, storage=catalog.pointers.storage(source), history=history)
+        value: dict[str, Any] = {"can-be-adopted": found.can_be_adopted, "report": str(found)}
+        output.emit_text(str(found), value, as_json=as_json)
+        return
+    if name is None:
+        raise InvalidInput("give the table a name: frazil import SOURCE namespace.name")
+    done = catalog.adopt_paimon(name, source, history=history)
+    value = {"table": name, "report": str(done)}
+    output.emit_text(str(done), value, as_json=as_json)
+
+
+def _import_iceberg(
+    catalog: Catalog, source: str, name: str | None, *, dry_run: bool, as_json: bool
+) -> None:
+    shown, known = source, None
+    prefix, _, rest = source.partition(":")
+    if "/" not in prefix and rest and not rest.startswith("/") and pyiceberg_properties(prefix):
+        from pyiceberg.catalog import load_catalog
+
+        known = load_catalog(prefix)
+        table = catalog.open_iceberg(known, rest)
+    else:
+        table = catalog.open_iceberg(source)
+    plan = table.upgrade(dry_run=True)
+    if dry_run:
+        output.emit_text(str(plan), asdict(plan), as_json=as_json)
+        return
+    if name is None:
+        raise InvalidInput("give the table a name: frazil import SOURCE namespace.name")
+    location = table.handle.state.metadata_location
+    if location is None:
+        raise InvalidInput(f"{shown}: has no metadata file to register")
+    done = catalog.register_table(name, location).upgrade()
+    output.emit_text(str(done), asdict(done), as_json=as_json)
+
+
+@app.command()
+def export(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
+    """Write the table's metadata JSON now.
+
+    Example: `frazil export shop.orders`
+    """
+    where = open_table(table, catalog).export()
+    output.emit_text(where, {"metadata": where}, as_json=as_json)
+
+
+@app.command()
+def register(
+    table: TableArgument,
+    metadata: Annotated[str, typer.Argument(help="Metadata JSON of the table.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Enter a table that exists already, e.g. one copied or moved here.
+
+    Example: `frazil register shop.orders /data/orders/metadata/00042-….metadata.json`
+    """
+    made = open_catalog(catalog).register_table(table, metadata)
+    output.emit_text(
+        f"{made.name} at {made.location}",
+        {"table": made.name, "location": made.location},
+        as_json=as_json,
+    )
+
+
+@app.command()
+def recover(
+    table: TableArgument,
+    location: Annotated[str, typer.Argument(help="Folder of the table.")],
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Rebuild a lost catalog entry from the table's own files.
+
+    Example: `frazil recover shop.orders file:///data/warehouse/shop/orders`
+    """
+    made, found = open_catalog(catalog).recover_table(table, location)
+    value = {
+        "table": made.name,
+        "snapshots": len(found.history.snapshots),
+        "certain": found.is_certain,
+        "notes": list(found.notes),
+    }
+    text = [f"{made.name}: {len(found.history.snapshots)} snapshots"]
+    if not found.is_certain:
+        text.append("the files allow another story; please check:")
+    text += [f"  - {note}" for note in found.notes]
+    output.emit_text("\n".join(text), value, as_json=as_json)
