@@ -51,10 +51,15 @@ RESERVED_IDS: Final = frozenset(
 
 
 def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
-    """The `_partition` column of a table: the partition fields of all its specs, by field id."""
+    """The `_partition` column of a table: the partition fields of all its specs, by field id.
+
+    A field of an old spec whose source was dropped is left out: nothing says its type any more.
+    """
     fields: dict[int, NestedField] = {}
     for spec in specs:
         for part in spec.fields:
+            if part.source_id not in schema.field_ids:
+                continue
             source = schema.find_field(part.source_id)
             fields[part.field_id] = NestedField(
                 field_id=part.field_id,

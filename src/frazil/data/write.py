@@ -291,6 +291,8 @@ def _file_bytes(buffer: _Buffer) -> int:
 
 def _derived_fields(derived: Iterable[DerivedColumn], schema: Schema) -> Iterable[TrackedField]:
     for column in derived:
+        if not schema.field_ids.issuperset(column.source_ids):
+            continue  # its source was dropped, and no spec in use has it
         sources = [schema.find_field(source_id) for source_id in column.source_ids]
         kind = column.transform.result_type(sources[0].field_type)
         yield TrackedField(id=column.expr_id, full_name=column.name, type=kind)

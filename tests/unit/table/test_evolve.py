@@ -738,3 +738,20 @@ def test_evolution_in_a_transaction_of_a_branch_leaves_main_alone(tmp_path: Path
         tx.append(pa.table({"id": [2], "note": ["hi"]}))
     assert audit.scan().count() == 2
     assert orders.refresh().scan().to_pylist() == [{"id": 1, "note": None}]
+
+
+@pytest.mark.parametrize("term", ["country", "bucket[4](country)"])
+def test_a_column_that_was_partitioned_by_once_can_be_dropped(tmp_path: Path, term: str) -> None:
+    orders = frazil.connect(tmp_path).create_table(
+        "shop.orders",
+        pa.schema([("id", pa.int64()), ("country", pa.string())]),
+        partition_by=[term],
+    )
+    orders.append(pa.table({"id": [1, 2], "country": ["AT", "US"]}))
+    orders.evolve_partitions().remove(term).commit()
+    orders.evolve_schema().drop_column("country").commit()
+    orders.append(pa.table({"id": [3]}))
+    assert orders.inspect.partitions.column("spec_id").to_pylist() == [0, 0, 1]
+    orders.update({"id": "id + 10"}, where="id > 1")
+    orders.delete("id = 13")
+    assert sorted(orders.scan(columns=["id"]).to_arrow().column("id").to_pylist()) == [1, 12]
