@@ -282,6 +282,28 @@ class LocalStorage(_Counted):
                     modified_ms=stat.st_mtime_ns // 1_000_000,
                 )
 
+    def children(self, folder: str) -> tuple[list[str], list[FileInfo]]:
+        """Folders and files directly in a folder, so that listing can go side by side."""
+        head = folder.rstrip("/")
+        folders: list[str] = []
+        files: list[FileInfo] = []
+        self.count("list", folder)
+        try:
+            with _explained(folder, "list"), os.scandir(local_path(head) or "/") as found:
+                for entry in found:
+                    path = f"{head}/{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(path)
+                    elif entry.is_file():
+                        stat = entry.stat()
+                        modified_ms = stat.st_mtime_ns // 1_000_000
+                        files.append(
+                            FileInfo(path=path, size=stat.st_size, modified_ms=modified_ms)
+                        )
+        except NotFound:
+            return [], []
+        return folders, files
+
     def delete(self, path: str) -> None:
         self.count("delete", path)
         with _explained(path, "delete"):
@@ -437,6 +459,29 @@ class ObjectStorage(_Counted):
                     size=int(info.size or 0),
                     modified_ms=int((info.mtime_ns or 0) // 1_000_000),
                 )
+
+    def children(self, folder: str) -> tuple[list[str], list[FileInfo]]:
+        """Folders and files directly in a folder, so that listing can go side by side."""
+        import pyarrow.fs as pafs
+
+        parts = urlsplit(folder)
+        self.count("list", folder)
+        with _explained(folder, "list"):
+            filesystem = self._io.fs_by_scheme(parts.scheme, parts.netloc)
+            base = f"{parts.netloc}{parts.path}".rstrip("/")
+            infos = filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True))
+        head = f"{parts.scheme}://"
+        folders = [f"{head}{info.path}" for info in infos if info.type == pafs.FileType.Directory]
+        files = [
+            FileInfo(
+                path=f"{head}{info.path}",
+                size=int(info.size or 0),
+                modified_ms=int((info.mtime_ns or 0) // 1_000_000),
+            )
+            for info in infos
+            if info.type == pafs.FileType.File
+        ]
+        return folders, files
 
     def delete(self, path: str) -> None:
         self.count("delete", path)

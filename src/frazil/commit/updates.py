@@ -109,10 +109,15 @@ class RemoveSnapshots:
                 [Conflict(what="referenced by", where=f"{name} → {id}") for id, name in held],
             )
         gone = {str(id) for id in self.snapshot_ids}
-        statistics = tuple(
-            entry for entry in metadata.statistics if str(entry.get("snapshot-id")) not in gone
-        )
-        return replace(metadata, statistics=statistics, last_updated_ms=now_ms)
+        kept = {
+            name: tuple(
+                entry
+                for entry in getattr(metadata, name)
+                if str(entry.get("snapshot-id")) not in gone
+            )
+            for name in ("statistics", "partition_statistics")
+        }
+        return replace(metadata, last_updated_ms=now_ms, **kept)
 
 
 def _same(what: str, expected: object, found: object) -> None:

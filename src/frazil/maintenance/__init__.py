@@ -1,0 +1,1 @@
+"""Care of a table: expiry, orphans, metadata rewrites, health, checks, clones, comparison."""

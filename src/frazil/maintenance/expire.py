@@ -1,0 +1,206 @@
+"""Expire snapshots: forget them in the catalog, then delete what only they reached.
+
+The catalog comes first: from then on nobody can name them, and a crash leaves files that orphan
+removal finds. Cost follows what expires: expired roots are read and those next to them; only when
+something would be deleted besides roots are the other kept roots asked too. Leaves are opened
+where expired and kept snapshots differ. See `reachable` for why the result is exact.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.commit.change import Change
+from frazil.commit.handle import TableHandle
+from frazil.commit.updates import RemoveRef, RemoveSnapshots
+from frazil.errors import NotFound, Unsupported
+from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
+from frazil.maintenance import retention
+from frazil.maintenance.ancestry import Ancestry
+from frazil.maintenance.files import delete_all, own_folders, plain
+from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.reachable import Holdings, Reach, Unreachable, statistics_files
+from frazil.maintenance.retention import Due, Retention
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """What an expiry did, or with `is_dry_run` would do. `files` are addresses by kind.
+
+    `spared` are files that nothing reaches any more but that lie outside the table's folders.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    refs: tuple[str, ...]
+    files: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    spared: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    is_dry_run: bool = False
+
+    @property
+    def file_count(self) -> int:
+        """How many files were deleted, or would be."""
+        return sum(len(paths) for paths in self.files.values()) - len(self.failed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {
+            "dry-run": self.is_dry_run,
+            "snapshots": list(self.snapshot_ids),
+            "refs": list(self.refs),
+            "files": {kind: list(paths) for kind, paths in self.files.items()},
+            "spared": list(self.spared),
+            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+        }
+
+    def __str__(self) -> str:
+        verb = "would expire" if self.is_dry_run else "expired"
+        kinds = ", ".join(f"{len(paths)} {kind}" for kind, paths in self.files.items() if paths)
+        text = f"{verb} {len(self.snapshot_ids)} snapshots; files deleted: {kinds or 'none'}"
+        if self.refs:
+            text += f"; branches and tags removed: {', '.join(self.refs)}"
+        if self.spared:
+            text += f"; {len(self.spared)} files outside the table left alone"
+        if self.failed:
+            text += f"; {len(self.failed)} could not be deleted"
+        return text
+
+
+def expire_snapshots(
+    handle: TableHandle,
+    *,
+    older_than_ms: int | None = None,
+    keep_last: int | None = None,
+    snapshot_ids: Collection[int] | None = None,
+    dry_run: bool = False,
+    progress: Progress = silent,
+) -> Expired:
+    """Expire by age and number, or exactly the snapshots given."""
+    metadata = handle.refresh().metadata
+    if metadata.format_version < FORMAT_VERSION and not dry_run:
+        raise Unsupported(
+            f"{handle.name}: snapshots of a format-version {metadata.format_version} table are "
+            "not expired; upgrade it first",
+            feature=f"writing format-version {metadata.format_version}",
+        )
+    history = list(handle.head.snapshots())
+    due = _due(handle, history, older_than_ms, keep_last, snapshot_ids)
+    ids = tuple(int(snapshot.snapshot_id) for snapshot in due.snapshots)
+    if not ids and not due.refs:
+        return Expired(snapshot_ids=(), refs=(), is_dry_run=dry_run)
+    if not dry_run:
+        updates = [RemoveRef(name=name) for name in due.refs]
+        handle.commit(Change(updates=(*updates, RemoveSnapshots(snapshot_ids=ids))))
+        # What landed meanwhile is kept too: asked for after the others can no longer be named.
+        kinds = _files_now(handle, metadata, due.snapshots, progress)
+    else:
+        kept = [snapshot for snapshot in history if int(snapshot.snapshot_id) not in set(ids)]
+        kinds = _files_of(handle, metadata, due.snapshots, kept, progress)
+    folders = own_folders(metadata, handle.location)
+    mine = {
+        kind: tuple(sorted(path for path in found if plain(path).startswith(folders)))
+        for kind, found in kinds.items()
+    }
+    spared = sorted(
+        path for found in kinds.values() for path in found if not plain(path).startswith(folders)
+    )
+    failed: tuple[tuple[str, str], ...] = ()
+    if not dry_run:
+        wanted = [path for found in mine.values() for path in found]
+        failed = delete_all(handle.storage, wanted, progress=progress).failed
+        _log.info("%s: %d snapshots expired, %d files", handle.name, len(ids), len(wanted))
+    return Expired(
+        snapshot_ids=ids,
+        refs=due.refs,
+        files={kind: found for kind, found in mine.items() if found},
+        spared=tuple(spared),
+        failed=failed,
+        is_dry_run=dry_run,
+    )
+
+
+def _due(
+    handle: TableHandle,
+    history: Sequence[Snapshot],
+    older_than_ms: int | None,
+    keep_last: int | None,
+    snapshot_ids: Collection[int] | None,
+) -> Due:
+    metadata = handle.metadata
+    if snapshot_ids is not None and older_than_ms is None and keep_last is None:
+        return retention.chosen(metadata, history, snapshot_ids)
+    rules = Retention.of(
+        metadata.properties,
+        now_ms=handle.around.now_ms(),
+        older_than_ms=older_than_ms,
+        keep_last=keep_last,
+    )
+    found = retention.due(metadata, history, rules)
+    if snapshot_ids is None:
+        return found
+    more = retention.chosen(metadata, history, snapshot_ids)
+    both = {int(each.snapshot_id): each for each in (*found.snapshots, *more.snapshots)}
+    return Due(snapshots=tuple(both.values()), refs=found.refs)
+
+
+def _files_now(
+    handle: TableHandle, metadata: TableMetadata, expired: Sequence[Snapshot], progress: Progress
+) -> dict[str, frozenset[str]]:
+    """What nothing reaches that is kept now. Another expiry may take snapshots while it is read."""
+    kept = list(handle.head.snapshots())
+    while True:
+        try:
+            return _files_of(handle, metadata, expired, kept, progress)
+        except NotFound:
+            left = list(handle.head.snapshots())
+            if len(left) >= len(kept):
+                raise
+            kept = left
+
+
+def _files_of(
+    handle: TableHandle,
+    metadata: TableMetadata,
+    expired: Sequence[Snapshot],
+    kept: Sequence[Snapshot],
+    progress: Progress,
+) -> dict[str, frozenset[str]]:
+    """Addresses by kind that no kept snapshot reaches."""
+    kinds = _unreachable(handle, metadata, expired, kept, progress).by_kind()
+    gone = {int(snapshot.snapshot_id) for snapshot in expired}
+    entries = (*metadata.statistics, *metadata.partition_statistics)
+    about = statistics_files(entries, handle.location)
+    in_use = {path for path, id in about.items() if id not in gone}
+    kinds["statistics"] = frozenset(about.keys() - in_use)
+    return kinds
+
+
+def _unreachable(
+    handle: TableHandle,
+    metadata: TableMetadata,
+    expired: Sequence[Snapshot],
+    kept: Sequence[Snapshot],
+    progress: Progress,
+) -> Unreachable:
+    if not expired:
+        return Unreachable()
+    reach = Reach(handle.reader(metadata), snapshots=(*expired, *kept), progress=progress)
+    gone = reach.holdings(expired, what="expired roots", missing_ok=True)
+    ancestry = Ancestry.of((*expired, *kept))
+    close = ancestry.neighbours(int(snapshot.snapshot_id) for snapshot in expired)
+    near = [snapshot for snapshot in kept if int(snapshot.snapshot_id) in close]
+    held = reach.holdings(near, what="kept roots") if near else Holdings()
+    if near:
+        found = reach.only_in(gone, held)
+        if not _has_more_than_roots(found):
+            return found
+    return reach.only_in(gone, reach.holdings(kept, what="kept roots"))
+
+
+def _has_more_than_roots(found: Unreachable) -> bool:
+    return any(files for kind, files in found.by_kind().items() if kind != "roots")

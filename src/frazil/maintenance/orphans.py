@@ -1,0 +1,167 @@
+"""Files below a table that no snapshot reaches: left by crashes, or by deletions that failed.
+
+Listing comes first and what is reachable second, so that a file committed in between is found to
+be in use. Young files may belong to a commit under way and are left alone, as are metadata JSON
+files that the log names, hidden files, and folders that look like another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from frazil.commit.handle import TableHandle
+from frazil.errors import InvalidInput
+from frazil.format.metadata import History
+from frazil.maintenance.files import delete_all, own_folders, plain
+from frazil.maintenance.listing import list_files
+from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.reachable import Reach, statistics_files
+from frazil.storage import FileInfo
+
+SAFETY_AGE_MS = 3 * 24 * 3600 * 1000
+_JSON = ".metadata.json"
+_KEPT_NAMES = frozenset({"version-hint.text"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orphans:
+    """What orphan removal found and did, or with `is_dry_run` would do.
+
+    `other_tables` are folders below this table that belong to another one and were not touched.
+    """
+
+    files: tuple[FileInfo, ...]
+    failed: tuple[tuple[str, str], ...] = ()
+    young: int = 0
+    other_tables: tuple[str, ...] = ()
+    is_dry_run: bool = False
+
+    @property
+    def total_bytes(self) -> int:
+        """The size of the files."""
+        return sum(file.size for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {
+            "dry-run": self.is_dry_run,
+            "files": [{"path": file.path, "bytes": file.size} for file in self.files],
+            "bytes": self.total_bytes,
+            "young": self.young,
+            "other-tables": list(self.other_tables),
+            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+        }
+
+    def __str__(self) -> str:
+        verb = "would remove" if self.is_dry_run else "removed"
+        text = f"{verb} {len(self.files) - len(self.failed)} files, {self.total_bytes:,} bytes"
+        if self.young:
+            text += f"; {self.young} unknown files are too young to judge"
+        if self.other_tables:
+            text += f"; {len(self.other_tables)} folders belong to other tables"
+        if self.failed:
+            text += f"; {len(self.failed)} could not be deleted"
+        return text
+
+
+def remove_orphan_files(
+    handle: TableHandle,
+    *,
+    older_than_ms: int | None = None,
+    location: str | None = None,
+    dry_run: bool = False,
+    progress: Progress = silent,
+) -> Orphans:
+    """Delete files below the table, or a folder in it, that nothing reaches and that are older
+    than a moment, by default three days ago."""
+    before = handle.around.now_ms() - SAFETY_AGE_MS if older_than_ms is None else older_than_ms
+    folders = own_folders(handle.metadata, handle.location)
+    chosen = folders if location is None else (_within(location, folders),)
+    listed: dict[str, FileInfo] = {}
+    for folder in _outermost(chosen):
+        address = _spelled(folder, handle.location)
+        for file in list_files(handle.storage, address, progress=progress):
+            listed[plain(file.path)] = file
+    in_use = _in_use(handle, progress)
+    others = _other_tables(listed, folders)
+    unknown = [
+        file
+        for path, file in listed.items()
+        if path not in in_use and not path.startswith(others) and not _is_kept(path, folders)
+    ]
+    old = tuple(
+        sorted((file for file in unknown if file.modified_ms < before), key=lambda file: file.path)
+    )
+    failed: tuple[tuple[str, str], ...] = ()
+    if not dry_run:
+        paths = [file.path for file in old]
+        failed = delete_all(handle.storage, paths, progress=progress).failed
+    return Orphans(
+        files=old,
+        failed=failed,
+        young=len(unknown) - len(old),
+        other_tables=tuple(others),
+        is_dry_run=dry_run,
+    )
+
+
+def _in_use(handle: TableHandle, progress: Progress) -> set[str]:
+    """Files that a snapshot or the metadata names, as of now."""
+    state = handle.refresh()
+    snapshots = list(handle.head.snapshots())
+    reach = Reach(handle.reader(), snapshots=snapshots, progress=progress)
+    found = reach.everything(snapshots)
+    metadata = state.metadata
+    found |= statistics_files(
+        (*metadata.statistics, *metadata.partition_statistics), handle.location
+    ).keys()
+    if state.metadata_location is not None:
+        found.add(state.metadata_location)
+    history = getattr(handle.head, "history", None)
+    if history is not None:
+        logged: History = history()
+        found |= {entry.metadata_file for entry in logged.metadata_log}
+    return {plain(path) for path in found}
+
+
+def _is_kept(path: str, folders: tuple[str, ...]) -> bool:
+    """Whether a name says that a file is not to be judged: hidden, or a pointer of other tools."""
+    below = next((path[len(folder) :] for folder in folders if path.startswith(folder)), path)
+    parts = below.split("/")
+    hidden = any(part.startswith((".", "_")) and "=" not in part for part in parts)
+    return hidden or parts[-1] in _KEPT_NAMES
+
+
+def _other_tables(listed: Iterable[str], folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Folders below this table that have metadata of their own."""
+    found: set[str] = set()
+    for path in listed:
+        folder, _, name = path.rpartition("/metadata/")
+        if folder and "/" not in name and (name.endswith(_JSON) or name.startswith("root-")):
+            found.add(f"{folder}/")
+    return tuple(sorted(found - set(folders)))
+
+
+def _within(location: str, folders: tuple[str, ...]) -> str:
+    wanted = f"{plain(location).rstrip('/')}/"
+    if not wanted.startswith(folders):
+        raise InvalidInput(f"{location} is not below the table's location; nothing was looked at")
+    return wanted
+
+
+def _outermost(folders: tuple[str, ...]) -> list[str]:
+    return [
+        folder
+        for folder in dict.fromkeys(folders)
+        if not any(folder != other and folder.startswith(other) for other in folders)
+    ]
+
+
+def _spelled(folder: str, location: str) -> str:
+    """A folder as the table's storage takes it."""
+    base = f"{plain(location).rstrip('/')}/"
+    if folder.startswith(base):
+        return f"{location.rstrip('/')}/{folder[len(base) :]}".rstrip("/")
+    return folder.rstrip("/")

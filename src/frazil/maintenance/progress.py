@@ -1,0 +1,56 @@
+"""How long work says how far it is, and how independent pieces of it run side by side."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class Progress(Protocol):
+    """Called as work goes on; `total` is what is known of the whole so far."""
+
+    def __call__(self, done: int, total: int, what: str, /) -> None:
+        """`done` of `total` pieces of `what` are finished."""
+
+
+def silent(done: int, total: int, what: str, /) -> None:
+    """Says nothing."""
+
+
+def run_all(
+    items: Sequence[_T],
+    work: Callable[[_T], _R],
+    *,
+    what: str,
+    progress: Progress = silent,
+) -> Iterator[_R]:
+    """Apply `work` to items across threads, results in order, progress as they finish."""
+    if not items:
+        return
+    done = 0
+    lock = threading.Lock()
+
+    def one(item: _T) -> _R:
+        nonlocal done
+        result = work(item)
+        with lock:
+            done += 1
+            progress(done, len(items), what)
+        return result
+
+    progress(0, len(items), what)
+    if len(items) == 1:
+        yield one(items[0])
+        return
+    with ThreadPoolExecutor(max_workers=min(len(items), _threads())) as pool:
+        yield from pool.map(one, items)
+
+
+def _threads() -> int:
+    return min(32, 4 * (os.cpu_count() or 2))

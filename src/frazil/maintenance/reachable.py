@@ -1,0 +1,298 @@
+"""Which files snapshots reach, and which of them only snapshots that go.
+
+A snapshot reaches its root, the leaves its root lists, and the files and deletion vectors of live
+entries. Files of dead entries belong to the snapshot before, if that is kept.
+
+The difference of two groups of snapshots opens only leaves that tell something. A leaf that both
+list is opened for the positions where they differ. A file is live at one place of a tree at most,
+so a position that is live in every tree that goes cannot hold a file that one of them has
+elsewhere; and a leaf whose least sequence number is above a file's cannot hold it. A Puffin file
+is shared by many entries, and is looked for in every leaf that is not older than itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from frazil.errors import NotFound
+from frazil.format import bitmap, legacy_list, paths, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import Snapshot
+from frazil.maintenance.progress import Progress, run_all, silent
+from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
+
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+NAME_KEYS = (
+    "location",
+    "content_type",
+    "deletion_vector.location",
+    "tracking.sequence_number",
+    "tracking.dv_snapshot_id",
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class HeldLeaf:
+    """A leaf as a group of roots lists it."""
+
+    ref: LeafRef
+    min_sequence_number: int
+    dead_in_all: Positions
+    dead_in_any: Positions
+    roots: int = 1
+
+    def met(self, dead: Positions) -> None:
+        """One more root lists it."""
+        self.dead_in_all = np.intersect1d(self.dead_in_all, dead, assume_unique=True)
+        self.dead_in_any = bitmap.union(self.dead_in_any, dead)
+        self.roots += 1
+
+
+@dataclass(slots=True, kw_only=True)
+class Names:
+    """Files with the sequence number of their data, Puffin files with the least age they can have.
+
+    `deletes` are the ones among the files that delete rows.
+    """
+
+    files: dict[str, int] = field(default_factory=dict)
+    vectors: dict[str, int] = field(default_factory=dict)
+    deletes: set[str] = field(default_factory=set)
+
+    def add(self, other: Names) -> None:
+        """Take up more names."""
+        for mine, its in ((self.files, other.files), (self.vectors, other.vectors)):
+            for name, number in its.items():
+                mine[name] = max(number, mine.get(name, number))
+        self.deletes |= other.deletes
+
+    def drop(self, other: Names) -> None:
+        """Forget names that are in use."""
+        for name in (*other.files, *other.vectors):
+            self.files.pop(name, None)
+            self.vectors.pop(name, None)
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.vectors)
+
+
+@dataclass(slots=True, kw_only=True)
+class Holdings:
+    """What a group of snapshots holds: roots, leaves by address, and names in the roots."""
+
+    roots: dict[str, int] = field(default_factory=dict)
+    leaves: dict[str, HeldLeaf] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+    trees: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreachable:
+    """Addresses of files that only snapshots of one group reach, by what they are."""
+
+    roots: frozenset[str] = frozenset()
+    leaves: frozenset[str] = frozenset()
+    data_files: frozenset[str] = frozenset()
+    delete_files: frozenset[str] = frozenset()
+    vectors: frozenset[str] = frozenset()
+
+    def by_kind(self) -> dict[str, frozenset[str]]:
+        """The sets by name, rows first and roots last: the order in which they are deleted."""
+        return {
+            "data-files": self.data_files,
+            "delete-files": self.delete_files,
+            "deletion-vectors": self.vectors,
+            "leaves": self.leaves,
+            "roots": self.roots,
+        }
+
+
+class Reach:
+    """Finds what snapshots of one table reach. `ages` are sequence numbers of known snapshots."""
+
+    def __init__(
+        self,
+        reader: TreeReader,
+        *,
+        snapshots: Iterable[Snapshot],
+        progress: Progress = silent,
+    ) -> None:
+        self._reader = reader
+        self._progress = progress
+        self._ages = {int(each.snapshot_id): each.sequence_number for each in snapshots}
+
+    def holdings(
+        self, snapshots: Sequence[Snapshot], *, what: str, missing_ok: bool = False
+    ) -> Holdings:
+        """Read the roots of snapshots. `missing_ok` passes over roots that are gone already."""
+
+        def read(snapshot: Snapshot) -> Tree | None:
+            try:
+                return self._reader.tree(snapshot, keys=_ROOT_NAME_KEYS)
+            except NotFound:
+                if missing_ok:
+                    return None
+                raise
+
+        held = Holdings()
+        for tree in run_all(snapshots, read, what=what, progress=self._progress):
+            if tree is not None:
+                self._take(held, tree)
+        return held
+
+    def _take(self, held: Holdings, tree: Tree) -> None:
+        held.trees += 1
+        assert tree.snapshot is not None
+        root = root_address(self._reader.location, tree.snapshot)
+        if root is not None:
+            held.roots[root] = int(tree.snapshot.snapshot_id)
+        held.names.add(self.names_of(tree.content()))
+        least = tree.root.numpy("manifest_info.min_sequence_number", missing=0)
+        for ref in leaf_refs(tree.root):
+            address = paths.resolve(self._reader.location, ref.location)
+            known = held.leaves.get(address)
+            dead = ref.dead_positions()
+            if known is None:
+                held.leaves[address] = HeldLeaf(
+                    ref=ref,
+                    min_sequence_number=int(least[ref.row]),
+                    dead_in_all=dead,
+                    dead_in_any=dead,
+                )
+            else:
+                known.met(dead)
+
+    def names_of(self, entries: EntryBatch) -> Names:
+        """The files that entries name. Old vectors' entries name their Puffin file."""
+        found = Names()
+        if not entries.num_rows:
+            return found
+        location = self._reader.location
+        addresses = paths.resolve_all(location, entries.column("location")).to_pylist()
+        numbers = entries.numpy("tracking.sequence_number", missing=0)
+        kinds = entries.numpy("content_type")
+        vectors = entries.pylist("deletion_vector.location")
+        ages = entries.pylist("tracking.dv_snapshot_id")
+        for index, address in enumerate(addresses):
+            number = int(numbers[index])
+            vector = vectors[index]
+            if kinds[index] == ContentType.POSITION_DELETES and vector is not None:
+                found.vectors[address] = max(number, found.vectors.get(address, 0))
+                continue
+            found.files[address] = number
+            if kinds[index] != ContentType.DATA:
+                found.deletes.add(address)
+            if vector is not None:
+                puffin = paths.resolve(location, vector)
+                age = self._ages.get(ages[index], number) if ages[index] is not None else number
+                found.vectors[puffin] = max(age, found.vectors.get(puffin, 0))
+        return found
+
+    def names_in(
+        self, leaves: Sequence[tuple[HeldLeaf, Positions | None]], *, missing_ok: bool = False
+    ) -> Names:
+        """Names in leaves that are live in one of their roots; some positions, or all."""
+
+        def read(item: tuple[HeldLeaf, Positions | None]) -> Names:
+            held, only = item
+            try:
+                batch = self._reader.entries(held.ref, keys=NAME_KEYS)
+            except NotFound:
+                if missing_ok:
+                    return Names()
+                raise
+            mask = tracking.live_mask(batch)
+            mask[held.dead_in_all] = False
+            if only is not None:
+                chosen = np.zeros(batch.num_rows, dtype=np.bool_)
+                chosen[only] = True
+                mask &= chosen
+            return self.names_of(batch.without(POSITION).filter(mask))
+
+        total = Names()
+        for names in run_all(leaves, read, what="leaves", progress=self._progress):
+            total.add(names)
+        return total
+
+    def everything(self, snapshots: Sequence[Snapshot]) -> set[str]:
+        """The address of every file that one of the snapshots reaches."""
+        held = self.holdings(snapshots, what="roots")
+        names = self.names_in([(leaf, None) for leaf in held.leaves.values()])
+        names.add(held.names)
+        return {*held.roots, *held.leaves, *names.files, *names.vectors}
+
+    def only_in(self, gone: Holdings, kept: Holdings) -> Unreachable:
+        """What the snapshots that go reach and those that stay do not."""
+        wanted: list[tuple[HeldLeaf, Positions | None]] = []
+        for address, leaf in gone.leaves.items():
+            other = kept.leaves.get(address)
+            if other is None:
+                wanted.append((leaf, None))
+            else:
+                only = bitmap.difference(other.dead_in_all, leaf.dead_in_all)
+                if only.size:
+                    wanted.append((leaf, only))
+        names = self.names_in(wanted, missing_ok=True)
+        names.add(gone.names)
+        names.drop(kept.names)
+        if names:
+            names.drop(self.names_in(_doubtful(names, gone, kept)))
+        return Unreachable(
+            roots=frozenset(gone.roots.keys() - kept.roots.keys()),
+            leaves=frozenset(gone.leaves.keys() - kept.leaves.keys()),
+            data_files=frozenset(names.files.keys() - names.deletes),
+            delete_files=frozenset(names.files.keys() & names.deletes),
+            vectors=frozenset(names.vectors),
+        )
+
+
+_ROOT_NAME_KEYS = (*NAME_KEYS, "manifest_info.min_sequence_number")
+
+
+def _doubtful(
+    names: Names, gone: Holdings, kept: Holdings
+) -> list[tuple[HeldLeaf, Positions | None]]:
+    """Leaves of the snapshots that stay which may hold one of the names."""
+    newest = max(names.files.values(), default=-1)
+    oldest = min(names.vectors.values(), default=None)
+    doubtful: list[tuple[HeldLeaf, Positions | None]] = []
+    for address, leaf in kept.leaves.items():
+        if oldest is not None and leaf.ref.sequence_number >= oldest:
+            doubtful.append((leaf, None))
+            continue
+        if leaf.min_sequence_number > newest:
+            continue
+        other = gone.leaves.get(address)
+        if other is None or other.roots < gone.trees:
+            doubtful.append((leaf, None))
+            continue
+        only = bitmap.difference(other.dead_in_any, leaf.dead_in_all)
+        if only.size:
+            doubtful.append((leaf, only))
+    return doubtful
+
+
+def root_address(location: str, snapshot: Snapshot) -> str | None:
+    """The address of a snapshot's root or manifest list; v1 snapshots may have neither."""
+    if snapshot.root_manifest is not None:
+        return paths.resolve(location, snapshot.root_manifest)
+    if snapshot.manifest_list is not None:
+        return legacy_list.address(location, snapshot.manifest_list)
+    return None
+
+
+def statistics_files(entries: Iterable[Mapping[str, Any]], location: str) -> dict[str, int | None]:
+    """Addresses of statistics files, with the snapshot each is about."""
+    found: dict[str, int | None] = {}
+    for entry in entries:
+        path = entry.get("statistics-path")
+        about = entry.get("snapshot-id")
+        if isinstance(path, str):
+            found[legacy_list.address(location, path)] = None if about is None else int(about)
+    return found
