@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
@@ -109,15 +109,18 @@ class RemoveSnapshots:
                 [Conflict(what="referenced by", where=f"{name} → {id}") for id, name in held],
             )
         gone = {str(id) for id in self.snapshot_ids}
-        kept = {
-            name: tuple(
-                entry
-                for entry in getattr(metadata, name)
-                if str(entry.get("snapshot-id")) not in gone
-            )
-            for name in ("statistics", "partition_statistics")
-        }
-        return replace(metadata, last_updated_ms=now_ms, **kept)
+        return replace(
+            metadata,
+            statistics=_without(metadata.statistics, gone),
+            partition_statistics=_without(metadata.partition_statistics, gone),
+            last_updated_ms=now_ms,
+        )
+
+
+def _without(
+    statistics: tuple[Mapping[str, Any], ...], gone: set[str]
+) -> tuple[Mapping[str, Any], ...]:
+    return tuple(entry for entry in statistics if str(entry.get("snapshot-id")) not in gone)
 
 
 def _same(what: str, expected: object, found: object) -> None:
