@@ -184,7 +184,7 @@ class Table(FileOperations, HistoryOperations):
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> Upserted:
-        """Replace rows whose key exists, insert the others; `on` defaults to the identifier fields."""
+        """Replace rows whose key exists, insert the others; default keys: identifier fields."""
         keys = list(on) if on is not None else sorted(self.schema.identifier_field_names())
         with self.transaction() as tx:
             return tx.upsert(
