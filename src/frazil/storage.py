@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -282,11 +282,11 @@ class LocalStorage(_Counted):
                     modified_ms=stat.st_mtime_ns // 1_000_000,
                 )
 
-    def children(self, folder: str) -> tuple[list[str], list[FileInfo]]:
+    def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder, so that listing can go side by side."""
         head = folder.rstrip("/")
-        folders: list[str] = []
-        files: list[FileInfo] = []
+        folders = []
+        files = []
         self.count("list", folder)
         try:
             with _explained(folder, "list"), os.scandir(local_path(head) or "/") as found:
@@ -460,7 +460,7 @@ class ObjectStorage(_Counted):
                     modified_ms=int((info.mtime_ns or 0) // 1_000_000),
                 )
 
-    def children(self, folder: str) -> tuple[list[str], list[FileInfo]]:
+    def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder, so that listing can go side by side."""
         import pyarrow.fs as pafs
 

@@ -16,7 +16,7 @@ _MOST_LEVELS = 4
 class Browsable(Protocol):
     """A storage that can list one level."""
 
-    def children(self, folder: str) -> tuple[list[str], list[FileInfo]]:
+    def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder."""
 
 
