@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
+from frazil.catalog.base import TableHead
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed
@@ -234,6 +235,10 @@ class Table(FileOperations, HistoryOperations):
     ) -> Committed:
         """Set and remove table properties."""
         return self._update(SetProperties(updates=dict(updates or {}), removals=tuple(remove)))
+
+    def export(self) -> str:
+        """Write the metadata JSON of the current state now; returns where it is."""
+        return cast(TableHead, self.handle.head).export()
 
     # Branches and tags
 
