@@ -442,11 +442,40 @@ public final class PaimonTables {
         rows(table, add(3, "again", 30), add(1, "A", 10), row(RowKind.DELETE, 4, "d", 4L));
         dump("pk_level0");
 
+        catalog.createTable(id("pk_sequence"), keyed("write-only", "true", "bucket", "1", "sequence.field", "n").build(), false);
+        table = table("pk_sequence");
+        rows(table, add(1, "newer", 9), add(2, "b", 2), row(RowKind.INSERT, 3, "null loses", null));
+        rows(table, add(1, "older", 1), add(2, "B", 3), add(3, "c", 0));
+        dump("pk_sequence");
+
+        Schema wide = Schema.newBuilder().column("p", DataTypes.STRING()).column("k", DataTypes.BIGINT())
+                .column("t3", DataTypes.TIMESTAMP(3)).column("t6", DataTypes.TIMESTAMP(6))
+                .column("z6", DataTypes.TIMESTAMP_WITH_LOCAL_TIME_ZONE(6)).column("d", DataTypes.DATE())
+                .column("dc", DataTypes.DECIMAL(20, 3)).column("a", DataTypes.ARRAY(DataTypes.INT()))
+                .column("sm", DataTypes.SMALLINT()).column("by", DataTypes.BYTES())
+                .partitionKeys("p").primaryKey("p", "k").option("bucket", "1").option("write-only", "true").build();
+        catalog.createTable(id("pk_level0_types"), wide, false);
+        for (int part = 0; part < 2; part++) {
+            Timestamp time = Timestamp.fromEpochMillis(1710037800123L + part, 456000);
+            rows(table("pk_level0_types"),
+                    GenericRow.of(s("x {y}*"), 1L + part, Timestamp.fromEpochMillis(1710037800123L + part), time, time, 19792 + part,
+                            dec("12345678901234567." + part + "25", 20, 3), new GenericArray(new int[] {1, part}), (short) part, new byte[] {(byte) part}),
+                    GenericRow.of(s("x {y}*"), 2L + part, null, null, null, null, null, null, null, null),
+                    GenericRow.of(partitionOf(part), 7L, null, time, null, -1, null, null, (short) 7, null));
+        }
+        alter("pk_level0_types", SchemaChange.renameColumn("sm", "small"), SchemaChange.addColumn("late", DataTypes.INT()));
+        rows(table("pk_level0_types"), GenericRow.of(s("x {y}*"), 2L, null, null, null, 5, null, null, (short) 9, null, 77));
+        dump("pk_level0_types");
+
         catalog.createTable(id("pk_disjoint"), keyed("write-only", "true", "bucket", "1").build(), false);
         table = table("pk_disjoint");
         rows(table, add(1, "a", 1), add(2, "b", 2));
         rows(table, add(10, "c", 3), add(11, "d", 4));
         dump("pk_disjoint");
+    }
+
+    private static Object partitionOf(int part) {
+        return s(part == 0 ? "plain" : "p/2");
     }
 
     private void keyedVectors(String name, String wide) throws Exception {

@@ -1,0 +1,56 @@
+"""Rows of an adopted table, in the text form of the peers."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from tests.interop.paimon.text_form import row_lines
+
+from frazil.catalog.base import Catalog
+from frazil.commit.handle import TableHandle
+from frazil.data.read import Reading, name_mapping_of
+from frazil.expr.parse import parse
+from frazil.format.metadata import Snapshot
+from frazil.scan.plan import plan
+from frazil.scan.tasks import TaskReader, tasks_of
+
+
+def handle_of(catalog: Catalog, name: str) -> TableHandle:
+    """A handle on a table of the catalog."""
+    head = catalog.load(name)
+    return TableHandle.of(name, head, catalog.storage(head.state.metadata.location))
+
+
+def rows_of(
+    handle: TableHandle, snapshot: Snapshot | None, *, where: str | None = None
+) -> list[str]:
+    """The rows of a snapshot under its own schema, as sorted lines."""
+    metadata = handle.metadata
+    schema = metadata.schema() if snapshot is None else metadata.schema_of(snapshot)
+    condition: BooleanExpression = AlwaysTrue() if where is None else parse(where, schema)
+    planned = plan(handle.reader(), snapshot, schema=schema, where=condition)
+    reading = Reading(
+        storage=handle.storage,
+        schema=schema,
+        table_schema=schema,
+        row_filter=condition,
+        specs=metadata.specs_by_id(),
+        name_mapping=name_mapping_of(metadata.properties),
+    )
+    reader = TaskReader(reading)
+    batches = [
+        batch for task in tasks_of(planned, location=handle.location) for batch in reader.read(task)
+    ]
+    return row_lines(pa.Table.from_batches(batches)) if batches else []
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Every file under a folder with a digest of its content."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
