@@ -1,0 +1,254 @@
+"""A table's health in numbers, and what to run about it. Reads metadata, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from frazil.commit.handle import TableHandle
+from frazil.data.options import TARGET_FILE_SIZE
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import MAIN
+from frazil.maintenance.overlap import Overlap, overlap_of
+from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.reachable import root_address
+from frazil.maintenance.retention import Retention, due
+from frazil.tree.policy import Thresholds
+from frazil.tree.read import Tree
+
+_KEYS = (
+    "content_type",
+    "record_count",
+    "file_size_in_bytes",
+    "deletion_vector.cardinality",
+)
+_TARGET_BYTES = 512 * 1024 * 1024
+_SMALL_SHARE = 0.25
+_MANY_SMALL = 20
+_DELETED_SHARE = 0.3
+_DEAD_SHARE = 0.2
+_MUCH_OVERLAP = 2.0
+_OLD_SNAPSHOTS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Something worth doing: what is wrong, and the call that helps."""
+
+    problem: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What a snapshot and the history before it look like."""
+
+    table: str
+    snapshot_id: int | None
+    snapshots: int
+    expirable_snapshots: int
+    refs: int
+    data_files: int
+    records: int
+    data_bytes: int
+    small_files: int
+    average_file_bytes: int
+    files_with_vectors: int
+    deleted_rows: int
+    files_mostly_deleted: int
+    equality_delete_files: int
+    position_delete_files: int
+    root_entries: int
+    root_bytes: int
+    leaves: int
+    small_leaves: int
+    old_leaves: int
+    leaf_bytes: int
+    dead_entries: int
+    overlap: Overlap = field(default_factory=Overlap)
+    advice: tuple[Advice, ...] = ()
+
+    @property
+    def delete_ratio(self) -> float:
+        """The share of rows that deletion vectors delete."""
+        return self.deleted_rows / self.records if self.records else 0.0
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.advice
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {**asdict(self), "delete_ratio": self.delete_ratio}
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.table}: snapshot {self.snapshot_id}",
+            f"  snapshots   {self.snapshots:,}, of which {self.expirable_snapshots:,} can expire; "
+            f"{self.refs} branches and tags",
+            f"  data files  {self.data_files:,} with {self.records:,} rows, "
+            f"{self.data_bytes:,} bytes; {self.small_files:,} small, "
+            f"{self.average_file_bytes:,} bytes on average",
+            f"  deletes     {self.deleted_rows:,} rows ({self.delete_ratio:.1%}) by vectors of "
+            f"{self.files_with_vectors:,} files, {self.files_mostly_deleted:,} of them mostly "
+            f"deleted; {self.equality_delete_files:,} equality and "
+            f"{self.position_delete_files:,} position delete files",
+            f"  root        {self.root_entries:,} entries, {self.root_bytes:,} bytes",
+            f"  leaves      {self.leaves:,} ({self.leaf_bytes:,} bytes), {self.small_leaves:,} "
+            f"small, {self.old_leaves:,} of v1 to v3; {self.dead_entries:,} dead entries; each "
+            f"overlaps {self.overlap.average:.1f} others"
+            + (f" in {self.overlap.column}" if self.overlap.column else ""),
+        ]
+        lines += [f"  → {each.problem}: {each.run}" for each in self.advice]
+        return "\n".join(lines if self.advice else [*lines, "  nothing to do"])
+
+
+def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = silent) -> Health:
+    """Look at the current snapshot of a branch and at the history."""
+    metadata = handle.refresh().metadata
+    tip = handle.tip(branch)
+    reader = handle.reader()
+    tree = reader.tree(tip)
+    files = _Files(target=_target(metadata.properties))
+    leaves = tree.leaves()
+    for done, batch in enumerate(reader.all_live(tree, keys=_KEYS)):
+        files.add(batch)
+        progress(done, len(leaves), "leaves")
+    history = list(handle.head.snapshots())
+    rules = Retention.of(metadata.properties, now_ms=handle.around.now_ms())
+    limits = Thresholds.of(metadata.properties)
+    small = [
+        leaf for leaf in leaves if leaf.record_count - leaf.dead < limits.leaf_target_entries // 2
+    ]
+    numbers: dict[str, Any] = {
+        "snapshots": len(history),
+        "expirable_snapshots": len(due(metadata, history, rules).snapshots),
+        "refs": len(metadata.refs),
+        "root_entries": tree.content().num_rows,
+        "root_bytes": _root_bytes(handle, tree),
+        "leaves": len(leaves),
+        "small_leaves": len(small),
+        "old_leaves": sum(leaf.format_version == 0 for leaf in leaves),
+        "leaf_bytes": sum(leaf.file_size_in_bytes for leaf in leaves),
+        "dead_entries": sum(leaf.dead for leaf in leaves),
+        **files.numbers(),
+    }
+    health = Health(
+        table=handle.name,
+        snapshot_id=None if tip is None else int(tip.snapshot_id),
+        overlap=overlap_of(tree, metadata),
+        **numbers,
+    )
+    entries = sum(leaf.record_count for leaf in leaves)
+    advice = tuple(_advice(health, limits, entries))
+    return replace(health, advice=advice)
+
+
+class _Files:
+    """Counts over live entries, batch by batch."""
+
+    def __init__(self, *, target: int) -> None:
+        self._small = int(target * _SMALL_SHARE)
+        self._counts: dict[str, int] = dict.fromkeys(
+            (
+                "data_files",
+                "records",
+                "data_bytes",
+                "small_files",
+                "files_with_vectors",
+                "deleted_rows",
+                "files_mostly_deleted",
+                "equality_delete_files",
+                "position_delete_files",
+            ),
+            0,
+        )
+
+    def add(self, batch: EntryBatch) -> None:
+        kind = batch.numpy("content_type")
+        data = kind == ContentType.DATA
+        records = batch.numpy("record_count", missing=0)[data]
+        sizes = batch.numpy("file_size_in_bytes", missing=0)[data]
+        dead = batch.numpy("deletion_vector.cardinality", missing=0)[data]
+        found = {
+            "data_files": data.sum(),
+            "records": records.sum(),
+            "data_bytes": sizes.sum(),
+            "small_files": (sizes < self._small).sum(),
+            "files_with_vectors": (dead > 0).sum(),
+            "deleted_rows": dead.sum(),
+            "files_mostly_deleted": (dead > np.maximum(records, 1) * _DELETED_SHARE).sum(),
+            "equality_delete_files": (kind == ContentType.EQUALITY_DELETES).sum(),
+            "position_delete_files": (kind == ContentType.POSITION_DELETES).sum(),
+        }
+        for name, value in found.items():
+            self._counts[name] += int(value)
+
+    def numbers(self) -> dict[str, int]:
+        files = self._counts["data_files"]
+        average = self._counts["data_bytes"] // files if files else 0
+        return {**self._counts, "average_file_bytes": average}
+
+
+def _target(properties: Any) -> int:
+    text = str(properties.get(TARGET_FILE_SIZE, ""))
+    return int(text) if text.isdigit() else _TARGET_BYTES
+
+
+def _root_bytes(handle: TableHandle, tree: Tree) -> int:
+    if tree.snapshot is None:
+        return 0
+    address = root_address(handle.location, tree.snapshot)
+    return 0 if address is None else handle.storage.size(address)
+
+
+def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice]:
+    """What is worth doing, the most useful first."""
+    if health.old_leaves:
+        yield Advice(
+            problem=f"{health.old_leaves} manifests of v1 to v3 are read row by row",
+            run="rewrite_manifests",
+        )
+    if health.dead_entries > entries * _DEAD_SHARE:
+        yield Advice(
+            problem=f"{health.dead_entries:,} of {entries:,} leaf entries are dead",
+            run="compact_metadata",
+        )
+    elif health.small_leaves > 8 or health.root_bytes > 2 * limits.root_target_bytes:
+        yield Advice(
+            problem=f"{health.small_leaves} small leaves and a root of {health.root_bytes:,} bytes",
+            run="compact_metadata",
+        )
+    if health.overlap.average > _MUCH_OVERLAP:
+        yield Advice(
+            problem=f"a leaf overlaps {health.overlap.average:.1f} others in "
+            f"{health.overlap.column}, so filters prune little",
+            run="rewrite_manifests",
+        )
+    if health.small_files > max(_MANY_SMALL, health.data_files // 2):
+        yield Advice(
+            problem=f"{health.small_files:,} of {health.data_files:,} data files are small",
+            run="rewrite_data_files",
+        )
+    if health.files_mostly_deleted:
+        yield Advice(
+            problem=f"{health.files_mostly_deleted:,} files have lost more than "
+            f"{_DELETED_SHARE:.0%} of their rows",
+            run="rewrite_data_files",
+        )
+    if health.equality_delete_files or health.position_delete_files:
+        yield Advice(
+            problem=f"{health.equality_delete_files + health.position_delete_files:,} delete files "
+            "are applied by every read",
+            run="rewrite_data_files" if health.equality_delete_files else "rewrite_manifests",
+        )
+    if health.expirable_snapshots > _OLD_SNAPSHOTS:
+        yield Advice(
+            problem=f"{health.expirable_snapshots:,} snapshots are older than the table keeps",
+            run="expire_snapshots",
+        )

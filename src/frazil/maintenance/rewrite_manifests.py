@@ -1,0 +1,148 @@
+"""Write leaves anew: clustered so that each covers little, without dead entries, few and full.
+
+Both ways land as a `replace` snapshot that changes no file and no row. A leaf that another commit
+touches meanwhile is left as it is, or the whole is begun again where old deletes move with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frazil.commit.change import CarriedDeletes, Change
+from frazil.commit.handle import TableHandle
+from frazil.commit.loop import Committed, discard
+from frazil.errors import CommitConflict, CommitUnknown, NotFound
+from frazil.format.fields import ContentType
+from frazil.format.metadata import MAIN, Snapshot
+from frazil.legacy.rewrite import take_over
+from frazil.maintenance.overlap import overlap_of
+from frazil.maintenance.progress import Progress, silent
+from frazil.tree.policy import Thresholds
+from frazil.tree.read import LeafRef, Tree
+
+_ATTEMPTS = 5
+
+
+def rewrite_manifests(
+    handle: TableHandle,
+    *,
+    branch: str = MAIN,
+    leaves: Sequence[str] | None = None,
+    progress: Progress = silent,
+) -> Committed | None:
+    """Write every leaf of a branch anew, or those named, with the root's entries among them.
+
+    Manifests of v1 to v3 become v4 leaves, their deletes deletion vectors. None when the tree is
+    as good as it gets.
+    """
+    return _rewrite(handle, branch, _All(only=leaves), progress)
+
+
+def compact_metadata(
+    handle: TableHandle, *, branch: str = MAIN, progress: Progress = silent
+) -> Committed | None:
+    """Move the root's entries to leaves, merge small leaves, and drop dead entries of others."""
+    return _rewrite(handle, branch, _Worn(), progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _All:
+    """Every leaf, unless they are few, full, alive and apart already."""
+
+    only: Sequence[str] | None
+
+    def choose(self, handle: TableHandle, tree: Tree, limits: Thresholds) -> tuple[str, ...] | None:
+        refs = tree.leaves()
+        if self.only is not None:
+            unknown = sorted(set(self.only) - {ref.location for ref in refs})
+            if unknown:
+                raise NotFound(f"{handle.name}: no leaf {unknown[0]} in the current snapshot")
+            return tuple(self.only)
+        if not refs and not tree.content().num_rows:
+            return None
+        is_tidy = not tree.content().num_rows and not any(map(_is_worn, refs))
+        if is_tidy and _is_full(refs, limits) and overlap_of(tree, handle.metadata).average == 0:
+            return None
+        return tuple(ref.location for ref in refs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worn:
+    """Leaves that are small or have dead entries, if there is something to gain."""
+
+    def choose(self, handle: TableHandle, tree: Tree, limits: Thresholds) -> tuple[str, ...] | None:
+        refs = [ref for ref in tree.leaves() if ref.format_version > 0]
+        worn = [ref for ref in refs if _is_worn(ref)]
+        small = [
+            ref
+            for ref in refs
+            if ref not in worn and ref.record_count <= limits.leaf_target_entries // 2
+        ]
+        by_kind = [
+            [ref for ref in small if ref.content_type is kind]
+            for kind in (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST)
+        ]
+        has_content = tree.content().num_rows > 0
+        merged = [ref for group in by_kind if len(group) > 1 or has_content for ref in group]
+        chosen = tuple(ref.location for ref in (*worn, *merged))
+        return chosen if worn or has_content or len(merged) > 1 else None
+
+
+def _is_worn(ref: LeafRef) -> bool:
+    return ref.dead > 0 or ref.format_version == 0
+
+
+def _is_full(refs: Sequence[LeafRef], limits: Thresholds) -> bool:
+    """Whether fewer leaves could not hold the entries."""
+    for kind in (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST):
+        mine = [ref for ref in refs if ref.content_type is kind]
+        entries = sum(ref.record_count for ref in mine)
+        if len(mine) > -(-entries // limits.leaf_target_entries):
+            return False
+    return True
+
+
+def _rewrite(
+    handle: TableHandle, branch: str, policy: _All | _Worn, progress: Progress
+) -> Committed | None:
+    handle.check_writable()
+    for attempt in range(_ATTEMPTS):
+        metadata = handle.refresh().metadata
+        tip = handle.tip(branch)
+        tree = handle.reader().tree(tip)
+        chosen = policy.choose(handle, tree, Thresholds.of(metadata.properties))
+        if chosen is None:
+            return None
+        progress(0, len(chosen), "leaves rewritten")
+        change, written = _change(handle, branch, tip, tree, chosen)
+        try:
+            done = handle.commit(change)
+        except CommitUnknown:
+            raise
+        except BaseException as error:
+            discard(handle.storage, written)
+            if not isinstance(error, CommitConflict) or attempt + 1 == _ATTEMPTS:
+                raise
+            continue
+        progress(len(chosen), len(chosen), "leaves rewritten")
+        return done
+    raise AssertionError("the loop returns or raises")
+
+
+def _change(
+    handle: TableHandle, branch: str, tip: Snapshot | None, tree: Tree, chosen: tuple[str, ...]
+) -> tuple[Change, tuple[str, ...]]:
+    base = None if tip is None else int(tip.snapshot_id)
+    deletes: CarriedDeletes | None = None
+    written: tuple[str, ...] = ()
+    old = {leaf.location for leaf in tree.leaves() if leaf.format_version == 0}
+    if old.intersection(chosen):
+        taken = take_over(handle, tip)
+        if taken is not None:
+            deletes, written = taken.deletes, taken.written
+            chosen = tuple(sorted({*chosen, *taken.leaves}))
+    change = Change(
+        branch=branch, base_snapshot_id=base, rewrite_leaves=chosen, carried_deletes=deletes
+    )
+    return change, written
