@@ -1,0 +1,91 @@
+"""Tables on object storage, through PyIceberg's FileIO against a real S3 API."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+import frazil
+from frazil.errors import FrazilError, NotFound
+from frazil.storage import storage_for
+from tests.support.s3 import S3, SECRET
+from tests.table.conftest import ORDERS, orders
+
+
+@pytest.fixture
+def remote(s3: S3, tmp_path: Path) -> frazil.Catalog:
+    database = f"sqlite:///{tmp_path}/catalog.db"
+    return frazil.connect(database, warehouse=s3.warehouse, **s3.properties)
+
+
+def test_a_table_on_s3_takes_every_kind_of_change(remote: frazil.Catalog) -> None:
+    table = remote.create_table("shop.orders", ORDERS, partition_by=["day(order_date)"])
+    table.append(orders(0, 60))
+    table.delete("country = 'US' and order_id < 10")
+    table.update({"country": "'FR'"}, where="order_id = 30")
+    table.upsert(orders(58, 62, country="IT"), on=["order_id"])
+
+    rows = {row["order_id"]: row["country"] for row in table.scan().to_pylist()}
+
+    assert len(rows) == 57  # 60, less 1 3 5 7 9, plus 60 and 61
+    assert rows[30] == "FR"
+    assert {rows[58], rows[59], rows[60], rows[61]} == {"IT"}
+    assert not any(id % 2 and id < 10 for id in rows)
+
+
+def test_a_small_append_on_s3_puts_one_metadata_object(remote: frazil.Catalog) -> None:
+    table = remote.create_table("shop.small", ORDERS)
+    table.append(orders(0, 3))
+    with table.handle.storage.recording() as calls:
+        table.append(orders(3, 6))
+    writes = [call.path for call in calls if call.verb == "write"]
+    assert sum("/metadata/" in path for path in writes) == 1
+    assert sum("/data/" in path for path in writes) == 1
+    assert not [call for call in calls if call.verb in ("list", "head", "read")]
+
+
+def test_another_connection_reads_the_table(remote: frazil.Catalog, s3: S3, tmp_path: Path) -> None:
+    remote.create_table("shop.again", ORDERS).append(orders(0, 5))
+    again = frazil.connect(f"sqlite:///{tmp_path}/catalog.db", **s3.properties)
+    assert again.load_table("shop.again").scan().count() == 5
+
+
+def test_a_missing_object_is_named(s3: S3) -> None:
+    storage = storage_for(s3.warehouse, s3.properties)
+    with pytest.raises(NotFound, match=r"s3://.*/nothing\.parquet"):
+        storage.read(f"{s3.warehouse}/nothing.parquet")
+
+
+def test_purging_removes_every_object_of_the_table(remote: frazil.Catalog, s3: S3) -> None:
+    table = remote.create_table("shop.gone", ORDERS)
+    table.append(orders(0, 5))
+    location = table.location
+    remote.drop_table("shop.gone", purge=True)
+    assert list(storage_for(s3.warehouse, s3.properties).list(location)) == []
+
+
+def test_credentials_never_show(
+    remote: frazil.Catalog, s3: S3, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, logger="frazil")
+    table = remote.create_table("shop.secret", ORDERS)
+    done = table.append(orders(0, 5))
+    assert done is not None
+    assert done.snapshot is not None
+    shown = [
+        repr(remote),
+        repr(table),
+        repr(table.handle),
+        repr(table.handle.storage),
+        str(table.scan().explain()),
+        repr(table.metadata),
+        str(done.snapshot.summary),
+        caplog.text,
+        table.handle.storage.read(table.export()).decode(),
+    ]
+    with pytest.raises(FrazilError) as caught:
+        table.handle.storage.read(f"{s3.warehouse}/nothing")
+    shown.append(str(caught.value))
+    assert not [text for text in shown if SECRET in text]
