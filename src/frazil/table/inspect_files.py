@@ -22,7 +22,7 @@ from frazil.format.fields import ContentType, partition_key, split_stats_key
 from frazil.format.legacy_types import TableTypes
 from frazil.format.metadata import TableMetadata
 from frazil.format.stats import StatsColumn, stats_columns, tracked_fields
-from frazil.format.types import arrow_type, promote
+from frazil.format.types import arrow_type, is_floating, promote
 from frazil.tree.read import LEAF, POSITION
 
 _LONG, _INT, _SMALL = pa.int64(), pa.int32(), pa.int8()
@@ -198,7 +198,10 @@ class Shown:
         return pa.table(columns)
 
     def _summaries(self, batch: EntryBatch) -> pa.Array:
-        """Per leaf of one spec: what its partition fields span, as text."""
+        """Per leaf of one spec: what its partition fields span, as text.
+
+        A manifest list of v1 to v3 says that there are nulls, not how many: its unknown is some.
+        """
         kind = pa.list_(
             pa.struct(
                 [
@@ -211,6 +214,7 @@ class Shown:
         )
         found: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
         spec_ids = batch.numpy("spec_id")
+        carried = batch.numpy("format_version") == 0
         types = TableTypes.of(self.metadata)
         for spec in self.metadata.partition_specs:
             rows = np.flatnonzero(spec_ids == spec.spec_id)
@@ -218,7 +222,7 @@ class Shown:
             for part, source in zip(spec.fields, about, strict=True):
                 if source is None or not rows.size:
                     continue
-                picked = batch.take(rows)
+                picked, floating = batch.take(rows), is_floating(source.type)
                 stat = {
                     name: picked.pylist(f"content_stats.{source.field_id}.{name}")
                     for name in ("null_value_count", "nan_value_count")
@@ -235,8 +239,8 @@ class Shown:
                     )
                     found[row].append(
                         {
-                            "contains_null": None if nulls is None else nulls > 0,
-                            "contains_nan": None if nans is None else nans > 0,
+                            "contains_null": _some(nulls, unknown=True if carried[row] else None),
+                            "contains_nan": _some(nans, unknown=None if floating else False),
                             "lower_bound": bounds[0][at],
                             "upper_bound": bounds[1][at],
                         }
@@ -317,6 +321,10 @@ def _order_of(
     """Which snapshot of the history an entry names: its index, or -1 when it is gone."""
     found = pc.index_in(batch.column(key), value_set=pa.array(snapshot_ids, _LONG))
     return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+
+
+def _some(count: int | None, *, unknown: bool | None) -> bool | None:
+    return unknown if count is None else count > 0
 
 
 def _human(batch: EntryBatch, key: str, transform: Any, source: Any) -> list[str | None]:
