@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import frazil
 import frazil.spark
+from frazil.spark import native
+from frazil.spark.planned import Planned
+from frazil.spark.vectors import VectorLimits
 
 pytestmark = pytest.mark.spark
 
@@ -76,3 +80,119 @@ def test_a_filter_keeps_the_same_rows_as_plain_python(
 ) -> None:
     found = ids(frazil.spark.table(spark, table, where=where))
     assert found == [i for i in range(100) if keeps(i)]
+
+
+def test_columns_come_in_the_order_asked_for_with_row_lineage(
+    spark: Any, table: frazil.Table
+) -> None:
+    names = ["_row_id", "price", "id", "_pos", "_last_updated_sequence_number", "_spec_id"]
+    frame = frazil.spark.table(spark, table, where="id in (3, 61)", columns=names)
+    assert frame.columns == names
+    with_spark = sorted(tuple(row) for row in frame.collect())
+    alone = table.scan(where="id in (3, 61)", columns=names).to_pylist()
+    assert with_spark == sorted(tuple(row[name] for name in names) for row in alone)
+    assert {row[4] for row in with_spark} == {1, 2}
+
+
+def test_file_and_partition_of_a_row_are_those_of_its_file(spark: Any, table: frazil.Table) -> None:
+    frame = frazil.spark.table(spark, table, columns=["id", "_file", "_partition"])
+    for row in frame.collect():
+        assert row["_partition"]["day"] == date(2024, 1, 1 + row["id"] % 3)
+        assert f"day={row['_partition']['day']}" in row["_file"]
+
+
+LIMITS = [
+    VectorLimits(),
+    VectorLimits(on_driver=0),
+    VectorLimits(on_driver=0, broadcast=0),
+]
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=["driver", "executors", "row by row"])
+def test_deleted_rows_are_gone_however_vectors_are_applied(
+    spark: Any, table: frazil.Table, limits: VectorLimits
+) -> None:
+    table.delete("id in (1, 2, 50, 70) or price = 3.0")
+    gone = {1, 2, 50, 70, 12}
+    found = ids(native.frame(spark, table.scan(), limits=limits))
+    assert found == [i for i in range(100) if i not in gone]
+    some = native.frame(spark, table.scan("id < 60", ["id"]), limits=limits)
+    assert ids(some) == [i for i in range(60) if i not in gone]
+
+
+def test_updated_rows_keep_their_ids(spark: Any, table: frazil.Table) -> None:
+    before = {row["id"]: row["_row_id"] for row in table.scan(columns=["id", "_row_id"])}
+    table.update({"country": "'FR'"}, where="id in (5, 6)")
+    rows = frazil.spark.table(spark, table, columns=["id", "country", "_row_id"]).collect()
+    assert {row["id"]: row["_row_id"] for row in rows} == before
+    assert sorted(row["id"] for row in rows if row["country"] == "FR") == [5, 6]
+    changed = frazil.spark.table(spark, table, columns=["id", "_last_updated_sequence_number"])
+    assert {tuple(row) for row in changed.collect() if row[0] in (5, 6, 7)} == {
+        (5, 3),
+        (6, 3),
+        (7, 1),
+    }
+
+
+def test_row_keys_lead_back_to_files_and_positions(spark: Any, table: frazil.Table) -> None:
+    table.delete("id = 3")
+    scan = table.scan("id in (4, 5, 90)")
+    planned = Planned.of(scan)
+    frame = native.frame(spark, scan, key="k", planned=planned)
+    keys = {row["id"]: row["k"] for row in frame.collect()}
+    wanted = {
+        (row["_file"], row["_pos"]): row["id"]
+        for row in table.scan("id in (4, 5, 90)", ["id", "_file", "_pos"])
+    }
+    found = {}
+    for name, key in keys.items():
+        ((row, positions),) = planned.located(np.array([key]))
+        found[(planned.paths[row], int(positions[0]))] = name
+    assert found == wanted
+
+
+def test_a_frame_shows_the_snapshot_it_was_made_for(spark: Any, table: frazil.Table) -> None:
+    first = table.snapshots()[0].snapshot_id
+    frame = frazil.spark.table(spark, table)
+    table.tag("before")
+    table.append(orders(100, 110))
+    table.delete("id < 50")
+    assert ids(frame) == list(range(100))
+    assert ids(frazil.spark.table(spark, table)) == list(range(50, 110))
+    assert ids(frazil.spark.table(spark, table, as_of="before")) == list(range(100))
+    assert ids(frazil.spark.table(spark, table, as_of=first)) == list(range(60))
+
+
+def test_only_surviving_files_are_handed_to_spark_and_none_is_listed(
+    spark: Any, table: frazil.Table
+) -> None:
+    frame = frazil.spark.table(spark, table, where="day = '2024-01-02' and id >= 60")
+    assert len(frame.inputFiles()) == 1
+    assert "MetadataLogFileIndex" in frame._jdf.queryExecution().toString()
+    assert ids(frame) == [i for i in range(60, 100) if i % 3 == 1]
+
+
+def test_an_empty_table_gives_an_empty_frame(spark: Any, catalog: frazil.Catalog) -> None:
+    made = catalog.create_table("shop.none", ORDERS)
+    frame = frazil.spark.table(spark, made, columns=["id", "_row_id"])
+    assert frame.columns == ["id", "_row_id"]
+    assert frame.count() == 0
+
+
+def test_a_limit_is_kept(spark: Any, table: frazil.Table) -> None:
+    assert native.frame(spark, table.scan(limit=7)).count() == 7
+
+
+def test_unknown_columns_are_refused(spark: Any, table: frazil.Table) -> None:
+    with pytest.raises(frazil.InvalidInput, match="unknown column nope"):
+        frazil.spark.table(spark, table, columns=["nope"])
+    with pytest.raises(frazil.InvalidInput, match="no catalog"):
+        frazil.spark.table(spark, "shop.orders")
+
+
+def test_a_table_is_found_by_name_in_a_catalog(
+    spark: Any, catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    assert frazil.spark.table(spark, "shop.orders", catalog=catalog).count() == 100
+    spark.conf.set("spark.frazil.catalog", catalog.origin["uri"])  # type: ignore[index]
+    assert frazil.spark.table(spark, "shop.orders", where="id < 5").count() == 5

@@ -100,10 +100,11 @@ def frame(
     expected = spark_schema(scan.schema)  # refuses, before anything is read
     native = planned.is_native
     parts: list[DataFrame] = []
-    for chosen in (native & ~planned.has_vector, native & planned.has_vector):
-        rows = np.flatnonzero(chosen)
-        if len(rows):
-            parts.append(_NativeFrame(spark, planned, rows, key, limits).frame())
+    for own in (planned.has_own_names, ~planned.has_own_names):
+        for deleted in (~planned.has_vector, planned.has_vector):
+            rows = np.flatnonzero(native & own & deleted)
+            if len(rows):
+                parts.append(_NativeFrame(spark, planned, rows, key, limits).frame())
     rest = np.flatnonzero(~native)
     if len(rest) or not parts:
         reader = arrow_route.GroupReader(reading=scan.reading(), key=key)
@@ -134,6 +135,8 @@ class _NativeFrame:
     def frame(self) -> DataFrame:
         scan = self.planned.scan
         names = ReadNames.of(scan.handle.metadata, scan.table_schema)
+        if not self.planned.has_own_names[self.rows].all():
+            names = replace(names, clean_ids=frozenset())
         wanted = covering(scan.schema, scan.table_schema, columns_of(scan.filter))
         raw = self._raw(wanted, names)
         vectors = self.planned.vectors(self.rows[self.planned.has_vector[self.rows]])

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyiceberg import types as ice
 
 from frazil.data.columns import RESERVED_IDS
+from frazil.data.options import DATA_PATH
 from frazil.data.read import NAME_MAPPING
 from frazil.format import paths
 from frazil.scan.plan import Plan
@@ -101,6 +102,17 @@ class Planned:
         return NAME_MAPPING not in scan.handle.metadata.properties and all(
             _is_native_column(field) for field in scan.schema.fields
         )
+
+    @cached_property
+    def has_own_names(self) -> npt.NDArray[np.bool_]:
+        """Which files surely name columns as a schema of the table does; files that were taken
+        over from elsewhere may call a column by another one's name."""
+        locations = self.plan.files.column("location")
+        own = np.array([not paths.is_absolute(each) for each in locations.to_pylist()], np.bool_)
+        folder = self.scan.handle.metadata.properties.get(DATA_PATH)
+        if folder is not None:
+            own |= np.array([path.startswith(folder) for path in self.paths], np.bool_)
+        return own
 
     @cached_property
     def has_vector(self) -> npt.NDArray[np.bool_]:
