@@ -222,6 +222,8 @@ def _metadata(
     schema = convert.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
     spec = convert.partition_spec(version)
     own = {
+        # The data files are Paimon's: no engine may delete them when it expires or drops.
+        "gc.enabled": "false",
         LOCATION: main.table.location,
         NAME_MAPPING: _mapping(course_, options).model_dump_json(),
     }

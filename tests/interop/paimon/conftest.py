@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.paimon.peers import PeerTables, java_tables, pypaimon_tables
-from tests.support.project import ROOT
 
 from frazil.catalog.memory import MemoryCatalog
+from tests.interop.paimon.peers import PeerTables, java_tables, pypaimon_tables
+from tests.support.project import ROOT
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from tests.interop.paimon.text_form import row_lines
 
 from frazil.catalog.base import Catalog
 from frazil.commit.handle import TableHandle
@@ -16,6 +15,7 @@ from frazil.expr.parse import parse
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import plan
 from frazil.scan.tasks import TaskReader, tasks_of
+from tests.interop.paimon.text_form import row_lines
 
 
 def handle_of(catalog: Catalog, name: str) -> TableHandle:

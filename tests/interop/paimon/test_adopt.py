@@ -7,15 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.interop.paimon.peers import PeerTables
-from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
 
+import frazil
 from frazil.catalog.memory import MemoryCatalog
 from frazil.commit.change import Change
 from frazil.errors import InvalidInput, NotFound
 from frazil.format.metadata import RefKind
 from frazil.paimon import adopt, dry_run
 from frazil.tree.changes import changes_of
+from tests.interop.paimon.peers import PeerTables
+from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
+from tests.interop.paimon.text_form import row_lines
 
 pytestmark = [pytest.mark.java, pytest.mark.peers]
 
@@ -270,6 +272,29 @@ def test_a_missing_manifest_stops_everything(
     with pytest.raises(NotFound, match="is gone"):
         adopt(catalog, "db.t", str(source))
     assert fingerprint(tmp_path / "warehouse") == {}
+
+
+def test_an_adopted_table_is_like_any_other_in_an_embedded_catalog(
+    java_paimon: PeerTables, tmp_path: Path
+) -> None:
+    name = "append_dv64"
+    before = fingerprint(Path(java_paimon.table(name)))
+    with frazil.connect(tmp_path / "embedded") as made:
+        made.adopt_paimon("db.t", java_paimon.table(name), history=True)
+    with frazil.connect(tmp_path / "embedded") as made:
+        table = made.load_table("db.t")
+        assert row_lines(table.scan().to_arrow()) == java_paimon.rows(name, 5)
+        third = made.pointers.load("db.t").history().snapshots[2]
+        then = table.scan(as_of=third.snapshot_id).to_arrow()
+        assert row_lines(then) == java_paimon.rows(name, 3)
+        table.append([{"id": 100, "v": "native"}])
+        assert table.scan(where="id = 100").to_arrow().to_pylist() == [{"id": 100, "v": "native"}]
+        table.delete("id = 3")
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [6, 100]
+        with pytest.raises(InvalidInput, match="was changed here"):
+            made.adopt_paimon("db.t", java_paimon.table(name))
+        made.drop_table("db.t", purge=True)
+    assert fingerprint(Path(java_paimon.table(name))) == before
 
 
 def test_a_dry_run_tells_what_will_happen_and_writes_nothing(java_paimon: PeerTables) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.interop.paimon.peers import PeerTables
-from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
-from tests.interop.paimon.test_adopt import commit, copied, rewind
 
 from frazil.catalog.memory import MemoryCatalog
 from frazil.paimon import adopt
+from tests.interop.paimon.peers import PeerTables
+from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
+from tests.interop.paimon.test_adopt import commit, copied, rewind
 
 pytestmark = [pytest.mark.java, pytest.mark.peers, pytest.mark.spark]
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pypaimon import CatalogFactory, Schema
 from pypaimon.schema.data_types import AtomicType
 from pypaimon.schema.schema_change import SchemaChange
+
 from tests.interop.paimon.text_form import row_lines
 
 STATS = {"metadata.stats-mode": "full"}
