@@ -1,0 +1,252 @@
+"""Check a table against every rule of the format: metadata, roots, leaves, files.
+
+Reports, never fails: a table that is broken gets a list of what is wrong, by file and field. Every
+manifest is decoded once however many snapshots share it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from frazil.commit.handle import TableHandle
+from frazil.format import manifest, paths
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import History, Snapshot
+from frazil.maintenance.check_files import FileChecks
+from frazil.maintenance.check_leaf import (
+    check_aggregates,
+    check_counts,
+    check_leaf_entries,
+    plain_entry,
+)
+from frazil.maintenance.check_metadata import check_metadata
+from frazil.maintenance.check_root import RootCheck, overlapping_rows, summary_totals
+from frazil.maintenance.check_vectors import check_growth
+from frazil.maintenance.problems import CheckReport, Problems
+from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.reachable import root_address, statistics_files
+from frazil.tree.changes import changes_of
+from frazil.tree.layout import layout_of
+from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
+
+FILE_KEYS = (
+    "location",
+    "content_type",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.size_in_bytes",
+    "deletion_vector.cardinality",
+    "tracking.sequence_number",
+    "tracking.first_row_id",
+)
+
+
+def check(
+    handle: TableHandle,
+    *,
+    deep: bool = False,
+    history: bool = True,
+    progress: Progress = silent,
+) -> CheckReport:
+    """Look for broken rules. `deep` opens data files and vectors; without `history` only the
+    snapshots that branches and tags point at are looked at."""
+    problems = Problems()
+    work = _Check(handle, problems)
+    with problems.guarded(f"table {handle.name}"):
+        state = handle.refresh()
+        known = _history_of(handle)
+        check_metadata(state.metadata, known, problems)
+        named = {int(ref.snapshot_id) for ref in state.metadata.refs.values()}
+        chosen = [s for s in known.snapshots if history or int(s.snapshot_id) in named]
+        work.run(chosen, known, deep=deep, progress=progress)
+    return CheckReport(
+        table=handle.name,
+        problems=problems.found,
+        snapshots=work.snapshots,
+        manifests=len(work.manifests),
+        files=len(work.files.files),
+        is_deep=deep,
+    )
+
+
+def _history_of(handle: TableHandle) -> History:
+    history = getattr(handle.head, "history", None)
+    if history is not None:
+        found: History = history()
+        return found
+    return History(snapshots=tuple(handle.head.snapshots()))
+
+
+class _Check:
+    def __init__(self, handle: TableHandle, problems: Problems) -> None:
+        self._handle = handle
+        self._problems = problems
+        self._location = handle.location
+        self.files = FileChecks(handle.storage, handle.location, problems)
+        self.manifests: set[str] = set()
+        self.snapshots = 0
+        self._seen: set[tuple[Any, ...]] = set()
+
+    def run(
+        self, snapshots: list[Snapshot], known: History, *, deep: bool, progress: Progress
+    ) -> None:
+        ordered = sorted(snapshots, key=lambda each: (each.sequence_number, each.timestamp_ms))
+        is_all_ours = all(each.root_manifest is not None for each in known.snapshots)
+        names: dict[int, frozenset[str]] = {}
+        for done, snapshot in enumerate(ordered, start=1):
+            id = int(snapshot.snapshot_id)
+            where = root_address(self._location, snapshot) or f"snapshot {id}"
+            with self._problems.guarded(where, snapshot_id=id):
+                batches = self._tree(snapshot, where)
+                self._live(batches, snapshot, where, is_all_ours=is_all_ours)
+                names[id] = _content_names(batches)
+                parent = names.get(int(snapshot.parent_snapshot_id or 0))
+                if parent is not None and snapshot.root_manifest is not None:
+                    self._flow(snapshot, parent, names[id], where, deep=deep)
+            self.snapshots = done
+            progress(done, len(ordered), "snapshots")
+        self._metadata_files(known)
+        self.files.run(deep=deep, progress=progress)
+
+    def _tree(self, snapshot: Snapshot, where: str) -> list[EntryBatch]:
+        """Check a root and its leaves; returns the live entries."""
+        self.manifests.add(where)
+        reader = self._handle.reader()
+        tree = reader.tree(snapshot)
+        if snapshot.root_manifest is not None:
+            self._root(tree, snapshot, where)
+        if snapshot.manifests is None:
+            self.files.manifest(where, None)
+        batches = [tree.content()]
+        for ref in leaf_refs(tree.root):
+            address = paths.resolve(self._location, ref.location)
+            self.manifests.add(address)
+            self.files.manifest(address, ref.file_size_in_bytes)
+            with self._problems.guarded(address, snapshot_id=int(snapshot.snapshot_id)):
+                self._leaf(reader, tree, ref, address)
+                batches.append(reader.live(ref, keys=FILE_KEYS).without(POSITION))
+        return [batch.select(FILE_KEYS) for batch in batches]
+
+    def _root(self, tree: Tree, snapshot: Snapshot, where: str) -> None:
+        read = manifest.decode(self._handle.storage.open(where).arrow(), path=where)
+        metadata = self._handle.metadata
+        for key, expected in (
+            ("table-uuid", str(metadata.table_uuid)),
+            ("snapshot-id", str(snapshot.snapshot_id)),
+            ("sequence-number", str(snapshot.sequence_number)),
+        ):
+            found = read.metadata.get(key)
+            self._problems.need(
+                found in (None, expected), where, key, f"is {found}; expected {expected}"
+            )
+        RootCheck(tree.root, snapshot, path=where, problems=self._problems).run()
+
+    def _leaf(self, reader: TreeReader, tree: Tree, ref: LeafRef, address: str) -> None:
+        if ref.format_version == 0:
+            return
+        if (address,) not in self._seen:
+            self._seen.add((address,))
+            source = self._handle.storage.open(address).arrow()
+            raw = manifest.decode(source, path=address).batch
+            check_leaf_entries(raw, ref.content_type, address, self._problems)
+            check_counts(raw, plain_entry(tree.root, ref.row), address, self._problems)
+        state = (address, ref.dv, len(self._handle.metadata.schemas))
+        if state not in self._seen:
+            self._seen.add(state)
+            entry = plain_entry(tree.root, ref.row)
+            layout = layout_of(self._handle.metadata)
+            check_aggregates(reader.live(ref), entry, layout, address, self._problems)
+
+    def _live(
+        self, batches: list[EntryBatch], snapshot: Snapshot, where: str, *, is_all_ours: bool
+    ) -> None:
+        """Rules over everything that is live in a snapshot."""
+        problems, id = self._problems, int(snapshot.snapshot_id)
+        for batch in batches:
+            self.files.entries(batch)
+        merged = EntryBatch.concat(batches)
+        content = merged.numpy("content_type") != ContentType.POSITION_DELETES
+        names = merged.filter(content).pylist("location")
+        if len(set(names)) < len(names):
+            seen: set[str] = set()
+            for name in names:
+                if name in seen:
+                    problems.add(
+                        where, "location", f"{name} is live more than once", snapshot_id=id
+                    )
+                seen.add(name)
+        for first, second in overlapping_rows(batches):
+            what = f"row ids of {first} and {second} overlap"
+            problems.add(where, "tracking.first_row_id", what, snapshot_id=id)
+        data = merged.filter(merged.numpy("content_type") == ContentType.DATA)
+        starts = data.numpy("tracking.first_row_id", missing=0)
+        ends = starts + data.numpy("record_count", missing=0)
+        limit = self._handle.metadata.next_row_id
+        if snapshot.root_manifest is not None and ends.size:
+            problems.need(
+                int(ends.max()) <= limit,
+                where,
+                "tracking.first_row_id",
+                f"row ids reach {int(ends.max())}; the table's next is {limit}",
+                snapshot_id=id,
+            )
+        wrong = summary_totals(batches, snapshot, everything=is_all_ours)
+        for key, (value, stated) in wrong.items():
+            problems.add(
+                f"snapshot {id}", key, f"is {stated}; live entries make {value}", snapshot_id=id
+            )
+
+    def _flow(
+        self,
+        snapshot: Snapshot,
+        parent: frozenset[str],
+        live: frozenset[str],
+        where: str,
+        *,
+        deep: bool,
+    ) -> None:
+        """What is live follows from the parent and what the root says it changed."""
+        id = int(snapshot.snapshot_id)
+        changes = changes_of(self._handle.reader(), snapshot)
+        gone = _content_names([changes.deleted, changes.replaced])
+        came = _content_names([changes.added, changes.modified])
+        expected = (parent - gone) | came
+        for names, what in (
+            (expected - live, "should be live and is not: nothing says that it went"),
+            (live - expected, "is live and should not be: nothing says that it came"),
+            (gone - parent, "went and was not live before"),
+        ):
+            for name in sorted(names)[:5]:
+                self._problems.add(where, "tracking.status", f"{name} {what}", snapshot_id=id)
+        modified = set(changes.modified.pylist("location"))
+        alone = modified - set(changes.replaced.pylist("location"))
+        for name in sorted(alone)[:5]:
+            what = f"{name} is MODIFIED and its predecessor is not REPLACED"
+            self._problems.add(where, "tracking.status", what, snapshot_id=id)
+        if deep:
+            check_growth(self._handle, changes, where, self._problems)
+
+    def _metadata_files(self, known: History) -> None:
+        metadata = self._handle.metadata
+        about = (*metadata.statistics, *metadata.partition_statistics)
+        for address in statistics_files(about, self._location):
+            self.files.manifest(address, None)
+        current = self._handle.state.metadata_location
+        if current is not None:
+            self.files.manifest(current, None)
+
+
+def _content_names(batches: list[EntryBatch]) -> frozenset[str]:
+    """Data files and equality delete files; vectors of v3 share their file's name."""
+    found: set[str] = set()
+    for batch in batches:
+        kind = batch.numpy("content_type")
+        mask = np.asarray((kind == ContentType.DATA) | (kind == ContentType.EQUALITY_DELETES))
+        found.update(batch.filter(mask).pylist("location"))
+    return frozenset(found)

@@ -1,0 +1,97 @@
+"""What a check finds: problems that name a file and a field, collected without stopping."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from frazil.errors import FormatError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A rule that is broken: where, in which field, and how."""
+
+    path: str
+    field: str
+    what: str
+    snapshot_id: int | None = None
+
+    def __str__(self) -> str:
+        by = "" if self.snapshot_id is None else f" (snapshot {self.snapshot_id})"
+        field = f": {self.field}" if self.field else ""
+        return f"{self.path}{field}: {self.what}{by}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What was looked at and what was found. No problem: the table keeps every rule."""
+
+    table: str
+    problems: tuple[Problem, ...]
+    snapshots: int
+    manifests: int
+    files: int
+    is_deep: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.problems
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain values."""
+        return {**asdict(self), "ok": self.ok}
+
+    def __str__(self) -> str:
+        seen = (
+            f"{self.table}: {self.snapshots} snapshots, {self.manifests} manifests, "
+            f"{self.files} files checked{', every file opened' if self.is_deep else ''}"
+        )
+        if self.ok:
+            return f"{seen}; no problem found"
+        shown = "".join(f"\n  - {problem}" for problem in self.problems[:100])
+        more = len(self.problems) - 100
+        rest = f"\n  … and {more} more" if more > 0 else ""
+        return f"{seen}; {len(self.problems)} problems{shown}{rest}"
+
+
+class Problems:
+    """Collects problems, from several threads too. One that repeats is kept once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, str], Problem] = {}
+        self._lock = threading.Lock()
+
+    def add(self, path: str, field: str, what: str, *, snapshot_id: int | None = None) -> None:
+        """Note a problem."""
+        problem = Problem(path=path, field=field, what=what, snapshot_id=snapshot_id)
+        with self._lock:
+            self._found.setdefault((path, field, what), problem)
+
+    def need(
+        self, holds: bool, path: str, field: str, what: str, *, snapshot_id: int | None = None
+    ) -> bool:
+        """Note a problem unless a condition holds; returns whether it does."""
+        if not holds:
+            self.add(path, field, what, snapshot_id=snapshot_id)
+        return bool(holds)
+
+    @contextmanager
+    def guarded(self, path: str, *, snapshot_id: int | None = None) -> Iterator[None]:
+        """Note whatever goes wrong inside: a check reports, it does not fail."""
+        try:
+            yield
+        except FormatError as error:
+            self.add(error.path or path, error.field or "", error.problem, snapshot_id=snapshot_id)
+        except Exception as error:
+            what = f"cannot be read: {str(error) or type(error).__name__}"
+            self.add(path, "", what, snapshot_id=snapshot_id)
+
+    @property
+    def found(self) -> tuple[Problem, ...]:
+        """All of them, in the order they were found."""
+        return tuple(self._found.values())
