@@ -94,6 +94,11 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
                 merged.conflicts,
             )
         modified = merged.entries
+        spent = _spent(modified)
+        if spent.any():
+            removed = removed.plus(vectors.where(spent))
+            vectors, before = vectors.where(~spent), before.filter(~spent)
+            modified = modified.filter(~spent)
     return Resolved(
         removed=removed,
         replaced=replaced,
@@ -103,6 +108,12 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
         before=before,
         modified=modified,
     )
+
+
+def _spent(entries: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Files whose every row is deleted: they leave the table instead of getting a vector."""
+    cardinality = entries.numpy("deletion_vector.cardinality")
+    return np.asarray(cardinality >= entries.numpy("record_count"))
 
 
 def check_distinct(change: Change) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg.table.name_mapping import NameMapping
 
 from frazil.commit.handle import TableHandle
 from frazil.data.footer import footer_stats
 from frazil.data.parquet_file import row_group_offsets
 from frazil.data.project import file_fields, projection
-from frazil.data.read import name_mapping_of
+from frazil.data.read import NAME_MAPPING, name_mapping_of
 from frazil.data.sources import ParquetSource, explained
 from frazil.data.write import derived_stats, metrics_of
 from frazil.errors import FormatError, InvalidInput
@@ -26,7 +29,15 @@ from frazil.tree.locate import locate
 from frazil.tree.write import tracked_fields
 
 
-def entries_for(handle: TableHandle, files: Sequence[str], *, check_duplicates: bool) -> EntryBatch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFiles:
+    """Files as entries; `needs_mapping` when one has no field ids and the table no mapping."""
+
+    entries: EntryBatch
+    needs_mapping: bool
+
+
+def describe(handle: TableHandle, files: Sequence[str], *, check_duplicates: bool) -> FoundFiles:
     """Entries for Parquet files; refuses files that do not fit the table, naming each."""
     if not files:
         raise InvalidInput("add_files needs at least one file")
@@ -36,17 +47,25 @@ def entries_for(handle: TableHandle, files: Sequence[str], *, check_duplicates: 
         raise InvalidInput(f"files given twice: {', '.join(repeated[:5])}")
     if check_duplicates:
         _check_not_listed(handle, stored)
-    rows = [_entry(handle, location) for location in stored]
+    sources = [_Source.open(handle, location) for location in stored]
+    rows = [_entry(handle, source) for source in sources]
     types = stats_types(tracked_fields(handle.metadata))
     types |= partition_types(handle.metadata)
-    return EntryBatch.from_rows(rows, types)
+    mapped = NAME_MAPPING in handle.metadata.properties
+    return FoundFiles(
+        entries=EntryBatch.from_rows(rows, types),
+        needs_mapping=not mapped and not all(source.has_ids for source in sources),
+    )
+
+
+def name_mapping(metadata: TableMetadata) -> dict[str, str]:
+    """The property that says which column a name in a file without ids stands for."""
+    return {NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
 
 
 def _absolute(path: str) -> str:
     if paths.is_absolute(path):
         return path
-    from pathlib import Path
-
     return f"file://{Path(path).resolve()}"
 
 
@@ -62,29 +81,50 @@ def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
         )
 
 
-def _entry(handle: TableHandle, location: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    location: str
+    path: str
+    size: int
+    footer: Any
+    mapping: NameMapping
+    has_ids: bool
+
+    @staticmethod
+    def open(handle: TableHandle, location: str) -> _Source:
+        metadata = handle.metadata
+        path = paths.resolve(handle.location, location)
+        access = handle.storage.open(path)
+        mapping = name_mapping_of(metadata.properties) or metadata.schema().name_mapping
+        with explained(path):
+            source = ParquetSource(access)
+            projection(file_fields(source.schema, mapping), metadata.schema())
+        return _Source(
+            location=location,
+            path=path,
+            size=access.size,
+            footer=source.footer,
+            mapping=mapping,
+            has_ids=any(b"PARQUET:field_id" in (field.metadata or {}) for field in source.schema),
+        )
+
+
+def _entry(handle: TableHandle, source: _Source) -> dict[str, Any]:
     metadata = handle.metadata
     schema = metadata.schema()
-    path = paths.resolve(handle.location, location)
-    access = handle.storage.open(path)
-    mapping = name_mapping_of(metadata.properties) or schema.name_mapping
-    with explained(path):
-        source = ParquetSource(access)
-        fit = file_fields(source.schema, mapping)
-        projection(fit, schema)
     footer = source.footer
     metrics = metrics_of(metadata.properties, schema, metadata.spec(), metadata.sort_order())
-    stats = footer_stats(footer, schema, metrics, name_mapping=mapping)
-    partition = _partition(metadata, stats, path)
+    stats = footer_stats(footer, schema, metrics, name_mapping=source.mapping)
+    partition = _partition(metadata, stats, source.path)
     spec = metadata.spec()
     return {
         "tracking.status": int(Status.ADDED),
         "content_type": int(ContentType.DATA),
         "format_version": 4,
-        "location": location,
+        "location": source.location,
         "file_format": "parquet",
         "record_count": footer.num_rows,
-        "file_size_in_bytes": access.size,
+        "file_size_in_bytes": source.size,
         "spec_id": spec.spec_id if spec.fields else None,
         "split_offsets": list(row_group_offsets(footer)) or None,
         **{partition_key(id): value for id, value in partition.items()},

@@ -41,9 +41,17 @@ class FileOperations:
         check_duplicates: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> Committed | None:
-        """Take Parquet files over where they are; statistics come from their footers."""
-        entries = adopt_files.entries_for(self.handle, files, check_duplicates=check_duplicates)
-        return self.add_entries(entries, summary=summary)
+        """Take Parquet files over where they are; statistics come from their footers.
+
+        Files without field ids are read by a name mapping, which is set on the table if there is
+        none yet.
+        """
+        found = adopt_files.describe(self.handle, files, check_duplicates=check_duplicates)
+        with self.transaction() as tx:
+            if found.needs_mapping:
+                tx.set_properties(adopt_files.name_mapping(self.handle.metadata))
+            tx.add_entries(found.entries, summary=summary)
+        return tx.result
 
     def add_entries(
         self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None

@@ -151,7 +151,6 @@ class RowEditor:
         wide = replace(scan, columns=(*names, "_pos", ROW_ID.name))
         reader = TaskReader(wide.reading())
         vectors: list[VectorEdit] = []
-        gone: list[Task] = []
 
         def rows() -> Iterator[pa.RecordBatch]:
             for task in wide.tasks():
@@ -166,7 +165,6 @@ class RowEditor:
         added = self.write(rows(), with_lineage=True)
         return self._change(
             added=added,
-            removed=_entries_of(gone),
             vectors=tuple(vectors),
             conflict_filter=scan.filter,
             isolation=isolation,

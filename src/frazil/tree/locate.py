@@ -46,6 +46,23 @@ class Located:
         rows: Rows = self.position[self.leaf == _IN_ROOT]
         return rows
 
+    def where(self, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> Located:
+        """Those files for which the mask is true."""
+        chosen = np.flatnonzero(mask)
+        return Located(
+            locations=tuple(self.locations[index] for index in chosen),
+            leaf=self.leaf[chosen],
+            position=self.position[chosen],
+        )
+
+    def plus(self, other: Located) -> Located:
+        """These files and the others."""
+        return Located(
+            locations=(*self.locations, *other.locations),
+            leaf=np.concatenate([self.leaf, other.leaf]),
+            position=np.concatenate([self.position, other.position]),
+        )
+
     def by_leaf(self) -> dict[int, Rows]:
         """Positions per leaf row, sorted."""
         rows = np.unique(self.leaf[self.leaf >= 0])
