@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil.errors import CommitConflict, InvalidInput, NotFound
@@ -265,3 +267,13 @@ def test_ten_thousand_files_plan_without_objects(table: frazil.Table) -> None:
     entries = entries.with_constant("content_type", 0).with_constant("format_version", 4)
     table.add_entries(entries.with_constant("tracking.status", 1))
     assert table.scan().plan().files.num_rows == 10_003
+
+
+def test_column_defaults_of_a_new_table_are_kept(catalog: frazil.Catalog) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "kind", StringType(), required=False, write_default="plain"),
+    )
+    table = catalog.create_table("shop.defaults", schema)
+    table.append([{"id": 1}])
+    assert table.scan().to_pylist() == [{"id": 1, "kind": "plain"}]

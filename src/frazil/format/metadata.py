@@ -22,6 +22,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec, assign_fresh_p
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
 from pyiceberg.transforms import IdentityTransform, Transform
+from pyiceberg.types import NestedField, StructType
 
 from frazil.errors import InvalidInput, NotFound, Unsupported
 
@@ -451,7 +452,7 @@ def new_table(
     check_properties(properties or {})
     try:
         schema.check_format_version_compatibility(3)
-        fresh = assign_fresh_schema_ids(schema)
+        fresh = _with_defaults(assign_fresh_schema_ids(schema), schema)
         fresh_spec = assign_fresh_partition_spec_ids(spec, schema, fresh)
         fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh)
     except (ValueError, ValidationError) as error:
@@ -474,6 +475,27 @@ def new_table(
         default_sort_order_id=SortOrderId(fresh_order.order_id),
         properties=dict(properties or {}),
     )._with_derived_columns()
+
+
+def _with_defaults(fresh: Schema, original: Schema) -> Schema:
+    """A renumbered schema with the column defaults that renumbering leaves behind."""
+    return Schema(
+        *(_defaulted(*pair) for pair in zip(fresh.fields, original.fields, strict=True)),
+        schema_id=fresh.schema_id,
+        identifier_field_ids=fresh.identifier_field_ids,
+    )
+
+
+def _defaulted(field: NestedField, original: NestedField) -> NestedField:
+    changes: dict[str, Any] = {
+        "initial_default": original.initial_default,
+        "write_default": original.write_default,
+    }
+    kind, before = field.field_type, original.field_type
+    if isinstance(kind, StructType) and isinstance(before, StructType):
+        parts = zip(kind.fields, before.fields, strict=True)
+        changes["field_type"] = StructType(*(_defaulted(*pair) for pair in parts))
+    return field.model_copy(update=changes)
 
 
 def log_entry(before: TableMetadata, after: TableMetadata) -> SnapshotLogEntry | None:
