@@ -18,12 +18,17 @@ import pyarrow.parquet as pq
 from frazil.errors import FormatError
 from frazil.format import fields, stats, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.nest import FIELD_ID, ColumnNames, nest
+from frazil.format.nest import FIELD_ID, ColumnNames, checksum, nest
 
 Content = Literal["root", "data", "delete"]
 FORMAT_VERSION = 4
+COLUMNS = "frazil.columns"
+"""Key of what a manifest says of its own shape: entries, and a checksum of keys and types."""
 _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
+
+
+_Found = dict[str, tuple[str, pa.DataType]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +64,12 @@ def encode(
     ) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows))
         writer.add_key_value_metadata(
-            {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
+            {
+                "format-version": str(FORMAT_VERSION),
+                "content": content,
+                COLUMNS: f"{batch.num_rows} {nesting.checksum}",
+                **(metadata or {}),
+            }
         )
     return sink.getvalue()
 
@@ -79,7 +89,9 @@ def decode(
             page_checksum_verification=True,
         )
         metadata = _metadata(file, path)
-        columns = _leaf_columns(file, path)
+        found = _leaf_columns(file, path)
+        _check_columns(file, found, metadata, path)
+        columns = {key: where for key, (where, _) in found.items()}
         if keys is not None:
             wanted = {*keys, "tracking.status", "content_type"}
             columns = {key: column for key, column in columns.items() if key in wanted}
@@ -120,16 +132,32 @@ def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:
     return metadata
 
 
-def _leaf_columns(file: pq.ParquetFile, path: str) -> dict[str, str]:
-    """Key to Parquet column path, by field id."""
-    found: dict[str, str] = {}
+def _check_columns(
+    file: pq.ParquetFile, found: _Found, metadata: Mapping[str, str], path: str
+) -> None:
+    """Pages have checksums, the footer has none: a damaged id would make a column disappear."""
+    stated = metadata.get(COLUMNS)
+    if stated is None:
+        return
+    seen = f"{file.metadata.num_rows} {checksum({key: kind for key, (_, kind) in found.items()})}"
+    if seen != stated:
+        raise FormatError(
+            f"rows and columns are {seen}; written were {stated}. The file is damaged.",
+            path=path,
+            field=COLUMNS,
+        )
+
+
+def _leaf_columns(file: pq.ParquetFile, path: str) -> _Found:
+    """Key to Parquet column path and type, by field id."""
+    found: _Found = {}
     known = {field.id: field for field in fields.ENTRY}
     for column in file.schema_arrow:
         field = known.get(_field_id(column))
         if field is None:
             continue
         if field.type is not None:
-            found[field.name] = column.name
+            found[field.name] = (column.name, column.type)
             continue
         if not pa.types.is_struct(column.type):
             raise FormatError(f"is {column.type}; expected a struct", path=path, field=field.name)
@@ -137,17 +165,17 @@ def _leaf_columns(file: pq.ParquetFile, path: str) -> dict[str, str]:
             id = _field_id(child)
             where = f"{column.name}.{child.name}"
             if field is fields.PARTITION:
-                found[fields.partition_key(id)] = where
+                found[fields.partition_key(id)] = (where, child.type)
             elif field is fields.CONTENT_STATS:
                 _stats_columns(found, child, where)
             else:
                 match = next((leaf for leaf in field.children if leaf.id == id), None)
                 if match is not None:
-                    found[f"{field.name}.{match.name}"] = where
+                    found[f"{field.name}.{match.name}"] = (where, child.type)
     return found
 
 
-def _stats_columns(found: dict[str, str], column: pa.Field, where: str) -> None:
+def _stats_columns(found: _Found, column: pa.Field, where: str) -> None:
     if not pa.types.is_struct(column.type):
         return
     for leaf in column.type:
@@ -156,7 +184,7 @@ def _stats_columns(found: dict[str, str], column: pa.Field, where: str) -> None:
             continue
         resolved = stats.field_of_stats_id(_field_id(leaf))
         if resolved is not None:
-            found[fields.stats_key(*resolved)] = f"{where}.{leaf.name}"
+            found[fields.stats_key(*resolved)] = (f"{where}.{leaf.name}", leaf.type)
 
 
 def _field_id(field: pa.Field) -> int:
@@ -221,5 +249,5 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
     return {
         "metadata": _metadata(file, path),
         "entries": file.metadata.num_rows,
-        "columns": _leaf_columns(file, path),
+        "columns": {key: where for key, (where, _) in _leaf_columns(file, path).items()},
     }

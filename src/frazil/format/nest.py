@@ -6,6 +6,7 @@ commit to the next the columns are the same, and building Arrow fields costs mor
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -80,6 +81,7 @@ class Nesting:
     differences: Mapping[str, str]
     dictionaries: Collection[str]
     differences_beside: Mapping[str, str]
+    checksum: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +209,7 @@ def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames) -> Nesting:
         differences_beside={
             path: encoding for path, encoding in differences.items() if path not in dictionaries
         },
+        checksum=checksum({leaf.key: leaf.field.type for node in nodes for leaf in _leaves(node)}),
     )
 
 
@@ -218,6 +221,26 @@ def _encoding(kind: pa.DataType) -> str | None:
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         return "DELTA_BYTE_ARRAY"
     return None
+
+
+def checksum(types: Mapping[str, pa.DataType]) -> str:
+    """What tells one set of columns from another."""
+    text = ",".join(f"{key} {_plain(types[key])}" for key in sorted(types))
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _plain(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"list {kind.value_type}"
+    return "fixed_size_binary[16]" if kind == pa.uuid() else str(kind)
+
+
+def _leaves(node: _Node) -> Iterator[_Leaf]:
+    if isinstance(node, _Leaf):
+        yield node
+    else:
+        for child in node.children:
+            yield from _leaves(child)
 
 
 def _paths(node: _Node, prefix: str) -> Iterator[tuple[str, str]]:
@@ -380,4 +403,4 @@ def _distinct(labels: dict[int, str]) -> dict[int, str]:
     return result
 
 
-__all__ = ["FIELD_ID", "ColumnNames", "Nesting", "nest"]
+__all__ = ["FIELD_ID", "ColumnNames", "Nesting", "checksum", "nest"]

@@ -125,7 +125,7 @@ def test_what_is_null_everywhere_is_not_in_the_file() -> None:
         *(key for key in DATA if "." not in key),
     }
     file = pq.ParquetFile(pa.BufferReader(data))
-    assert set(file.metadata.metadata) == {b"format-version", b"content"}
+    assert set(file.metadata.metadata) == {b"format-version", b"content", b"frazil.columns"}
     assert all(not file.metadata.row_group(0).column(c).is_stats_set for c in range(7))
 
 
@@ -272,7 +272,8 @@ def test_key_value_metadata_comes_back() -> None:
         metadata={"snapshot-id": "7"},
     )
     read = manifest.decode(data, path="m.parquet")
-    assert read.metadata == {"format-version": "4", "content": "root", "snapshot-id": "7"}
+    stated = {key: value for key, value in read.metadata.items() if key != "frazil.columns"}
+    assert stated == {"format-version": "4", "content": "root", "snapshot-id": "7"}
     seen = manifest.describe(data, path="m.parquet")
     assert seen["entries"] == 1
     assert "location" in seen["columns"]
@@ -387,3 +388,15 @@ def test_a_flipped_bit_in_a_page_is_noticed() -> None:
     whole[at] ^= 1
     with pytest.raises(FormatError, match="not a readable Parquet manifest"):
         _decode(bytes(whole))
+
+
+def test_a_column_that_lost_its_id_is_noticed() -> None:
+    data = _encode([{**DATA, "tracking.snapshot_id": 5}])
+    table = pq.read_table(pa.BufferReader(data)).drop_columns(["file_format"])
+    stated = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata[b"frazil.columns"]
+    sink = pa.BufferOutputStream()
+    kept = {"format-version": "4", "content": "root", "frazil.columns": stated.decode()}
+    pq.write_table(table.replace_schema_metadata(kept), sink)
+    with pytest.raises(FormatError, match="The file is damaged") as error:
+        _decode(sink.getvalue(), keys=["location"])
+    assert error.value.field == "frazil.columns"
