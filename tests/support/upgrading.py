@@ -1,35 +1,52 @@
-"""Tables of other writers entered into a catalog of the test's own, and upgraded there."""
+"""Tables of other writers entered into a catalog of the test's own, and upgraded there.
+
+Tables that tests share must stay as they are: the metadata file is copied and given a location of
+the test's own, so that whatever is written goes there. Manifests and data files stay where they
+are; their paths are absolute.
+"""
 
 from __future__ import annotations
 
+import json
 import shutil
+import sqlite3
 from pathlib import Path
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.sql import SqlCatalog
 from frazil.commit.handle import TableHandle
-from frazil.legacy.upgrade import UpgradeReport, upgrade
+from tests.interop.peers.tables import PeerTable, local_path
 
 
-def enter(
-    folder: Path,
-    metadata_location: str,
-    *,
-    catalog_db: str | None = None,
-    catalog_name: str | None = None,
-    identifier: str | None = None,
-) -> tuple[Catalog, TableHandle]:
+def moved_metadata(metadata_location: str, folder: Path) -> str:
+    """A copy of a metadata file that says the table lives in a folder."""
+    source = local_path(metadata_location)
+    content = json.loads(source.read_text())
+    content["location"] = f"file://{folder}"
+    target = folder / "metadata" / source.name
+    target.parent.mkdir(parents=True)
+    target.write_text(json.dumps(content))
+    return f"file://{target}"
+
+
+def entered(table: PeerTable, folder: Path) -> tuple[Catalog, TableHandle]:
     """The table in a copy of its writer's SQL catalog, or registered in a new one."""
+    location = moved_metadata(table.metadata_location, folder / "table")
     database = folder / "catalog.db"
-    if catalog_db is not None and identifier is not None:
-        shutil.copy(catalog_db, database)
-        catalog = SqlCatalog(f"sqlite:///{database}", name=catalog_name or "default")
+    name = table.identifier or "peers.table"
+    if table.catalog_db is not None and table.name != "v1_without_manifest_lists":
+        shutil.copy(table.catalog_db, database)
+        with sqlite3.connect(database) as connection:
+            connection.execute(
+                "UPDATE iceberg_tables SET metadata_location = ? WHERE metadata_location = ?",
+                (location, table.metadata_location),
+            )
+        catalog = SqlCatalog(f"sqlite:///{database}", name=table.catalog_name or "default")
     else:
-        identifier = "peers.table"
         catalog = SqlCatalog(f"sqlite:///{database}")
-        catalog.create_namespace("peers")
-        catalog.register(identifier, metadata_location)
-    return catalog, opened(catalog, identifier)
+        catalog.create_namespace(name.rpartition(".")[0])
+        catalog.register(name, location)
+    return catalog, opened(catalog, name)
 
 
 def opened(catalog: Catalog, identifier: str) -> TableHandle:
@@ -37,8 +54,3 @@ def opened(catalog: Catalog, identifier: str) -> TableHandle:
     head = catalog.load(identifier)
     storage = catalog.storage(head.state.metadata.location)
     return TableHandle.of(identifier, head, storage, state=head.state)
-
-
-def upgraded(catalog: Catalog, handle: TableHandle) -> UpgradeReport:
-    """Upgrade a table."""
-    return upgrade(handle, catalog)

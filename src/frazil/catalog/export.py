@@ -13,7 +13,7 @@ from dataclasses import replace
 from frazil.errors import InvalidInput
 from frazil.format import metadata_json
 from frazil.format.metadata import FORMAT_VERSION, History, TableMetadata
-from frazil.format.paths import resolve
+from frazil.format.paths import is_absolute, relativise, resolve
 from frazil.storage import Storage
 
 JSON_EVERY = "write.metadata.json-every"
@@ -91,8 +91,24 @@ def read_moved(
     if location is None and is_ours and not apart and last == "metadata" and place:
         metadata = metadata.relocated(place)
     if is_ours:
-        metadata = metadata.upgraded(now_ms=metadata.last_updated_ms)
+        metadata = as_spelled(metadata.upgraded(now_ms=metadata.last_updated_ms), history)
     return metadata, history
+
+
+def as_spelled(metadata: TableMetadata, history: History) -> TableMetadata:
+    """The metadata with its location spelled as in the paths of old manifests.
+
+    Writers mix `file:/x` and `file:///x`; deletes of v2 and v3 name data files by their full path,
+    so addresses made from the location must be the same text.
+    """
+    for snapshot in reversed(history.snapshots):
+        listed = snapshot.manifest_list or next(iter(snapshot.manifests or ()), None)
+        if listed is None:
+            continue
+        tail = relativise(metadata.location, listed)
+        if not is_absolute(tail) and listed.endswith(f"/{tail}"):
+            return metadata.relocated(listed.removesuffix(f"/{tail}"))
+    return metadata
 
 
 def _shape(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:

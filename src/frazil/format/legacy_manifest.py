@@ -90,7 +90,7 @@ def entries_of(
         raise error.at(path) from error
     rows = columns.num_rows
     constants: dict[str, int] = {"format_version": 0}
-    if "content_type" not in built:
+    if "content_type" in wanted and "content_type" not in built:
         if content_type is ContentType.DELETE_MANIFEST and rows:
             raise FormatError("a delete manifest without content", path=path, field="content")
         constants["content_type"] = ContentType.DATA
@@ -100,8 +100,8 @@ def entries_of(
     for key, value in constants.items():
         if key in wanted:
             built[key] = pa.repeat(pa.scalar(value, pa.int32()), rows)
-    if not built:
-        return EntryBatch.empty()
+    if not built:  # one column is there always, so that the number of entries is known
+        built["format_version"] = pa.repeat(pa.scalar(0, pa.int32()), rows)
     return EntryBatch(pa.table(built))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.export import as_spelled
 from frazil.catalog.legacy_head import LegacyHead
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import Landed, State, Unknown
@@ -79,7 +80,7 @@ def upgrade(
                 feature="upgrade without a catalog",
             )
         metadata = base.metadata.upgraded(now_ms=max(now_ms(), base.metadata.last_updated_ms))
-        metadata = replace(metadata, format_version=FORMAT_VERSION)
+        metadata = as_spelled(replace(metadata, format_version=FORMAT_VERSION), head.history())
         outcome = catalog.upgrade(head.identifier, base, metadata)
         if isinstance(outcome, Landed):
             return _landed(handle, catalog, head, report)
@@ -96,6 +97,7 @@ def _landed(
 ) -> UpgradeReport:
     now = catalog.load(head.identifier)
     handle.head, handle.state = now, now.state
+    handle.around = replace(handle.around, location=now.state.metadata.location)
     return replace(report, metadata_location=now.state.metadata_location)
 
 

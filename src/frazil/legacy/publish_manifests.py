@@ -1,0 +1,308 @@
+"""A v4 tree as manifests of v2 or v3: leaf by leaf, each once.
+
+A manifest of an older version that is still whole is named as it lies. Any other leaf becomes
+manifests of its live files, one per partition spec: data files, and what deletes their rows.
+Deletion vectors become delete entries of v3 that point at the same blobs, or position delete files
+of v2. Knows nothing of metadata JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.partitioning import PartitionSpec
+
+from frazil.commit.handle import TableHandle
+from frazil.errors import Unsupported
+from frazil.format import avro, legacy_write, paths, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import PARTITION_PREFIX, ContentType
+from frazil.format.legacy_write import ListRow
+from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.legacy.position_files import PositionFiles
+from frazil.legacy.published import DeleteFileRef, State
+from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, data_leaves, delete_leaves
+
+_LIVE_KEYS = ("tracking.status", "content_type", "spec_id")
+_TRACKING = (
+    "tracking.snapshot_id",
+    "tracking.sequence_number",
+    "tracking.file_sequence_number",
+)
+_VECTOR_PLACE = "deletion_vector.location"
+
+
+@dataclass(slots=True)
+class Written:
+    """What a publication wrote and what it could use again."""
+
+    manifests_written: int = 0
+    manifests_reused: int = 0
+    bytes_written: int = 0
+
+
+@dataclass(slots=True)
+class ManifestPublisher:
+    """Publishes the leaves of one snapshot. `before` is what earlier publications left."""
+
+    handle: TableHandle
+    snapshot: Snapshot
+    format_version: int
+    before: State
+    leaves: dict[str, tuple[ListRow, ...]] = field(default_factory=dict)
+    written: Written = field(default_factory=Written)
+    _positions: PositionFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._positions = PositionFiles(self.handle, known=self.before.positions)
+
+    @property
+    def positions(self) -> Mapping[str, DeleteFileRef]:
+        """Position delete files that this publication names, by the vector they stand for."""
+        return self._positions.used
+
+    @property
+    def delete_files_written(self) -> int:
+        """How many position delete files were not there before."""
+        return self._positions.written
+
+    def rows(self) -> list[ListRow]:
+        """The rows of the snapshot's manifest list."""
+        reader = self.handle.reader()
+        tree = reader.tree(self.snapshot)
+        superseded = self._superseded(tree)
+        for leaf in tree.leaves():
+            gone = superseded.get(leaf.location)
+            key = _key(leaf, gone)
+            self.leaves[key] = self.before.leaves.get(key) or self._leaf(leaf, gone)
+        key = f"root of {self.snapshot.snapshot_id}"
+        content = tree.content()
+        if content.num_rows:
+            self.leaves[key] = self.before.leaves.get(key) or self._manifests(content)
+        rows = [row for found in self.leaves.values() for row in found]
+        self.written.manifests_reused = len(rows) - self.written.manifests_written
+        self._keep_position_files(tree)
+        return rows
+
+    def _leaf(self, leaf: LeafRef, gone: pa.Array | None) -> tuple[ListRow, ...]:
+        if self._stands_as_it_lies(leaf) and gone is None:
+            return (self._as_it_lies(leaf),)
+        batch = self.handle.reader().live(leaf).without(POSITION, LEAF)
+        if gone is not None:
+            dead = pc.is_in(batch.column("referenced_file"), value_set=gone)
+            batch = batch.filter(~np.asarray(dead))
+        return self._manifests(batch)
+
+    # Manifests of older versions
+
+    def _stands_as_it_lies(self, leaf: LeafRef) -> bool:
+        if leaf.format_version != 0 or leaf.dv or leaf.file_format != "avro":
+            return False
+        if self.format_version >= 3:
+            return True
+        path = paths.resolve(self.handle.location, leaf.location)
+        header = avro.read_header(self.handle.storage.read(path), path=path)
+        return int(header.metadata.get("format-version", "1")) <= self.format_version
+
+    def _as_it_lies(self, leaf: LeafRef) -> ListRow:
+        metadata = self.handle.metadata
+        spec = _spec(metadata, leaf.spec_id)
+        parts = [f"{PARTITION_PREFIX}{part.field_id}" for part in spec.fields]
+        live = self.handle.reader().live(leaf, keys=[*_LIVE_KEYS, *parts])
+        entry = self.handle.reader().tree(self.snapshot).root.row(leaf.row)
+        files, rows = (
+            tuple(int(entry[f"manifest_info.{status}_{what}_count"]) for status in _STATUSES)
+            for what in ("files", "rows")
+        )
+        is_deletes = leaf.content_type is ContentType.DELETE_MANIFEST
+        return ListRow(
+            path=paths.resolve(self.handle.location, leaf.location),
+            length=leaf.file_size_in_bytes,
+            spec_id=spec.spec_id,
+            is_deletes=is_deletes,
+            sequence_number=leaf.sequence_number,
+            min_sequence_number=int(entry.get("manifest_info.min_sequence_number", 0)),
+            added_snapshot_id=leaf.snapshot_id,
+            files=(files[0], files[1], files[2]),
+            rows=(rows[0], rows[1], rows[2]),
+            first_row_id=None if is_deletes else leaf.first_row_id,
+            summaries=legacy_write.summarise(live, spec, metadata),
+        )
+
+    def _superseded(self, tree: Tree) -> dict[str, pa.Array]:
+        """Per old delete leaf: data files it has a vector for that have a newer one in their entry.
+
+        A table may have one vector per data file; the newer one contains the older.
+        """
+        reader = self.handle.reader()
+        old: dict[str, pa.ChunkedArray] = {}
+        for leaf in delete_leaves(tree.leaves()):
+            if leaf.format_version == 0:
+                batch = reader.live(leaf, keys=["referenced_file", _VECTOR_PLACE, "location"])
+                has_vector = np.asarray(pc.is_valid(batch.column(_VECTOR_PLACE)))
+                if has_vector.any():
+                    old[leaf.location] = batch.filter(has_vector).column("referenced_file")
+        if not old:
+            return {}
+        own: list[pa.Array] = []
+        for batch in (tree.content(), *self._v4_entries(tree)):
+            own += _with_vector(batch).column("location").chunks
+        known = pa.chunked_array(own, pa.string()).combine_chunks()
+        found = {
+            name: files.filter(pc.is_in(files, value_set=known)) for name, files in old.items()
+        }
+        return {name: files.combine_chunks() for name, files in found.items() if len(files)}
+
+    def _v4_entries(self, tree: Tree) -> Iterator[EntryBatch]:
+        reader = self.handle.reader()
+        leaves = [leaf for leaf in data_leaves(tree.leaves()) if leaf.format_version > 0]
+        return reader.each(leaves, lambda leaf: reader.live(leaf, keys=["location", _VECTOR_PLACE]))
+
+    def _keep_position_files(self, tree: Tree) -> None:
+        """Position delete files of leaves that were used again go on being used."""
+        if self.format_version >= 3 or not self.before.positions:
+            return
+        for batch in (tree.content(), *self._v4_entries(tree)):
+            self._positions.keep(_with_vector(batch))
+        reader = self.handle.reader()
+        for leaf in delete_leaves(tree.leaves()):
+            if leaf.format_version == 0:
+                keys = ["location", _VECTOR_PLACE, "deletion_vector.offset"]
+                self._positions.keep(_with_vector(reader.live(leaf, keys=keys)))
+
+    # Manifests written anew
+
+    def _manifests(self, batch: EntryBatch) -> tuple[ListRow, ...]:
+        """Live files of one leaf as manifests: data and deletes, by partition spec."""
+        batch = tracking.carry(batch)
+        kind = batch.numpy("content_type")
+        data = batch.filter(kind == ContentType.DATA)
+        by_equality = batch.filter(kind == ContentType.EQUALITY_DELETES)
+        by_position = batch.filter(kind == ContentType.POSITION_DELETES)
+        rows = [*self._by_spec(_plain(data), is_deletes=False)]
+        vectors = EntryBatch.concat([_as_deletes(_with_vector(data)), _with_vector(by_position)])
+        files = _plain(by_position.filter(~_has_vector(by_position)))
+        deletes = EntryBatch.concat([_plain(by_equality), files, self._of_vectors(vectors)])
+        return (*rows, *self._by_spec(deletes, is_deletes=True))
+
+    def _of_vectors(self, vectors: EntryBatch) -> EntryBatch:
+        """Entries of deletion vectors: those of v3, or position delete files that say the same."""
+        if not vectors.num_rows:
+            return vectors
+        if self.format_version < 3:
+            return self._positions.entries(vectors)
+        names = vectors.pylist(_VECTOR_PLACE)
+        sizes = {name: self._size(name) for name in set(names)}
+        return (
+            vectors.with_column("location", vectors.column(_VECTOR_PLACE))
+            .with_column("file_format", pa.repeat(pa.scalar("puffin"), vectors.num_rows))
+            .with_column("record_count", vectors.column("deletion_vector.cardinality"))
+            .with_column("file_size_in_bytes", pa.array([sizes[n] for n in names], pa.int64()))
+        )
+
+    def _size(self, name: str) -> int:
+        return self.handle.storage.size(paths.resolve(self.handle.location, name))
+
+    def _by_spec(self, batch: EntryBatch, *, is_deletes: bool) -> Iterator[ListRow]:
+        if not batch.num_rows:
+            return
+        ids = batch.numpy("spec_id")
+        for spec_id in np.unique(ids):
+            spec = _spec(self.handle.metadata, None if spec_id < 0 else int(spec_id))
+            yield self._manifest(batch.filter(ids == spec_id), spec, is_deletes=is_deletes)
+
+    def _manifest(self, batch: EntryBatch, spec: PartitionSpec, *, is_deletes: bool) -> ListRow:
+        handle, metadata = self.handle, self.handle.metadata
+        batch = batch.with_constant("spec_id", spec.spec_id)
+        data = legacy_write.encode_manifest(
+            batch,
+            format_version=self.format_version,
+            is_deletes=is_deletes,
+            spec=spec,
+            metadata=metadata,
+            location=handle.location,
+        )
+        path = paths.resolve(handle.location, f"metadata/{handle.around.new_id()}-m0.avro")
+        handle.storage.write_new(path, data)
+        self.written.manifests_written += 1
+        self.written.bytes_written += len(data)
+        first = pc.min(batch.column("tracking.first_row_id")).as_py()
+        return ListRow(
+            path=path,
+            length=len(data),
+            spec_id=spec.spec_id,
+            is_deletes=is_deletes,
+            sequence_number=self.snapshot.sequence_number,
+            min_sequence_number=pc.min(batch.column("tracking.sequence_number")).as_py() or 0,
+            added_snapshot_id=int(self.snapshot.snapshot_id),
+            files=(0, batch.num_rows, 0),
+            rows=(0, int(batch.numpy("record_count", missing=0).sum()), 0),
+            first_row_id=None if is_deletes else first,
+            summaries=legacy_write.summarise(batch, spec, metadata),
+        )
+
+
+_STATUSES = ("added", "existing", "deleted")
+
+
+def _key(leaf: LeafRef, gone: pa.Array | None) -> str:
+    """A leaf as one root has it: its file, its row ids, what is dead, and vectors left out."""
+    digest = hashlib.sha256(leaf.dv or b"")
+    for name in sorted(gone.to_pylist()) if gone is not None else ():
+        digest.update(b"\0" + name.encode("utf-8"))
+    return f"{leaf.location} {leaf.first_row_id} {digest.hexdigest()[:16]}"
+
+
+def _spec(metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
+    if spec_id is not None:
+        return metadata.spec_by_id(spec_id)
+    for spec in metadata.partition_specs:
+        if not spec.fields:
+            return spec
+    raise Unsupported(
+        f"{metadata.location}: has files without partition but no spec for them",
+        feature="publishing unpartitioned files of a partitioned table",
+    )
+
+
+def _has_vector(batch: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.asarray(pc.is_valid(batch.column(_VECTOR_PLACE)))
+
+
+def _with_vector(batch: EntryBatch) -> EntryBatch:
+    return batch.filter(_has_vector(batch))
+
+
+def _plain(batch: EntryBatch) -> EntryBatch:
+    return batch.without(*(key for key in batch.keys if key.startswith("deletion_vector.")))
+
+
+def _as_deletes(data: EntryBatch) -> EntryBatch:
+    """Data files' entries as those of their vectors: what they delete from, where, since when.
+
+    A delete of the data's own age applies to it, whatever snapshot it came with; Iceberg Java
+    takes none of age 0, which is that of v1's files.
+    """
+    kept = [
+        *_TRACKING,
+        "spec_id",
+        *(key for key in data.keys if key.startswith((PARTITION_PREFIX, "deletion_vector."))),
+    ]
+    batch = data.select(kept).with_column("referenced_file", data.column("location"))
+    by = pc.coalesce(data.column("tracking.dv_snapshot_id"), data.column("tracking.snapshot_id"))
+    for key in _TRACKING[1:]:
+        batch = batch.with_column(key, pc.max_element_wise(data.column(key), pa.scalar(1)))
+    return (
+        batch.with_column("tracking.snapshot_id", by)
+        .with_constant("tracking.status", int(tracking.Status.EXISTING))
+        .with_constant("content_type", int(ContentType.POSITION_DELETES))
+    )
+
+
+__all__ = ["ManifestPublisher", "Written"]
