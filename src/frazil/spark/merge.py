@@ -175,9 +175,20 @@ class _Execution:
         self._updates = any(clause.action is Action.UPDATE for clause in merge.clauses)
 
     def run(self) -> RowCounts:
+        source = self._merge.source
+        if self._merge.has(Side.TARGET_ONLY) or not self._pairs():
+            return self._run(source, AlwaysTrue())
+        # The keys are looked at before the rows are joined: both must be the same rows.
+        kept = source.persist()
+        try:
+            return self._run(kept, reach(kept, self._pairs(), self._schema))
+        finally:
+            kept.unpersist()
+
+    def _run(self, rows: DataFrame, reached: BooleanExpression) -> RowCounts:
         with explained("merge"):
-            source = self._merge.source.withColumn(_MARK, F.lit(True)).alias(SOURCE)
-            scan = self._table.scan(self._reach())
+            source = rows.withColumn(_MARK, F.lit(True)).alias(SOURCE)
+            scan = self._table.scan(reached)
             # Files are chosen by the range of the keys; within them the join chooses the rows.
             planned = Planned.of(scan)
             every = replace(scan, where=AlwaysTrue())
@@ -199,12 +210,6 @@ class _Execution:
 
     # Which rows meet
 
-    def _reach(self) -> BooleanExpression:
-        """A filter that every row of the table which matters passes."""
-        if self._merge.has(Side.TARGET_ONLY):
-            return AlwaysTrue()
-        return reach(self._merge.source, self._pairs(), self._schema)
-
     def _pairs(self) -> list[KeyPair]:
         on = self._merge.on
         if isinstance(on, tuple):
@@ -214,7 +219,7 @@ class _Execution:
         return []
 
     def _source_name(self, name: str) -> str:
-        found = self._source_columns.get(self._fold(name))
+        found: str | None = self._source_columns.get(self._fold(name))
         if found is None or name not in {field.name for field in self._schema.fields}:
             raise InvalidInput(f"key column {name!r} is not in both the table and the source")
         return found

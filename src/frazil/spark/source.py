@@ -18,6 +18,8 @@ from pyspark.sql import types as sql
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
     DataSourceWriter,
     Filter,
     InputPartition,
@@ -31,6 +33,9 @@ from frazil.spark.options import SourceOptions
 from frazil.spark.pushed import planned_filter
 from frazil.spark.shipping import groups
 from frazil.spark.source_writer import FrazilWriter
+from frazil.spark.stream_options import STREAM_OPTIONS, StreamMode, StreamOptions
+from frazil.spark.stream_sink import StreamSink
+from frazil.spark.stream_source import StreamSource, stream_schema
 from frazil.spark.types import spark_schema
 from frazil.table.scan import Scan
 from frazil.table.table import Table
@@ -41,7 +46,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        self.source_options = SourceOptions.parse(options)
+        self.source_options = SourceOptions.parse(options, extra=STREAM_OPTIONS)
+        self.stream_options = StreamOptions.parse(options)
         self._pinned: tuple[Snapshot | None, Schema] | None = None
 
     @classmethod
@@ -51,6 +57,9 @@ class FrazilSource(DataSource):  # type: ignore[misc]
 
     def schema(self) -> sql.StructType:
         """The columns of the table as of the snapshot, which is pinned by this."""
+        if self.stream_options.mode is StreamMode.CHANGES:
+            options = self.source_options
+            return stream_schema(options.load(), self.stream_options, options.columns)
         scan = self._scan()
         if self.source_options.metadata is not None:
             return metadata_schema(_inspect(self.source_options.load(), scan), self._metadata)
@@ -58,6 +67,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: sql.StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""
+        if self.stream_options.mode is StreamMode.CHANGES:
+            raise InvalidInput("changes are read as a stream, or with frazil.spark.changes")
         if self.source_options.metadata is not None:
             table = self.source_options.load()
             return MetadataReader(
@@ -70,6 +81,16 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         if self.source_options.metadata is not None:
             raise InvalidInput("metadata tables cannot be written to")
         return FrazilWriter.of(self.source_options, schema, overwrite=overwrite)
+
+    def streamReader(self, schema: sql.StructType) -> DataSourceStreamReader:  # noqa: N802
+        """A reader of the table's snapshots, one after the other."""
+        return StreamSource(self.source_options, self.stream_options, schema)
+
+    def streamWriter(  # noqa: N802
+        self, schema: sql.StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        """A sink that commits every micro-batch once."""
+        return StreamSink.of(self.source_options, self.stream_options, schema, replaces=overwrite)
 
     @property
     def _metadata(self) -> str:

@@ -1,0 +1,86 @@
+"""The streaming sink of the data source: every micro-batch is one snapshot, and is it once.
+
+Spark runs a batch again when it cannot tell whether it was committed. The snapshot's summary tells,
+and a batch that is there already commits nothing. Spark also aborts after a commit that failed, in
+another process: files are removed there only when a task's message is missing, as no commit was
+tried then. A commit that surely did not land removes its files itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import types as sql
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+
+from frazil.format.batch import EntryBatch
+from frazil.spark.options import SourceOptions
+from frazil.spark.source_writer import Written
+from frazil.spark.stream_log import batch_summary, landed, query_id_of
+from frazil.spark.stream_options import StreamOptions
+from frazil.spark.writer import (
+    WriteTask,
+    check_schema,
+    commit_added,
+    discard_entries,
+    packed,
+    plain_change,
+    replacing_all,
+    unpacked,
+)
+
+
+class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """Appends every batch; in complete mode every batch replaces all rows."""
+
+    def __init__(
+        self, options: SourceOptions, stream: StreamOptions, task: WriteTask, *, replaces: bool
+    ) -> None:
+        self._options = options
+        self._stream = stream
+        self._task = task
+        self._replaces = replaces
+
+    @staticmethod
+    def of(
+        options: SourceOptions, stream: StreamOptions, schema: sql.StructType, *, replaces: bool
+    ) -> StreamSink:
+        """A sink for batches of this schema; refuses one that does not fit the table."""
+        table = options.load()
+        check_schema(schema, table.schema)
+        task = WriteTask.of(
+            table.metadata, table.schema, storage=table.handle.storage, location=table.location
+        )
+        return StreamSink(options, stream, task, replaces=replaces)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task."""
+        return Written(packed(self._task.write(iterator)))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Add the batch's files in one snapshot, unless it is there already."""
+        table = self._options.load()
+        entries = _entries(messages)
+        query_id = self._stream.query_id or query_id_of(self._stream.checkpoint)
+        if landed(table, query_id, batchId) is not None:
+            discard_entries(table, entries)
+            return
+        change = replacing_all if self._replaces else plain_change
+        commit_added(
+            table,
+            entries,
+            lambda: change(table, entries),
+            summary=batch_summary(query_id, batchId),
+        )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Remove what finished tasks wrote, if no commit was tried."""
+        if any(message is None for message in messages):
+            discard_entries(self._options.load(), _entries(messages))
+
+
+def _entries(messages: Sequence[WriterCommitMessage | None]) -> EntryBatch:
+    return EntryBatch.concat(
+        [unpacked(message.entries) for message in messages if isinstance(message, Written)]
+    )
