@@ -1,0 +1,183 @@
+"""A shallow copy: a new table with metadata of its own on the data files of another.
+
+The clone's leaves name the source's files by absolute path. The source keeps a tag named after the
+clone on the snapshot it was made from, so that expiry there leaves those files alone; the clone's
+properties say where it comes from. Files outside a table's folders are never deleted by its own
+care, so a clone cannot harm its source either. When a clone is dropped, its tag can be.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from frazil.catalog.base import Catalog, TableHead, TableName
+from frazil.catalog.export import METADATA_PATH
+from frazil.catalog.names import Identifier
+from frazil.commit.change import Change, VectorEdit
+from frazil.commit.handle import TableHandle
+from frazil.commit.updates import RemoveRef, SetRef
+from frazil.commit.vectors import VectorMerger
+from frazil.data.read import Reading
+from frazil.errors import AlreadyExists, CommitUnknown, Unsupported
+from frazil.format import paths
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import RefKind, Snapshot, SnapshotRef, TableMetadata
+from frazil.maintenance.files import DATA_PATHS
+from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.retention import FOREVER_MS
+from frazil.scan.plan import plan
+from frazil.scan.tasks import TaskReader, tasks_of
+from frazil.tree.read import LEAF, POSITION
+
+PIN_PREFIX = "clone/"
+SOURCE_NAME = "frazil.clone.source-name"
+SOURCE_UUID = "frazil.clone.source-uuid"
+SOURCE_LOCATION = "frazil.clone.source-location"
+SOURCE_SNAPSHOT = "frazil.clone.source-snapshot-id"
+
+
+def clone(
+    handle: TableHandle,
+    catalog: Catalog,
+    name: TableName,
+    *,
+    snapshot: Snapshot | None,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+) -> TableHead:
+    """Make a table of that name with the rows of a snapshot; no data file is copied."""
+    handle.check_writable()
+    identifier = Identifier.parse(name)
+    if catalog.table_exists(identifier):
+        raise AlreadyExists(f"{identifier}: there is a table of that name")
+    place = (location or catalog.location_for(identifier)).rstrip("/")
+    if paths.scheme(place) != paths.scheme(handle.location):
+        raise Unsupported(
+            f"{place}: a clone reads its source's files through one storage; "
+            f"choose a place like {handle.location}",
+            feature="clone across storages",
+        )
+    pin = f"{PIN_PREFIX}{identifier}"
+    if snapshot is not None:
+        tag = SnapshotRef(
+            snapshot_id=snapshot.snapshot_id, kind=RefKind.TAG, max_ref_age_ms=FOREVER_MS
+        )
+        handle.commit(Change(updates=(SetRef(name=pin, ref=tag, expected=None),)))
+    try:
+        metadata = _metadata(handle, snapshot, place, properties or {})
+        head = catalog.create_table(identifier, metadata)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        _unpin(handle, pin, snapshot)
+        raise
+    if snapshot is None:
+        return head
+    made = TableHandle.of(str(identifier), head, catalog.storage(place))
+    try:
+        _fill(handle, made, snapshot, progress)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        catalog.drop(identifier)
+        _unpin(handle, pin, snapshot)
+        raise
+    return head
+
+
+def _unpin(handle: TableHandle, pin: str, snapshot: Snapshot | None) -> None:
+    if snapshot is not None:
+        handle.commit(Change(updates=(RemoveRef(name=pin),)))
+
+
+def _metadata(
+    handle: TableHandle, snapshot: Snapshot | None, place: str, properties: Mapping[str, str]
+) -> TableMetadata:
+    """The source's definition under a new identity. Sequence numbers and row ids go on from it."""
+    source = handle.metadata
+    own = {METADATA_PATH, *DATA_PATHS}
+    origin = {
+        SOURCE_NAME: handle.name,
+        SOURCE_UUID: str(source.table_uuid),
+        SOURCE_LOCATION: handle.location,
+    }
+    if snapshot is not None:
+        origin[SOURCE_SNAPSHOT] = str(snapshot.snapshot_id)
+    kept = {key: value for key, value in source.properties.items() if key not in own}
+    return replace(
+        source,
+        table_uuid=uuid.uuid4(),
+        location=place,
+        refs={},
+        properties={**kept, **properties, **origin},
+        statistics=(),
+        partition_statistics=(),
+        last_updated_ms=handle.around.now_ms(),
+    )
+
+
+def _fill(source: TableHandle, made: TableHandle, snapshot: Snapshot, progress: Progress) -> None:
+    """Commit every live file of the source, by absolute path, with its age and row ids."""
+    reader = source.reader()
+    tree = reader.tree(snapshot)
+    leaves = len(tree.leaves())
+    batches: list[EntryBatch] = []
+    for done, batch in enumerate(reader.all_live(tree)):
+        kind = batch.numpy("content_type")
+        listed = batch.filter(kind != ContentType.POSITION_DELETES).without(LEAF, POSITION)
+        if listed.num_rows:
+            batches.append(_absolute(listed, source.location))
+        progress(done, leaves, "leaves")
+    if not batches:
+        return
+    entries = EntryBatch.concat(batches)
+    edits = _old_deletes(source, snapshot)
+    if edits:
+        entries = _with_vectors(entries, edits, made)
+    summary = {"frazil.cloned-from": f"{source.name} {snapshot.snapshot_id}"}
+    made.commit(Change(added=entries.without("tracking.dv_snapshot_id"), summary=summary))
+
+
+def _absolute(batch: EntryBatch, location: str) -> EntryBatch:
+    for key in ("location", "deletion_vector.location"):
+        if batch.has(key):
+            batch = batch.with_column(key, paths.resolve_all(location, batch.column(key)))
+    return batch
+
+
+def _old_deletes(source: TableHandle, snapshot: Snapshot) -> list[VectorEdit]:
+    """Position deletes of v2 and v3 manifests, which the clone has as vectors."""
+    reader = source.reader()
+    planned = plan(reader, snapshot)
+    if planned.deletes is None:
+        return []
+    schema = source.metadata.schema()
+    tasks = TaskReader(Reading(storage=source.storage, schema=schema, table_schema=schema))
+    edits: list[VectorEdit] = []
+    for task in tasks_of(planned, location=source.location):
+        positions = tasks.resolved(task)
+        if positions is not None and positions.size:
+            edits.append(VectorEdit(location=task.source.path, positions=positions))
+    return edits
+
+
+def _with_vectors(entries: EntryBatch, edits: list[VectorEdit], made: TableHandle) -> EntryBatch:
+    where = {name: row for row, name in enumerate(entries.pylist("location"))}
+    rows = np.array([where[edit.location] for edit in edits], dtype=np.int64)
+    merger = VectorMerger(
+        edits, storage=made.storage, location=made.location, new_id=made.around.new_id
+    )
+    changed = merger.merge(entries.take(rows)).entries
+    changed = changed.with_column(
+        "deletion_vector.location",
+        paths.resolve_all(made.location, changed.column("deletion_vector.location")),
+    )
+    others = np.ones(entries.num_rows, dtype=np.bool_)
+    others[rows] = False
+    return EntryBatch.concat([entries.filter(others), changed])

@@ -1,0 +1,216 @@
+"""The difference between two states: snapshots, branches or tables.
+
+Leaves that both sides list with the same dead positions hold the same files and are not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from pyiceberg.schema import Schema
+
+from frazil.commit.handle import TableHandle
+from frazil.format import paths
+from frazil.format.fields import ContentType
+from frazil.format.metadata import Snapshot
+from frazil.scan.plan import plan
+from frazil.tree.read import Tree, leaf_refs
+
+_KEYS = (
+    "location",
+    "content_type",
+    "record_count",
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.cardinality",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One of two states: a table at a snapshot, in a schema."""
+
+    handle: TableHandle
+    snapshot: Snapshot | None
+    schema: Schema
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """Things only left, only right, and in both but not the same (as left → right)."""
+
+    only_left: tuple[str, ...] = ()
+    only_right: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not (self.only_left or self.only_right or self.changed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What is different between two states. Row counts are None where only reading can tell."""
+
+    left: str
+    right: str
+    columns: Difference
+    partitioning: Difference
+    properties: Difference
+    files: Difference
+    rows_left: int | None
+    rows_right: int | None
+    snapshots: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both have the same columns, partitioning, properties and files."""
+        parts = (self.columns, self.partitioning, self.properties, self.files)
+        return all(part.is_empty for part in parts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain values."""
+        return {**asdict(self), "is_same": self.is_same}
+
+    def __str__(self) -> str:
+        lines = [f"{self.left} → {self.right}"]
+        for title, part in (
+            ("columns", self.columns),
+            ("partitioning", self.partitioning),
+            ("properties", self.properties),
+        ):
+            lines += [f"  {title} − {item}" for item in part.only_left]
+            lines += [f"  {title} + {item}" for item in part.only_right]
+            lines += [f"  {title} ~ {item}" for item in part.changed]
+        files = self.files
+        lines.append(
+            f"  files: {len(files.only_left):,} only left, {len(files.only_right):,} only right, "
+            f"{len(files.changed):,} with other deletion vectors"
+        )
+        lines.append(f"  rows: {_count(self.rows_left)} → {_count(self.rows_right)}")
+        return "\n".join(lines)
+
+
+def _count(rows: int | None) -> str:
+    return "not known without reading" if rows is None else f"{rows:,}"
+
+
+def compare(left: Side, right: Side) -> Comparison:
+    """Compare two states; metadata is read, rows are not."""
+    one, other = left.handle.metadata, right.handle.metadata
+    return Comparison(
+        left=left.label,
+        right=right.label,
+        columns=_difference(_columns(left.schema), _columns(right.schema)),
+        partitioning=_difference(_partitions(left), _partitions(right)),
+        properties=_difference(dict(one.properties), dict(other.properties)),
+        files=_files(left, right),
+        rows_left=_rows(left),
+        rows_right=_rows(right),
+        snapshots={
+            "left": None if left.snapshot is None else int(left.snapshot.snapshot_id),
+            "right": None if right.snapshot is None else int(right.snapshot.snapshot_id),
+        },
+    )
+
+
+def _columns(schema: Schema) -> dict[str, str]:
+    """Every field by full name, with its type and whether it is required."""
+    found: dict[str, str] = {}
+    for field_id in sorted(schema.field_ids):
+        name = schema.find_column_name(field_id)
+        column = schema.find_field(field_id)
+        if name is not None:
+            need = "required" if column.required else "optional"
+            found[name] = f"{need} {column.field_type}"
+    return found
+
+
+def _partitions(side: Side) -> dict[str, str]:
+    spec = side.handle.metadata.spec()
+    names = {field.field_id: field.name for field in side.schema.fields}
+    return {
+        part.name: f"{part.transform}({names.get(part.source_id, part.source_id)})"
+        for part in spec.fields
+    }
+
+
+def _difference(left: Mapping[str, str], right: Mapping[str, str]) -> Difference:
+    return Difference(
+        only_left=tuple(f"{key}: {left[key]}" for key in left if key not in right),
+        only_right=tuple(f"{key}: {right[key]}" for key in right if key not in left),
+        changed=tuple(
+            f"{key}: {left[key]} → {right[key]}"
+            for key in left
+            if key in right and left[key] != right[key]
+        ),
+    )
+
+
+def _files(left: Side, right: Side) -> Difference:
+    one, other = _tree(left), _tree(right)
+    shared = _leaves(left, one).items() & _leaves(right, other).items()
+    skipped = {address for address, _ in shared}
+    first, second = _names(left, one, skipped), _names(right, other, skipped)
+    return Difference(
+        only_left=tuple(sorted(first.keys() - second.keys())),
+        only_right=tuple(sorted(second.keys() - first.keys())),
+        changed=tuple(
+            sorted(name for name in first.keys() & second.keys() if first[name] != second[name])
+        ),
+    )
+
+
+def _tree(side: Side) -> Tree:
+    return side.handle.reader().tree(side.snapshot, keys=_KEYS)
+
+
+def _leaves(side: Side, tree: Tree) -> dict[str, bytes | None]:
+    location = side.handle.location
+    return {paths.resolve(location, ref.location): ref.dv for ref in leaf_refs(tree.root)}
+
+
+def _names(side: Side, tree: Tree, skipped: set[str]) -> dict[str, tuple[Any, ...]]:
+    """Live files by address, with what identifies their deletion vector."""
+    reader, location = side.handle.reader(), side.handle.location
+    leaves = [
+        ref for ref in leaf_refs(tree.root) if paths.resolve(location, ref.location) not in skipped
+    ]
+    found: dict[str, tuple[Any, ...]] = {}
+    for batch in (
+        tree.content(),
+        *reader.each(leaves, lambda ref: reader.live(ref, keys=_KEYS)),
+    ):
+        listed = batch.filter(batch.numpy("content_type") != ContentType.POSITION_DELETES)
+        addresses = paths.resolve_all(location, listed.column("location")).to_pylist()
+        vectors = listed.pylist("deletion_vector.location")
+        offsets = listed.pylist("deletion_vector.offset")
+        for index, address in enumerate(addresses):
+            vector = vectors[index]
+            where = None if vector is None else paths.resolve(location, vector)
+            found[address] = (where, offsets[index])
+    return found
+
+
+def _rows(side: Side) -> int | None:
+    """Live rows, by the summary where it can tell, by entries otherwise."""
+    if side.snapshot is None:
+        return 0
+    summary = side.snapshot.summary
+    keys = ("total-records", "total-position-deletes", "total-equality-deletes")
+    stated = [summary.get(key, "") for key in keys]
+    if all(text.isdigit() for text in stated) and side.snapshot.root_manifest is not None:
+        records, positions, equality = map(int, stated)
+        if not equality:
+            return records - positions
+    planned = plan(side.handle.reader(), side.snapshot)
+    if planned.matches:
+        return None
+    files = planned.files
+    dead = files.numpy("deletion_vector.cardinality", missing=0)
+    return int(np.sum(files.numpy("record_count", missing=0) - dead))

@@ -1,0 +1,153 @@
+"""Bring work from one branch to another: cherry-pick one snapshot, or fast-forward to a tip.
+
+With a branch for work to be audited, both are ways to publish it. Row ids stay: a picked file is
+the same file, with the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from frazil.commit.change import Change, VectorEdit
+from frazil.commit.handle import TableHandle
+from frazil.commit.loop import Committed
+from frazil.commit.updates import SetRef
+from frazil.commit.vectors import VECTOR_KEYS, read_vector
+from frazil.errors import InvalidInput, Unsupported
+from frazil.format import bitmap
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import RefKind, Snapshot, SnapshotRef
+from frazil.maintenance.ancestry import Ancestry
+from frazil.scan.steps import FileSets
+from frazil.tree.changes import TreeChanges, changes_of
+from frazil.tree.read import LEAF, POSITION
+
+SOURCE_SNAPSHOT = "source-snapshot-id"
+
+
+def fast_forward(handle: TableHandle, branch: str, to: Snapshot) -> Committed:
+    """Move a branch to a snapshot that it leads to; a branch that is not there is made."""
+    handle.refresh()
+    ref = handle.metadata.refs.get(branch)
+    if ref is None:
+        made = SnapshotRef(snapshot_id=to.snapshot_id)
+        return _point(handle, branch, made, expected=None)
+    if ref.kind is RefKind.TAG:
+        raise InvalidInput(f"{branch!r} is a tag; tags do not move")
+    ancestry = Ancestry.of(handle.head.snapshots())
+    lineage = {int(each.snapshot_id) for each in ancestry.lineage(int(to.snapshot_id))}
+    if int(ref.snapshot_id) not in lineage:
+        raise InvalidInput(
+            f"{branch} cannot be fast-forwarded to snapshot {to.snapshot_id}: it has commits "
+            "that are not in that history; cherry-pick instead"
+        )
+    moved = replace(ref, snapshot_id=to.snapshot_id)
+    return _point(handle, branch, moved, expected=int(ref.snapshot_id))
+
+
+def _point(
+    handle: TableHandle, branch: str, ref: SnapshotRef, *, expected: int | None
+) -> Committed:
+    return handle.commit(Change(updates=(SetRef(name=branch, ref=ref, expected=expected),)))
+
+
+def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> Committed:
+    """Do to a branch what a snapshot did to its parent.
+
+    A branch that is at that parent is moved to the snapshot itself. Files that the snapshot
+    removed, or deleted rows of, must be live on the branch; otherwise it is a conflict.
+    """
+    handle.refresh()
+    tip = handle.tip(branch) if branch in handle.metadata.refs else handle.tip()
+    if tip is not None and tip.snapshot_id == snapshot.parent_snapshot_id:
+        return fast_forward(handle, branch, snapshot)
+    ancestry = Ancestry.of(handle.head.snapshots())
+    lineage = [] if tip is None else list(ancestry.lineage(int(tip.snapshot_id)))
+    _check_new(branch, lineage, snapshot)
+    reader = handle.reader()
+    changes = changes_of(reader, snapshot, keys=None)
+    _check_pickable(changes)
+    return handle.commit(
+        _change(handle, branch, changes, base=_common(ancestry, lineage, snapshot))
+    )
+
+
+def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None:
+    wanted = str(snapshot.snapshot_id)
+    for each in lineage:
+        if each.snapshot_id == snapshot.snapshot_id:
+            raise InvalidInput(f"snapshot {wanted} is in the history of {branch} already")
+        if each.summary.get(SOURCE_SNAPSHOT) == wanted:
+            raise InvalidInput(
+                f"snapshot {wanted} was picked onto {branch} before, as {each.snapshot_id}"
+            )
+
+
+def _check_pickable(changes: TreeChanges) -> None:
+    for batch in (changes.added, changes.deleted, changes.replaced):
+        if (batch.numpy("content_type") != ContentType.DATA).any():
+            raise Unsupported(
+                f"snapshot {changes.snapshot.snapshot_id} changes delete files, whose reach would "
+                "differ on another branch; delete the rows there instead",
+                feature="cherry-picking delete files",
+            )
+
+
+def _common(ancestry: Ancestry, lineage: list[Snapshot], snapshot: Snapshot) -> int | None:
+    """The newest snapshot that both histories have."""
+    own = {int(each.snapshot_id) for each in lineage}
+    for each in ancestry.lineage(int(snapshot.snapshot_id)):
+        if int(each.snapshot_id) in own:
+            return int(each.snapshot_id)
+    return None
+
+
+def _change(handle: TableHandle, branch: str, changes: TreeChanges, *, base: int | None) -> Change:
+    snapshot = changes.snapshot
+    is_rewrite = snapshot.operation == "replace"
+    added = changes.added.without(LEAF, POSITION)
+    if not is_rewrite:
+        added = added.without("tracking.sequence_number")
+    files = FileSets.of(changes)
+    came = added if added.num_rows else None
+    gone = files.gone if files.gone.num_rows else None
+    replaced = None if gone is None else _named(gone, changes.replaced)
+    removed = None if gone is None else _named(gone, changes.deleted)
+    return Change(
+        branch=branch,
+        base_snapshot_id=base,
+        added=came,
+        removed=removed,
+        replaced=replaced,
+        vectors=_vectors(handle, files, exclusive=came is not None),
+        is_rewrite=is_rewrite,
+        summary={SOURCE_SNAPSHOT: str(snapshot.snapshot_id)},
+    )
+
+
+def _named(gone: EntryBatch, listed: EntryBatch) -> EntryBatch | None:
+    """Which of the files that went are listed, by location alone: addresses differ by branch."""
+    mask = pc.is_in(gone.column("location"), value_set=listed.column("location").combine_chunks())
+    found = gone.filter(mask.combine_chunks()).select(["location"])
+    return found if found.num_rows else None
+
+
+def _vectors(handle: TableHandle, files: FileSets, *, exclusive: bool) -> tuple[VectorEdit, ...]:
+    """The rows that the snapshot deleted, by file."""
+    records = files.after.numpy("record_count", missing=0)
+    before = zip(*(files.before.pylist(key) for key in VECTOR_KEYS), strict=True)
+    after = zip(*(files.after.pylist(key) for key in VECTOR_KEYS), strict=True)
+    edits: list[VectorEdit] = []
+    pairs = zip(files.after.pylist("location"), before, after, strict=True)
+    for row, (name, old, new) in enumerate(pairs):
+        count = int(records[row])
+        gone = bitmap.difference(
+            read_vector(handle.storage, handle.location, new, count),
+            read_vector(handle.storage, handle.location, old, count),
+        )
+        if gone.size:
+            edits.append(VectorEdit(location=name, positions=gone, exclusive=exclusive))
+    return tuple(edits)
