@@ -204,7 +204,8 @@ class _LocalFile:
     size: int
 
     def read_at(self, offset: int, length: int) -> bytes:
-        data = os.pread(self.handle, length, offset)
+        with _explained(self.path, "read"):
+            data = os.pread(self.handle, length, offset)
         self.storage.count("read", self.path, len(data))
         return data
 
