@@ -1,9 +1,10 @@
 """Avro container files read into columns, by field name.
 
-Paimon's manifests carry no field ids and nest small records, sometimes inside `["null", record]`
-unions. For each writer schema a straight-line decoder is compiled that appends the wanted fields
-to lists and steps over the rest; nested records become dotted names (`_FILE._ROW_COUNT`). A file
-either yields as many values per column as it says it has records, or a `FormatError`.
+Paimon's manifests carry no field ids, nest small records, sometimes inside `["null", record]`
+unions, and hold lists. Records are walked in step (`frazil.format.avro_walk`); nested records
+become dotted names (`_FILE._ROW_COUNT`). A list is captured as its bytes and decoded once per
+different value: lists of a manifest repeat. A file yields as many values per column as it has
+records, or a `FormatError`.
 
 Knows Avro and its codecs. Does not know what the fields mean.
 """
@@ -16,19 +17,38 @@ import lzma
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import zstandard
 
 from frazil.errors import FormatError, FrazilError, Unsupported
+from frazil.format import avro_schema
+from frazil.format.avro_schema import AvroField, AvroType
+from frazil.format.avro_starts import Blocks, walk
+from frazil.format.avro_steps import (
+    Choice,
+    Fixed,
+    Flag,
+    ItemSlots,
+    Nothing,
+    Number,
+    Record,
+    Step,
+    Text,
+)
+from frazil.format.avro_walk import Captured, Longs, Path, Walker, text_array
 
 MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
+_STRETCH_BYTES: Final = 1 << 21
 _MAX_BLOCK_BYTES: Final = 1 << 28
 _MAX_DEPTH: Final = 12
-_MAX_FIELDS: Final = 2000
+_DOMAINS: Final = {"_VERSION": 3, "_KIND": 2}
+"""How many values these fields take from zero on; helps to find where records start."""
 
 _ARROW: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),
@@ -43,8 +63,6 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
     "enum": pa.int32(),
 }
 
-Decoder = Callable[[bytes, int, list[Callable[[Any], None]]], int]
-
 
 def read(data: bytes, wanted: Sequence[str] | None = None) -> pa.Table:
     """The records of one container file as a table of the wanted fields that it has.
@@ -58,7 +76,8 @@ def read(data: bytes, wanted: Sequence[str] | None = None) -> pa.Table:
         raise
     except (
         *(ValueError, IndexError, KeyError, TypeError, OverflowError, EOFError, RecursionError),
-        *(struct.error, zlib.error, lzma.LZMAError, OSError, pa.ArrowException, MemoryError),
+        *(struct.error, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, MemoryError),
+        pa.ArrowException,
     ) as error:
         raise FormatError(f"not a readable Avro file: {error or type(error).__name__}") from None
 
@@ -68,41 +87,27 @@ def _read(data: bytes, wanted: tuple[str, ...] | None) -> pa.Table:
         raise FormatError(f"starts with {data[:4].hex()}; expected an Avro file (4f626a01)")
     metadata, position = _header(data)
     codec = metadata.get("avro.codec", b"null").decode()
-    plan = _compiled(metadata["avro.schema"].decode(), wanted)
-    values: list[list[Any]] = [[] for _ in plan.columns]
-    appends = [column.append for column in values]
+    plan = _planned(metadata["avro.schema"].decode(), wanted)
+    parts: list[list[pa.Array]] = []
     rows = 0
-    for count, block in _blocks(data, position, codec):
-        if count > len(block) or plan.decode(block, count, appends) != len(block):
-            raise FormatError("a block's records do not fill it exactly")
-        rows += count
-    arrays = {}
-    for (name, kind), column in zip(plan.columns, values, strict=True):
-        arrays[name] = pa.array(column, kind) if kind != pa.string() else _text(column)
-    if not arrays:
+    for blocks in _stretches(data, position, codec):
+        walker, keep = walk(blocks, plan.schema, plan.step, plan.domains, None)
+        parts.append([column.array(walker, keep) for column in plan.columns])
+        rows += int(blocks.counts.sum())
+    if not plan.columns:
         return pa.table({"": pa.nulls(rows)}).select([])
-    return pa.table(arrays)
+    arrays = [
+        pa.concat_arrays([part[i] for part in parts]) if parts else pa.array([], column.arrow)
+        for i, column in enumerate(plan.columns)
+    ]
+    return pa.table(arrays, names=[column.name for column in plan.columns])
 
 
-def _text(values: list[bytes | None]) -> pa.Array:
-    return pa.array(values, pa.binary()).cast(pa.string())
-
-
-def _long(data: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), position
-        shift += 7
-        if shift > 63:
-            raise FormatError("a number takes more than ten bytes")
+# Containers
 
 
 def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    size, position = _long(data, position)
+    size, position = avro_schema.number(data, position)
     if size < 0 or size > len(data) - position:
         raise FormatError(f"a value of {size} bytes does not fit the file")
     return data[position : position + size], position + size
@@ -112,11 +117,11 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
     metadata: dict[str, bytes] = {}
     position = 4
     while True:
-        count, position = _long(data, position)
+        count, position = avro_schema.number(data, position)
         if count == 0:
             break
         if count < 0:
-            _, position = _long(data, position)
+            _, position = avro_schema.number(data, position)
             count = -count
         if count > len(data):
             raise FormatError(f"{count} header entries do not fit the file")
@@ -128,13 +133,31 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
     return metadata, position
 
 
+def _stretches(data: bytes, position: int, codec: str) -> Iterator[Blocks]:
+    """The blocks, decompressed, as many together as walk well."""
+    plain: list[bytes] = []
+    counts: list[int] = []
+    for count, block in _blocks(data, position, codec):
+        # A record takes a byte at least: those of manifests have fields.
+        if count > len(block) or (count == 0 and block):
+            raise FormatError(f"a block of {len(block)} bytes says it has {count} records")
+        if count:
+            plain.append(block)
+            counts.append(count)
+        if sum(map(len, plain)) >= _STRETCH_BYTES:
+            yield Blocks.of(plain, counts)
+            plain, counts = [], []
+    if plain:
+        yield Blocks.of(plain, counts)
+
+
 def _blocks(data: bytes, position: int, codec: str) -> Iterator[tuple[int, bytes]]:
     sync = data[position : position + _SYNC_BYTES]
     position += _SYNC_BYTES
     if len(sync) != _SYNC_BYTES:
         raise FormatError("the header ends before its sync marker")
     while position < len(data):
-        count, position = _long(data, position)
+        count, position = avro_schema.number(data, position)
         block, position = _bytes(data, position)
         if count < 0:
             raise FormatError(f"a block of {count} records")
@@ -151,8 +174,9 @@ def _decompressed(block: bytes, codec: str) -> bytes:
         case "deflate":
             plain = zlib.decompressobj(-15).decompress(block, _MAX_BLOCK_BYTES + 1)
         case "zstandard":
-            with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-                plain = stream.read(_MAX_BLOCK_BYTES + 1)
+            if zstandard.frame_content_size(block) > _MAX_BLOCK_BYTES:
+                raise FormatError(f"a block is larger than {_MAX_BLOCK_BYTES} bytes")
+            plain = zstandard.ZstdDecompressor().decompressobj().decompress(block)
         case "snappy":
             size = _snappy_size(block)
             plain = pa.decompress(block[:-4], size, "snappy", asbytes=True)
@@ -181,294 +205,280 @@ def _snappy_size(block: bytes) -> int:
     return size
 
 
+# Schemas
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    """A wanted leaf: its dotted name, where the walk captures it, its type."""
+
+    name: str
+    path: Path
+    type: AvroType
+
+    @property
+    def arrow(self) -> pa.DataType:
+        return _arrow_type(self.type)
+
+    def array(self, walker: Walker, keep: Longs | None) -> pa.Array:
+        """The captured values of the kept records."""
+        count = walker.count if keep is None else len(keep)
+        column = walker.captured.get(self.path)
+        if column is None:
+            return pa.nulls(count, self.arrow)
+        if keep is not None:
+            lengths = None if column.lengths is None else column.lengths[keep]
+            column = Captured(column.values[keep], column.valid[keep], lengths)
+        kind = self.type.kind
+        if kind == "array":
+            return _lists(text_array(walker, column, pa.binary()), self.type)
+        if column.lengths is not None:
+            texts = text_array(walker, column, pa.string() if kind == "string" else pa.binary())
+            texts.validate(full=True)
+            return texts
+        mask = None if column.valid.all() else ~column.valid
+        if column.values.ndim == 2:
+            rows = [row.tobytes() for row in np.ascontiguousarray(column.values)]
+            return pa.array(rows, pa.binary(), mask=mask)
+        return pa.array(column.values, mask=mask).cast(self.arrow)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    columns: tuple[tuple[str, pa.DataType], ...]
-    decode: Decoder
+    schema: AvroType
+    step: Step
+    columns: tuple[_Column, ...]
+    domains: Mapping[Path, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Raw(Step):
+    """A wanted list: stepped over, and its bytes captured."""
+
+    path: Path
+    inner: Step
+
+    def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
+        after = self.inner.walk(walker, rows, position.copy())
+        walker.capture(self.path, rows, position, np.maximum(after - position, 0))
+        return after
+
+
+@dataclass(frozen=True, slots=True)
+class _SkippedNumber(Step):
+    """A number that nobody wants. Manifests have few: no index of numbers is made for them."""
+
+    def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
+        return walker.varint(position)[1]
 
 
 @lru_cache(maxsize=64)
-def _compiled(schema: str, wanted: tuple[str, ...] | None) -> _Plan:
-    compiler = _Compiler(wanted=wanted)
-    compiler.record(json.loads(schema))
-    source = "\n".join(
-        [
-            "def decode(d, count, appends):",
-            *(f"    a{i} = appends[{i}]" for i in range(len(compiler.columns))),
-            "    i = 0",
-            "    end = len(d)",
-            "    for _ in range(count):",
-            *compiler.lines,
-            "        if i > end:",
-            "            break",
-            "    return i",
-        ]
+def _planned(text: str, wanted: tuple[str, ...] | None) -> _Plan:
+    _check_depth(json.loads(text), 0)
+    root = avro_schema.parse(text)
+    if root.kind == "union":
+        # Avro writes a record as its fields in a row: a record of one field is that field.
+        root = AvroType(kind="record", fields=(AvroField(name="", id=None, type=root),))
+    if root.kind != "record":
+        raise FormatError(f"the file holds {root.kind} values; expected records")
+    schema = _numbered(root)
+    columns = tuple(_columns(schema, (), "", wanted))
+    paths = {column.path for column in columns}
+    domains: dict[Path, int] = {
+        (field.id,): _DOMAINS[field.name]
+        for field in schema.fields
+        if field.id is not None and field.name in _DOMAINS and field.type.is_number
+    }
+    return _Plan(schema=schema, step=_step(schema, (), paths), columns=columns, domains=domains)
+
+
+def _check_depth(node: Any, depth: int) -> None:
+    if depth > 4 * _MAX_DEPTH:
+        raise FormatError("avro.schema is nested too deeply")
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        _check_depth(child, depth + 1)
+
+
+def _numbered(type: AvroType) -> AvroType:
+    """The type with every record field numbered in its record: manifests have no field ids."""
+    fields = tuple(
+        AvroField(name=field.name, id=number, type=_numbered(field.type))
+        for number, field in enumerate(type.fields)
     )
-    # Only numbers and keywords enter the source: names from the file are passed as constants.
-    scope: dict[str, Any] = {"N": tuple(compiler.names), "bad": _bad, "unpack": _unpack}
-    exec(compile(source, "<avro decoder>", "exec"), scope)
-    return _Plan(columns=tuple(compiler.columns), decode=scope["decode"])
+    items = None if type.items is None else _numbered(type.items)
+    branches = tuple(_numbered(branch) for branch in type.branches)
+    return replace(type, fields=fields, items=items, branches=branches)
 
 
-def _bad(what: str) -> None:
-    raise FormatError(what)
+def _columns(
+    type: AvroType, path: Path, name: str, wanted: tuple[str, ...] | None
+) -> Iterator[_Column]:
+    """The wanted leaves below a type, in file order."""
+    if len(path) > _MAX_DEPTH:
+        raise FormatError("avro.schema is nested too deeply")
+    if type.kind == "union":
+        others = [branch for branch in type.branches if branch.kind != "null"]
+        if len(others) == 1:
+            yield from _columns(others[0], path, name, wanted)
+            return
+        if not _is_wanted(name, wanted):
+            return
+        raise Unsupported(f"Avro union of {len(others)} types", feature="avro-union")
+    if type.kind == "record":
+        for field in type.fields:
+            assert field.id is not None
+            inner = f"{name}.{field.name}" if name else field.name
+            yield from _columns(field.type, (*path, field.id), inner, wanted)
+    elif _is_wanted(name, wanted):
+        _arrow_type(type)
+        yield _Column(name=name, path=path, type=type)
 
 
-def _unpack(raw: bytes) -> float:
-    return float(struct.unpack("<f" if len(raw) == 4 else "<d", raw)[0])
+def _is_wanted(name: str, wanted: tuple[str, ...] | None) -> bool:
+    if wanted is None:
+        return True
+    return any(name == one or name.startswith(one + ".") for one in wanted)
 
 
-@dataclass(slots=True)
-class _Compiler:
-    """Writes the decoder of one schema, field by field."""
+def _step(type: AvroType, path: Path, wanted: set[Path]) -> Step:
+    """The step that captures the wanted leaves below a type."""
+    leaf = path if path in wanted else None
+    match type.kind:
+        case "record":
+            fields = [
+                _step(f.type, (*path, f.id if f.id is not None else -1), wanted)
+                for f in type.fields
+            ]
+            return Record(tuple(fields))
+        case "union":
+            return Choice(tuple(_step(branch, path, wanted) for branch in type.branches))
+        case "null":
+            return Nothing()
+        case "int" | "long" | "enum":
+            return _SkippedNumber() if leaf is None else Number(leaf)
+        case "string" | "bytes":
+            return Text(leaf)
+        case "boolean":
+            return Flag(leaf)
+        case "float" | "double":
+            size = 4 if type.kind == "float" else 8
+            return Fixed(leaf, size, f"<f{size}")
+        case "fixed":
+            return Fixed(leaf, type.size)
+        case _:
+            assert type.items is not None
+            item = _step(type.items, (), set())
+            if type.kind == "map":
+                item = Record((Text(None), item))
+            inner = ItemSlots((item,))
+            return inner if leaf is None else _Raw(leaf, inner)
 
-    wanted: tuple[str, ...] | None
-    lines: list[str] = field(default_factory=list)
-    columns: list[tuple[str, pa.DataType]] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    types: dict[str, Any] = field(default_factory=dict)
-    variables: int = 0
 
-    def record(self, schema: Any) -> None:
-        """The whole record: wanted leaves become columns."""
-        self._columns(schema, "", 2, depth=0)
-
-    def _line(self, indent: int, text: str) -> None:
-        self.lines.append("    " * indent + text)
-
-    def _variable(self) -> str:
-        self.variables += 1
-        if self.variables > _MAX_FIELDS:
-            raise FormatError(f"a schema of more than {_MAX_FIELDS} fields")
-        return f"v{self.variables}"
-
-    def _is_wanted(self, path: str) -> bool:
-        if self.wanted is None:
-            return True
-        return any(path == name or path.startswith(name + ".") for name in self.wanted)
-
-    def _leads_to_wanted(self, path: str) -> bool:
-        if self._is_wanted(path) or not path:
-            return True
-        return any(name.startswith(path + ".") for name in self.wanted or ())
-
-    def _resolve(self, schema: Any) -> tuple[str, Any]:
-        """The kind of a schema node and the node itself, names looked up."""
-        if isinstance(schema, list):
-            return "union", schema
-        if isinstance(schema, str):
-            if schema in _ARROW and schema not in ("fixed", "enum"):
-                return schema, schema
-            known = self.types.get(schema, self.types.get(schema.rsplit(".", 1)[-1]))
-            if known is None:
-                raise FormatError(f"unknown type {schema!r} in avro.schema")
-            return self._resolve(known)
-        kind = schema["type"]
-        if isinstance(kind, dict | list):
-            return self._resolve(kind)
-        if kind in ("record", "enum", "fixed"):
-            self.types[schema["name"].rsplit(".", 1)[-1]] = schema
-            return kind, schema
-        if kind == "error":
-            return "record", schema
-        return (kind, schema) if kind in ("array", "map") else self._resolve(kind)
-
-    def _columns(self, schema: Any, path: str, indent: int, depth: int) -> None:
-        if depth > _MAX_DEPTH:
-            raise FormatError(f"a schema nested deeper than {_MAX_DEPTH}")
-        kind, node = self._resolve(schema)
-        if not self._leads_to_wanted(path):
-            self._skip(kind, node, indent, depth)
-        elif kind == "record":
-            for child in node["fields"]:
-                name = f"{path}.{child['name']}" if path else str(child["name"])
-                self._columns(child["type"], name, indent, depth + 1)
-            if not node["fields"]:
-                self._line(indent, "pass")
-        elif kind == "union" and (inner := self._nullable_record(node)) is not None:
-            self._nullable_columns(node, inner, path, indent, depth)
-        elif not path:
-            raise FormatError(f"the file holds {kind} values; expected records")
-        else:
-            variable = self._variable()
-            arrow = self._value(kind, node, variable, indent, depth)
-            self._line(indent, f"a{len(self.columns)}({variable})")
-            self.columns.append((path, arrow))
-
-    def _nullable_record(self, union: list[Any]) -> Any | None:
-        """The record of a `["null", record]` union (either order, or without null)."""
-        others = [branch for branch in union if branch != "null"]
-        if len(others) == 1 and self._resolve(others[0])[0] == "record":
-            return others[0]
-        return None
-
-    def _nullable_columns(
-        self, union: list[Any], inner: Any, path: str, indent: int, depth: int
-    ) -> None:
-        first = len(self.columns)
-        self._branch(indent)
-        self._line(indent, f"if n == {2 * union.index(inner)}:")
-        self._line(indent + 1, "pass")
-        self._columns(inner, path, indent + 1, depth + 1)
-        if "null" in union and path:
-            self._line(indent, f"elif n == {2 * union.index('null')}:")
-            self._line(indent + 1, "pass")
-            for column in range(first, len(self.columns)):
-                self._line(indent + 1, f"a{column}(None)")
-        self._line(indent, "else:")
-        self._line(indent + 1, "bad('a union branch that the schema does not have')")
-
-    def _long(self, variable: str, indent: int) -> None:
-        self._unsigned(variable, indent)
-        self._line(indent, f"{variable} = ({variable} >> 1) ^ -({variable} & 1)")
-
-    def _branch(self, indent: int) -> None:
-        """Code that sets `n` to twice the branch of a union, which takes one byte."""
-        self._line(indent, "n = d[i]; i += 1")
-
-    def _unsigned(self, variable: str, indent: int) -> None:
-        """Code for a number as it is written, before its sign is taken out of the last bit."""
-        self._line(indent, f"{variable} = d[i]; i += 1")
-        self._line(indent, f"if {variable} > 127:")
-        self._line(indent + 1, f"{variable} &= 127; s = 7; b = d[i]; i += 1")
-        self._line(indent + 1, "while b > 127:")
-        self._line(indent + 2, f"{variable} |= (b & 127) << s; s += 7; b = d[i]; i += 1")
-        self._line(indent + 2, "if s > 63: bad('a number takes more than ten bytes')")
-        self._line(indent + 1, f"{variable} |= b << s")
-
-    def _size(self, indent: int) -> None:
-        """Code that sets `n` to a length. One past the block is found when its records are not
-        as long as the block."""
-        self._unsigned("n", indent)
-        self._line(indent, "if n & 1: bad('a value of negative size')")
-        self._line(indent, "n >>= 1")
-
-    def _raw(self, variable: str, indent: int, size: int | None = None) -> None:
-        if size is None:
-            self._size(indent)
-            self._line(indent, f"{variable} = d[i:i + n]; i += n")
-        else:
-            self._line(indent, f"{variable} = d[i:i + {size}]; i += {size}")
-
-    def _value(self, kind: str, node: Any, variable: str, indent: int, depth: int) -> pa.DataType:
-        """Code that sets the variable to the next value; its Arrow type."""
-        if depth > _MAX_DEPTH:
-            raise FormatError(f"a schema nested deeper than {_MAX_DEPTH}")
-        match kind:
-            case "null":
-                self._line(indent, f"{variable} = None")
-            case "boolean":
-                self._line(indent, f"{variable} = d[i] != 0; i += 1")
-            case "int" | "long" | "enum":
-                self._long(variable, indent)
-            case "bytes" | "string":
-                self._raw(variable, indent)
-            case "float" | "double":
-                self._raw(variable, indent, 4 if kind == "float" else 8)
-                self._line(indent, f"{variable} = unpack({variable})")
-            case "fixed":
-                self._raw(variable, indent, _fixed_size(node))
-            case "union":
-                return self._union(node, variable, indent, depth)
-            case "array":
-                return self._array(node, variable, indent, depth)
-            case "record":
-                return self._struct(node, variable, indent, depth)
-            case _:
-                raise Unsupported(f"Avro type {kind!r} in a wanted field", feature="avro-type")
-        return _ARROW[kind]
-
-    def _union(self, union: list[Any], variable: str, indent: int, depth: int) -> pa.DataType:
-        others = [branch for branch in union if branch != "null"]
-        if len(others) != 1:
+def _arrow_type(type: AvroType) -> pa.DataType:
+    match type.kind:
+        case "array":
+            assert type.items is not None
+            return pa.list_(_arrow_type(type.items))
+        case "record":
+            return pa.struct([(field.name, _arrow_type(field.type)) for field in type.fields])
+        case "union":
+            others = [branch for branch in type.branches if branch.kind != "null"]
+            if len(others) == 1:
+                return _arrow_type(others[0])
             raise Unsupported(f"Avro union of {len(others)} types", feature="avro-union")
-        self._branch(indent)
-        self._line(indent, f"if n == {2 * union.index(others[0])}:")
-        kind, node = self._resolve(others[0])
-        arrow = self._value(kind, node, variable, indent + 1, depth + 1)
-        if "null" in union:
-            self._line(indent, f"elif n == {2 * union.index('null')}: {variable} = None")
-        self._line(indent, "else: bad('a union branch that the schema does not have')")
-        return arrow
-
-    def _repeat(self, indent: int, count: str, body: Callable[[int], None]) -> None:
-        """Code that runs the body for each item of an array's or map's blocks."""
-        self._line(indent, "while True:")
-        self._long(count, indent + 1)
-        self._line(indent + 1, f"if {count} == 0: break")
-        self._line(indent + 1, f"if {count} < 0:")
-        self._long("n", indent + 2)
-        self._line(indent + 2, f"{count} = -{count}")
-        self._line(indent + 1, f"if {count} > end - i: bad('an array reaches past its block')")
-        self._line(indent + 1, f"for _{count} in range({count}):")
-        self._line(indent + 2, "pass")
-        body(indent + 2)
-
-    def _array(self, node: Any, variable: str, indent: int, depth: int) -> pa.DataType:
-        count, item = self._variable(), self._variable()
-        kind, inner = self._resolve(node["items"])
-        arrow: list[pa.DataType] = []
-
-        def body(indent: int) -> None:
-            arrow.append(self._value(kind, inner, item, indent, depth + 1))
-            self._line(indent, f"{variable}.append({item})")
-
-        self._line(indent, f"{variable} = []")
-        self._repeat(indent, count, body)
-        return pa.list_(arrow[0])
-
-    def _struct(self, node: Any, variable: str, indent: int, depth: int) -> pa.DataType:
-        parts, fields = [], []
-        for child in node["fields"]:
-            kind, inner = self._resolve(child["type"])
-            part = self._variable()
-            arrow = self._value(kind, inner, part, indent, depth + 1)
-            fields.append((str(child["name"]), arrow))
-            parts.append(f"N[{len(self.names)}]: {part}")
-            self.names.append(str(child["name"]))
-        self._line(indent, f"{variable} = {{{', '.join(parts)}}}")
-        return pa.struct(fields)
-
-    def _skip(self, kind: str, node: Any, indent: int, depth: int) -> None:
-        if depth > _MAX_DEPTH:
-            raise FormatError(f"a schema nested deeper than {_MAX_DEPTH}")
-        match kind:
-            case "null":
-                self._line(indent, "pass")
-            case "int" | "long" | "enum":
-                self._line(indent, "while d[i] > 127: i += 1")
-                self._line(indent, "i += 1")
-            case "bytes" | "string":
-                self._size(indent)
-                self._line(indent, "i += n")
-            case "boolean" | "float" | "double" | "fixed":
-                size = {"boolean": 1, "float": 4, "double": 8}.get(kind) or _fixed_size(node)
-                self._line(indent, f"i += {size}")
-            case "record":
-                for child in node["fields"]:
-                    self._skip(*self._resolve(child["type"]), indent, depth + 1)
-                if not node["fields"]:
-                    self._line(indent, "pass")
-            case "union":
-                self._branch(indent)
-                for index, branch in enumerate(node):
-                    self._line(indent, f"{'if' if index == 0 else 'elif'} n == {2 * index}:")
-                    self._skip(*self._resolve(branch), indent + 1, depth + 1)
-                self._line(indent, "else: bad('a union branch that the schema does not have')")
-            case "array" | "map":
-                count = self._variable()
-
-                def body(indent: int) -> None:
-                    if kind == "map":
-                        self._skip("string", "string", indent, depth + 1)
-                    item = node["items"] if kind == "array" else node["values"]
-                    self._skip(*self._resolve(item), indent, depth + 1)
-
-                self._repeat(indent, count, body)
+        case "map":
+            raise Unsupported("Avro type 'map' in a wanted field", feature="avro-type")
+        case _:
+            return _ARROW[type.kind]
 
 
-def _fixed_size(node: Any) -> int:
-    size = node["size"]
-    if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MAX_BLOCK_BYTES:
-        raise FormatError(f"a fixed type of size {size!r}")
-    return size
+# Lists
+
+
+def _lists(raw: pa.Array, type: AvroType) -> pa.Array:
+    """Lists from their Avro bytes; each different one is decoded once."""
+    encoded = raw.dictionary_encode()
+    decode = _reader(type)
+    values = []
+    for item in encoded.dictionary.to_pylist():
+        value, end = decode(item, 0)
+        if end != len(item):
+            raise FormatError("a list does not end where its bytes do")
+        values.append(value)
+    return pa.array(values, _arrow_type(type)).take(encoded.indices)
+
+
+Reader = Callable[[bytes, int], tuple[Any, int]]
+
+
+@lru_cache(maxsize=64)
+def _reader(type: AvroType) -> Reader:
+    """A function that reads one value of a type, byte by byte."""
+    match type.kind:
+        case "null":
+            return lambda data, at: (None, at)
+        case "int" | "long" | "enum":
+            return avro_schema.number
+        case "bytes":
+            return _bytes
+        case "string":
+            return _text
+        case "boolean":
+            return lambda data, at: (data[at] != 0, at + 1)
+        case "float" | "double":
+            layout, size = ("<f", 4) if type.kind == "float" else ("<d", 8)
+            return lambda data, at: (struct.unpack_from(layout, data, at)[0], at + size)
+        case "fixed":
+            return lambda data, at: (data[at : at + type.size], at + type.size)
+        case "union":
+            return _union_reader([_reader(branch) for branch in type.branches])
+        case "record":
+            return _record_reader([(field.name, _reader(field.type)) for field in type.fields])
+        case _:
+            assert type.items is not None
+            return _array_reader(_reader(type.items))
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    raw, at = _bytes(data, at)
+    return raw.decode(), at
+
+
+def _union_reader(branches: list[Reader]) -> Reader:
+    def read_union(data: bytes, at: int) -> tuple[Any, int]:
+        branch, at = avro_schema.number(data, at)
+        if not 0 <= branch < len(branches):
+            raise FormatError(f"branch {branch} of a union of {len(branches)}")
+        return branches[branch](data, at)
+
+    return read_union
+
+
+def _record_reader(fields: list[tuple[str, Reader]]) -> Reader:
+    def read_record(data: bytes, at: int) -> tuple[Any, int]:
+        made = {}
+        for name, reader in fields:
+            made[name], at = reader(data, at)
+        return made, at
+
+    return read_record
+
+
+def _array_reader(item: Reader) -> Reader:
+    def read_array(data: bytes, at: int) -> tuple[Any, int]:
+        values: list[Any] = []
+        while True:
+            count, at = avro_schema.number(data, at)
+            if count == 0:
+                return values, at
+            if count < 0:
+                _, at = avro_schema.number(data, at)
+                count = -count
+            if count > len(data) - at:
+                raise FormatError(f"a list of {count} items does not fit")
+            for _ in range(count):
+                value, at = item(data, at)
+                values.append(value)
+
+    return read_array
