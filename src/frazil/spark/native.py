@@ -29,10 +29,8 @@ from frazil.data.columns import (
     RESERVED_IDS,
     ROW_ID,
     SPEC_ID,
-    covering,
 )
 from frazil.expr.columns import Column as Reference
-from frazil.expr.rows import columns_of
 from frazil.spark import arrow_route, log
 from frazil.spark.columns import condition
 from frazil.spark.defaults import default_metadata
@@ -96,7 +94,7 @@ def frame(
         scan = replace(scan, columns=(*names, *more))
         planned = None if planned is None else Planned(scan, planned.plan)
     planned = planned or Planned.of(scan)
-    prepare(spark, (field.field_type for field in scan.schema.fields))
+    prepare(spark, (field.field_type for field in planned.wanted.fields))
     expected = spark_schema(scan.schema)  # refuses, before anything is read
     native = planned.is_native
     parts: list[DataFrame] = []
@@ -137,7 +135,7 @@ class _NativeFrame:
         names = ReadNames.of(scan.handle.metadata, scan.table_schema)
         if not self.planned.has_own_names[self.rows].all():
             names = replace(names, clean_ids=frozenset())
-        wanted = covering(scan.schema, scan.table_schema, columns_of(scan.filter))
+        wanted = self.planned.wanted
         raw = self._raw(wanted, names)
         vectors = self.planned.vectors(self.rows[self.planned.has_vector[self.rows]])
         if vectors:

@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 from pyiceberg import types as ice
+from pyiceberg.schema import Schema
 
-from frazil.data.columns import RESERVED_IDS
+from frazil.data.columns import RESERVED_IDS, covering
 from frazil.data.options import DATA_PATH
 from frazil.data.read import NAME_MAPPING
+from frazil.expr.rows import columns_of
 from frazil.format import paths
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import Task, Vector, tasks_of
@@ -42,6 +44,12 @@ class Planned:
     def of(scan: Scan) -> Planned:
         """Plan the scan now."""
         return Planned(scan, scan.plan())
+
+    @cached_property
+    def wanted(self) -> Schema:
+        """The columns to be read: those asked for, and those the filter looks at."""
+        scan = self.scan
+        return covering(scan.schema, scan.table_schema, columns_of(scan.filter))
 
     @property
     def num_files(self) -> int:
@@ -100,7 +108,7 @@ class Planned:
     def _schema_is_native(self) -> bool:
         scan = self.scan
         return NAME_MAPPING not in scan.handle.metadata.properties and all(
-            _is_native_column(field) for field in scan.schema.fields
+            _is_native_column(field) for field in self.wanted.fields
         )
 
     @cached_property

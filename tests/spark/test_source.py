@@ -1,0 +1,282 @@
+"""The data source: options, pinned snapshots, filters pushed into planning, writes."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg import types as ice
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
+from pyspark.sql import datasource as ds
+from pyspark.sql import types as sql
+
+import frazil
+import frazil.spark
+from frazil.expr.rows import row_mask
+from frazil.spark.options import SourceOptions
+from frazil.spark.pushed import planned_filter
+from frazil.spark.source import FrazilSource
+from frazil.spark.source_writer import FrazilWriter, Written
+from frazil.spark.writer import packed, unpacked
+
+pytestmark = pytest.mark.spark
+
+SALES = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("day", pa.date32()),
+        ("price", pa.float64()),
+        ("st", pa.struct([("a", pa.int32())])),
+    ]
+)
+
+
+def sales(first: int, last: int) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": i,
+            "day": date(2024, 1, 1 + i % 4),
+            "price": float("nan") if i % 5 == 0 else i / 2,
+            "st": {"a": i} if i % 3 else None,
+        }
+        for i in range(first, last)
+    ]
+
+
+@pytest.fixture
+def table(catalog: frazil.Catalog) -> frazil.Table:
+    made = catalog.create_table("shop.sales", SALES, partition_by=["day"])
+    made.append(sales(0, 40))
+    return made
+
+
+@pytest.fixture
+def options(catalog: frazil.Catalog) -> dict[str, str]:
+    return SourceOptions.of_catalog(catalog)
+
+
+def load(spark: Any, options: dict[str, str], **more: Any) -> Any:
+    return spark.read.format("frazil").options(**options).options(**more).load("shop.sales")
+
+
+def ids(frame: Any) -> list[int]:
+    return sorted(row["id"] for row in frame.select("id").collect())
+
+
+def test_a_table_is_read_by_name_without_registering_anything(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    frame = load(spark, options)
+    assert frame.schema.simpleString() == (
+        "struct<id:bigint,day:date,price:double,st:struct<a:int>>"
+    )
+    rows = [row.asDict(recursive=True) for row in frame.collect()]
+    assert str(sorted(rows, key=lambda row: row["id"])) == str(sales(0, 40))
+
+
+def test_filters_keep_sparks_meaning_with_pushdown_on_and_off(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    table.delete("id in (6, 7)")
+    plain = spark.createDataFrame(
+        pa.Table.from_pylist([row for row in sales(0, 40) if row["id"] not in (6, 7)], SALES)
+    )
+    conditions = [
+        "price > 10",
+        "price = double('NaN') or id = 1",
+        "price <> 1.5 and day = date'2024-01-02'",
+        "st.a >= 20 and price is not null",
+        "id in (1, 5, 99) and not day in (date'2024-01-03')",
+    ]
+    for switch in ("true", "false"):
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", switch)
+        frame = load(spark, options)
+        for each in conditions if switch == "true" else conditions[:1]:
+            assert ids(frame.where(each)) == ids(plain.where(each)), (switch, each)
+
+
+def test_one_frame_never_shows_two_snapshots(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    frame = load(spark, options)
+    asked = spark.read.schema("id long").format("frazil").options(**options).load("shop.sales")
+    assert asked.count() == 40  # with a schema given, Spark makes the source at the first query
+    table.append(sales(40, 50))
+    assert frame.count() == 40
+    assert ids(frame.where("id >= 35")) == [35, 36, 37, 38, 39]
+    assert ids(asked.where("id >= 35")) == [35, 36, 37, 38, 39]
+    assert ids(load(spark, options).where("id >= 45")) == [45, 46, 47, 48, 49]
+
+
+def test_older_states_and_branches_are_read_by_option(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    first = table.snapshots()[0]
+    table.tag("start")
+    table.branch("audit").append(sales(100, 103))
+    table.refresh().append(sales(40, 44))
+    between = datetime.fromtimestamp(first.timestamp_ms / 1000, UTC).isoformat(
+        timespec="milliseconds"
+    )
+    cases: list[tuple[dict[str, str], int]] = [
+        ({"snapshot": str(first.snapshot_id)}, 40),
+        ({"tag": "start"}, 40),
+        ({"branch": "audit"}, 43),
+        ({"as-of": between}, 40),
+        ({"as-of": str(first.timestamp_ms)}, 40),
+        ({}, 44),
+    ]
+    for more, wanted in cases:
+        frame = spark.read.format("frazil").options(**options).options(**more)
+        assert frame.load("shop.sales").count() == wanted, more
+
+
+def test_columns_and_split_size_are_options(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    frame = load(spark, options, columns="_row_id, id", **{"split-size": "1"})
+    assert frame.columns == ["_row_id", "id"]
+    assert sorted(tuple(row) for row in frame.collect()) == sorted(
+        (row["_row_id"], row["id"]) for row in table.scan(columns=["_row_id", "id"])
+    )
+    assert frame.rdd.getNumPartitions() == 4
+
+
+def test_options_are_checked() -> None:
+    good = {"path": "a.b", "catalog": "w"}
+    with pytest.raises(frazil.InvalidInput, match="unknown option snapshotid"):
+        SourceOptions.parse({**good, "snapshotId": "1"})
+    with pytest.raises(frazil.InvalidInput, match="exclude each other"):
+        SourceOptions.parse({**good, "tag": "x", "branch": "y"})
+    with pytest.raises(frazil.InvalidInput, match="no catalog"):
+        SourceOptions.parse({"path": "a.b"})
+    with pytest.raises(frazil.InvalidInput, match="no table"):
+        SourceOptions.parse({"catalog": "w"})
+    with pytest.raises(frazil.InvalidInput, match="no metadata table"):
+        SourceOptions.parse({**good, "metadata": "nope"})
+    parsed = SourceOptions.parse({**good, "s3.endpoint": "http://x", "Split-Size": "5"})
+    assert parsed.properties == {"s3.endpoint": "http://x"}
+    assert parsed.split_bytes == 5
+
+
+def test_a_schema_that_does_not_fit_is_refused(
+    table: frazil.Table, options: dict[str, str]
+) -> None:
+    source = FrazilSource({**options, "path": "shop.sales"})
+    asked = sql.StructType.fromDDL("id string, nope int")
+    with pytest.raises(frazil.InvalidInput, match=r"(?s)'id': asked for as string.*'nope'"):
+        source.reader(asked)
+
+
+PRUNED = Schema(
+    ice.NestedField(1, "n", ice.LongType()),
+    ice.NestedField(2, "f", ice.DoubleType()),
+    ice.NestedField(3, "u", ice.UUIDType()),
+    ice.NestedField(4, "t", ice.TimestamptzType()),
+    ice.NestedField(5, "s", ice.StringType()),
+)
+U = uuid.UUID(int=5)
+T = datetime(2024, 1, 1, tzinfo=UTC)
+NAN = float("nan")
+VALUES = pa.table(
+    {
+        "n": pa.array([1, 2, None], pa.int64()),
+        "f": pa.array([0.5, NAN, None], pa.float64()),
+        "u": pa.array([U.bytes, None, uuid.UUID(int=6).bytes], pa.binary(16)),
+        "t": pa.array([T, None, T], pa.timestamp("us", "UTC")),
+        "s": ["abc", None, "b"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("pushed", "kept"),
+    [
+        (ds.EqualTo(("n",), 1), [0]),
+        (ds.EqualNullSafe(("n",), None), [2]),
+        (ds.GreaterThan(("f",), 0.0), [0, 1]),
+        (ds.GreaterThanOrEqual(("f",), NAN), [0, 1, 2]),
+        (ds.LessThan(("f",), 1.0), [0]),
+        (ds.EqualTo(("f",), NAN), [1]),
+        (ds.In(("f",), (0.5, NAN, None)), [0, 1]),
+        (ds.Not(ds.EqualTo(("f",), 0.5)), [1]),
+        (ds.Not(ds.In(("n",), (1, None))), [0, 1, 2]),
+        (ds.Not(ds.In(("n",), (1, 5))), [1]),
+        (ds.Not(ds.IsNull(("n",))), [0, 1]),
+        (ds.EqualTo(("u",), str(U)), [0]),
+        (ds.EqualTo(("u",), str(U).upper()), [0]),
+        (ds.GreaterThan(("u",), "zz"), [0, 1, 2]),
+        (ds.EqualTo(("t",), T), [0, 2]),
+        (ds.StringStartsWith(("s",), "a"), [0]),
+        (ds.StringContains(("s",), "b"), [0, 1, 2]),
+        (ds.EqualTo(("gone",), 1), [0, 1, 2]),
+    ],
+)
+def test_what_is_pushed_keeps_every_row_that_spark_would(pushed: Any, kept: list[int]) -> None:
+    found = planned_filter([pushed], PRUNED)
+    mask = row_mask(found, VALUES).to_pylist() if not isinstance(found, AlwaysTrue) else [True] * 3
+    assert [at for at, keeps in enumerate(mask) if keeps] == kept
+
+
+# Writing
+
+
+def test_append_and_overwrite_through_the_writer_interface(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    more = spark.createDataFrame(pa.Table.from_pylist(sales(40, 45), SALES))
+    writer = more.write.format("frazil").options(**options)
+    writer.mode("append").save("shop.sales")
+    assert table.refresh().scan().count() == 45
+    writer.mode("overwrite").save("shop.sales")
+    assert [row["id"] for row in table.refresh().scan(columns=["id"])] == [40, 44, 41, 42, 43]
+    operations = [snapshot.summary["operation"] for snapshot in table.snapshots()]
+    assert operations == ["append", "append", "overwrite"]
+
+
+def test_a_frame_that_does_not_fit_is_refused_with_every_problem(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    wrong = spark.createDataFrame([("x", 1)], "id string, more int")
+    with pytest.raises(Exception, match=r"(?s)column 'more'.*column 'id'") as problem:
+        wrong.write.format("frazil").options(**options).mode("append").save("shop.sales")
+    assert "found string" in str(problem.value)
+    assert len(table.refresh().snapshots()) == 1
+
+
+def test_a_branch_is_written_to_by_option(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    table.branch("audit")
+    more = spark.createDataFrame(pa.Table.from_pylist(sales(40, 42), SALES))
+    more.write.format("frazil").options(**options, branch="audit").mode("append").save("shop.sales")
+    assert table.refresh().scan().count() == 40
+    assert table.scan(as_of="audit").count() == 42
+
+
+def test_abort_removes_files_only_when_no_commit_was_tried(
+    table: frazil.Table, options: dict[str, str]
+) -> None:
+    given = SourceOptions.parse({**options, "path": "shop.sales"})
+    schema = frazil.spark.spark_schema(table.schema)
+    writer = FrazilWriter.of(given, schema, overwrite=False)
+    batches = pa.Table.from_pylist(sales(90, 92), SALES).to_batches()
+    done = writer.write(iter(batches))
+    assert isinstance(done, Written)
+    (location, *_) = unpacked(done.entries).pylist("location")
+    path = f"{table.location}/{location}"
+    writer.abort([done, done])
+    assert table.handle.storage.exists(path)
+    writer.abort([done, None])
+    assert not table.handle.storage.exists(path)
+    assert table.refresh().scan().count() == 40
+
+
+def test_entries_survive_packing(table: frazil.Table) -> None:
+    files = table.scan().plan().files
+    assert unpacked(packed(files)).table.equals(files.table)
