@@ -118,11 +118,22 @@ def summarise(
     summary = {"operation": operation}
     summary.update({key: str(value) for key, value in counts.items() if value})
     for key, delta in totals.items():
-        known = "0" if parent is None else parent.summary.get(key)
+        known = "0" if parent is None else _stated(parent, key)
         if known is not None and known.lstrip("-").isdigit():
             summary[key] = str(int(known) + delta)
     summary.update(extra)
     return summary
+
+
+_COUNTED_OTHERWISE = frozenset({"total-delete-files", "total-position-deletes", "total-files-size"})
+
+
+def _stated(parent: Snapshot, key: str) -> str | None:
+    """A total that can be carried on. v2 and v3 count delete files that v4 has in entries."""
+    is_old = parent.root_manifest is None
+    if is_old and key in _COUNTED_OTHERWISE and parent.summary.get("total-delete-files") != "0":
+        return None
+    return parent.summary.get(key)
 
 
 def changed_partitions(*batches: EntryBatch | None) -> int:
