@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier
@@ -17,9 +18,15 @@ from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
 
+if TYPE_CHECKING:
+    from frazil.catalog.base import Catalog
+
 
 class LegacyHead:
-    """Reads a JSON file again only when the catalog points to another one."""
+    """Reads a JSON file again only when the catalog points to another one.
+
+    `catalog` is the one that can upgrade the table; None when the table is none of a catalog's.
+    """
 
     def __init__(
         self,
@@ -28,10 +35,12 @@ class LegacyHead:
         *,
         locate: Callable[[], str],
         storage: Callable[[str], Storage],
+        catalog: Catalog | None = None,
     ) -> None:
         self._identifier = identifier
         self._locate = locate
         self._storage = storage
+        self.catalog = catalog
         self._read(metadata_location)
 
     def __repr__(self) -> str:

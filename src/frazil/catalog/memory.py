@@ -300,6 +300,7 @@ class MemoryCatalog:
             table.metadata_location,
             locate=lambda: self._legacy_location(found),
             storage=self._storages,
+            catalog=self,
         )
 
     def table_exists(self, identifier: TableName) -> bool:

@@ -176,6 +176,7 @@ class SqlCatalog:
             _legacy_location(found, row),
             locate=partial(self._locate_legacy, found),
             storage=self._storages,
+            catalog=self,
         )
 
     def table_exists(self, identifier: TableName) -> bool:

@@ -1,9 +1,9 @@
-"""Old leaves as v4 ones: position deletes and vectors of delete manifests move into the entries of
-the data files they apply to.
+"""Old deletes as v4 has them, for when old leaves are rewritten: position deletes and vectors of
+delete manifests move into the entries of the data files they apply to.
 
 A vector of v3 is taken over as it lies; position delete files are read and written as vectors into
-one Puffin file. Equality deletes move to v4 delete leaves. Afterwards no manifest of v1 to v3 is
-part of the snapshot. Changes no row: a `replace` commit.
+one Puffin file. Equality deletes stay entries, of v4 delete leaves. Commits nothing: the rewrite of
+manifests does.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from frazil.commit.change import CarriedDeletes, Change
+from frazil.commit.change import CarriedDeletes
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed, discard
 from frazil.commit.vectors import CREATED_BY
 from frazil.data.read import Reading
-from frazil.errors import CommitUnknown
 from frazil.format import paths, puffin
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
-from frazil.format.metadata import MAIN, Snapshot
+from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
 from frazil.scan.tasks import Task, TaskReader, tasks_of
 from frazil.tree.read import LeafRef, TreeReader, delete_leaves
@@ -38,29 +36,6 @@ class TakenOver:
     deletes: CarriedDeletes
     leaves: tuple[str, ...]
     written: tuple[str, ...]
-
-
-def rewrite_old_leaves(handle: TableHandle, *, branch: str = MAIN) -> Committed | None:
-    """Write every leaf of v1 to v3 of a branch anew; None when there is none."""
-    handle.check_writable()
-    handle.refresh()
-    tip = handle.tip(branch)
-    taken = take_over(handle, tip)
-    if taken is None:
-        return None
-    change = Change(
-        branch=branch,
-        base_snapshot_id=None if tip is None else int(tip.snapshot_id),
-        rewrite_leaves=taken.leaves,
-        carried_deletes=taken.deletes,
-    )
-    try:
-        return handle.commit(change)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        discard(handle.storage, taken.written)
-        raise
 
 
 def old_leaves(reader: TreeReader, snapshot: Snapshot | None) -> tuple[LeafRef, ...]:
@@ -166,4 +141,4 @@ def _row(each: _Deleted, location: str, blob: Any) -> dict[str, Any]:
     }
 
 
-__all__ = ["TakenOver", "old_leaves", "rewrite_old_leaves", "take_over"]
+__all__ = ["TakenOver", "old_leaves", "take_over"]

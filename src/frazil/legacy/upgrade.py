@@ -57,12 +57,10 @@ class UpgradeReport:
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
 
-def upgrade(
-    handle: TableHandle, catalog: Catalog | None, *, dry_run: bool = False
-) -> UpgradeReport:
+def upgrade(handle: TableHandle, *, dry_run: bool = False) -> UpgradeReport:
     """Make a table format-version 4 where it is; afterwards the handle can be committed to.
 
-    `catalog` is the one that holds the table. Raises before anything is changed.
+    Raises before anything is changed.
     """
     head = handle.head
     if not isinstance(head, LegacyHead):
@@ -73,10 +71,12 @@ def upgrade(
         report = _checked(handle, head, base, is_dry_run=dry_run)
         if dry_run:
             return report
+        catalog = head.catalog
         if catalog is None:
             raise Unsupported(
-                f"{handle.name}: was not opened from a catalog that can hold it; enter it with "
-                f"catalog.register_table(name, {base.metadata_location!r}) and upgrade it there",
+                f"{handle.name}: no Frazil catalog holds it. Load it from one on the same "
+                "database, or enter it with "
+                f"catalog.register_table(name, {base.metadata_location!r}), and upgrade it there",
                 feature="upgrade without a catalog",
             )
         metadata = base.metadata.upgraded(now_ms=max(now_ms(), base.metadata.last_updated_ms))

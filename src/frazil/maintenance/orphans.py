@@ -14,6 +14,7 @@ from typing import Any
 from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput
 from frazil.format.metadata import History
+from frazil.legacy.published import published_files
 from frazil.maintenance.files import delete_all, own_folders, plain
 from frazil.maintenance.listing import list_files
 from frazil.maintenance.progress import Progress, silent
@@ -117,6 +118,7 @@ def _in_use(handle: TableHandle, progress: Progress) -> set[str]:
     found |= statistics_files(
         (*metadata.statistics, *metadata.partition_statistics), handle.location
     ).keys()
+    found |= published_files(metadata, handle.storage)
     if state.metadata_location is not None:
         found.add(state.metadata_location)
     history = getattr(handle.head, "history", None)

@@ -23,6 +23,8 @@ from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
+from frazil.legacy.open import open_table
+from frazil.legacy.publish import publish_if_asked
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
@@ -235,6 +237,15 @@ class Catalog:
         head = self._pointers.register(identifier, metadata_location, location=location)
         return self._table(identifier, head)
 
+    def open_iceberg(self, source: Any, name: str | tuple[str, ...] | None = None) -> Table:
+        """A table of other Iceberg writers, read-only and without an entry in this catalog.
+
+        `source` is a metadata file, a table's folder, a PyIceberg `Table`, or a PyIceberg `Catalog`
+        with the table's `name`.
+        """
+        found = open_table(source, name, storage=self._pointers.storage, cache=self._cache)
+        return Table(found)
+
     def recover_table(self, name: TableName, location: str) -> tuple[Table, Recovered]:
         """Enter a table that lost its catalog, from the newest JSON and the roots after it."""
         identifier = Identifier.parse(name)
@@ -276,6 +287,7 @@ class Catalog:
             state=state,
             cache=self._cache,
         )
+        handle.after_commit = (publish_if_asked,)
         return Table(handle)
 
     def __getitem__(self, name: str) -> Table:

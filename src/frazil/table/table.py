@@ -31,6 +31,7 @@ from frazil.table import refs
 from frazil.table.evolve import EvolvePartitions, EvolveSchema, sort_order_update
 from frazil.table.files import FileOperations
 from frazil.table.history import HistoryOperations
+from frazil.table.iceberg import IcebergOperations
 from frazil.table.inspect import Inspect
 from frazil.table.rows import Upserted
 from frazil.table.scan import Scan
@@ -40,7 +41,7 @@ AsOf = int | str | datetime | Snapshot
 
 
 @dataclass
-class Table(FileOperations, HistoryOperations):
+class Table(FileOperations, HistoryOperations, IcebergOperations):
     """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`."""
 
     handle: TableHandle

@@ -1,0 +1,44 @@
+"""The part of a table that deals with Iceberg's older versions: upgrade, and publish back."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from frazil.commit.handle import TableHandle
+from frazil.format.metadata import Snapshot
+from frazil.legacy.publish import FORMAT_PROPERTY, Published, publish
+from frazil.legacy.upgrade import UpgradeReport, upgrade
+from frazil.table import refs
+
+
+class IcebergOperations:
+    """What other Iceberg engines wrote, and what they are given to read."""
+
+    handle: TableHandle
+    branch_name: str
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Make a v1, v2 or v3 table format-version 4 where it is; a dry run only says how.
+
+        No manifest and no data file is rewritten, and old snapshots stay readable.
+        """
+        return upgrade(self.handle, dry_run=dry_run)
+
+    def publish(
+        self,
+        *,
+        format_version: int | None = None,
+        snapshot: int | str | datetime | Snapshot | None = None,
+    ) -> Published:
+        """Write a snapshot as Iceberg v2 or v3 metadata for other engines, by default the current.
+
+        The version is that of the property `publish.format-version`, else 3. With the property set,
+        every commit on main is published.
+        """
+        if format_version is None:
+            asked = self.handle.metadata.properties.get(FORMAT_PROPERTY, "3")
+            format_version = int(asked) if asked.isdigit() else 0
+        at = None
+        if snapshot is not None:
+            at = refs.resolve(self.handle, snapshot, branch=self.branch_name)
+        return publish(self.handle, format_version=format_version, snapshot=at)
