@@ -1,0 +1,114 @@
+"""What a commit may write: objects and bytes, whatever the size of the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frazil.commit.change import Change, VectorEdit
+from frazil.storage import Call
+from tests.support.orders import batches, order_files, orders_bench
+from tests.support.trees import Bench, kind_of
+
+KB = 1_000
+
+
+def _metadata(calls: list[Call]) -> list[tuple[str, int]]:
+    """Kinds and sizes of what was written."""
+    return [(kind_of(call.path), call.bytes) for call in calls if call.verb == "write"]
+
+
+def test_an_append_writes_one_small_root(tmp_path: Path) -> None:
+    bench = orders_bench(tmp_path)
+    sizes = []
+    for number in range(100):
+        with bench.storage.recording() as calls:
+            bench.commit(Change(added=order_files(bench, number, 1)))
+        ((kind, size),) = _metadata(calls)
+        assert kind == "root"
+        sizes.append(size)
+    assert sizes[0] <= 13 * KB
+    assert sizes[99] <= 23 * KB
+
+
+def test_an_append_after_an_append_reads_nothing(tmp_path: Path) -> None:
+    bench = orders_bench(tmp_path)
+    state = bench.commit(Change(added=order_files(bench, 0, 1))).state
+    change = Change(added=order_files(bench, 1, 1))
+    with bench.storage.recording() as calls:
+        bench.commit(change, base=state)
+    # The bench looks at leaves afterwards, with a cache of its own.
+    before_swap = [call.verb for call in calls[: [c.verb for c in calls].index("write")]]
+    assert before_swap == []
+
+
+def test_writing_does_not_grow_with_the_number_of_commits(tmp_path: Path) -> None:
+    bench = orders_bench(tmp_path, **{"write.root.max-data-entries": "10"})
+    written: list[int] = []
+    for number in range(100):
+        with bench.storage.recording() as calls:
+            bench.commit(Change(added=order_files(bench, number, 1)))
+        written.append(sum(size for _, size in _metadata(calls)))
+    early, late = sum(written[20:40]), sum(written[80:100])
+    assert late < 1.15 * early
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """100,000 files in ten leaves."""
+    bench = orders_bench(tmp_path_factory.mktemp("large"))
+    for batch in batches(bench, 100_000, 50_000, files_per_day=100):
+        bench.commit(Change(added=batch))
+    assert len(bench.tree().leaves()) == 10
+    return bench
+
+
+def _some_file(bench: Bench, leaf: int, position: int) -> str:
+    ref = bench.tree().leaves()[leaf]
+    name = bench.reader().entries(ref, keys=["location"]).pylist("location")[position]
+    assert isinstance(name, str)
+    return name
+
+
+def test_one_file_of_100_000_is_removed_by_one_root(large: Bench) -> None:
+    name = _some_file(large, 3, 1234)
+    with large.storage.recording() as calls:
+        large.remove(name)
+    ((kind, size),) = _metadata(calls)
+    assert kind == "root"
+    assert size < 30 * KB
+
+
+def test_rows_of_one_file_of_100_000_are_deleted_by_one_puffin_and_one_root(large: Bench) -> None:
+    name = _some_file(large, 5, 4321)
+    with large.storage.recording() as calls:
+        large.delete_rows(name, 17)
+    (puffin, puffin_size), (root, root_size) = _metadata(calls)
+    assert (puffin, root) == ("puffin", "root")
+    assert puffin_size + root_size < 30 * KB
+
+
+def test_a_hint_saves_looking_through_other_leaves(large: Bench) -> None:
+    ref = large.tree().leaves()[7]
+    name = _some_file(large, 7, 99)
+    edit = large.vector(name, 5, leaf=ref.location, position=99)
+    assert isinstance(edit, VectorEdit)
+    change = Change(vectors=(edit,), base_snapshot_id=large.tip_id())
+    large.around.cache.clear()
+    with large.storage.recording() as calls:
+        large.commit(change)
+    until = [call.verb for call in calls].index("write")
+    leaves = {call.path for call in calls[:until] if kind_of(call.path) == "leaf"}
+    assert leaves == {f"{large.location}/{ref.location}"}
+
+
+def test_many_dead_files_cost_a_few_bytes_each(large: Bench) -> None:
+    ref = large.tree().leaves()[1]
+    names = large.reader().live(ref, keys=["location"]).pylist("location")[::10]
+    assert len(names) == 1_000
+    with large.storage.recording() as calls:
+        large.remove(*names)
+    ((kind, size),) = _metadata(calls)
+    assert kind == "root"
+    assert size < 40 * KB

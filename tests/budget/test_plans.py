@@ -1,0 +1,140 @@
+"""What a plan may read: leaves opened and bytes fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from frazil.commit.change import Change
+from frazil.expr.parse import parse
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import stats_key
+from frazil.scan.plan import Plan, plan
+from frazil.storage import Call
+from tests.support.orders import FIRST_DAY, ROWS_PER_FILE, batches, orders_bench
+from tests.support.trees import Bench, kind_of
+
+FILES, PER_DAY = 100_000, 1_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    """100,000 files of 100 days, in leaves of 4,000."""
+    bench = orders_bench(tmp_path_factory.mktemp("large"), **{"write.leaf.target-entries": "4000"})
+    for batch in batches(bench, FILES, 20_000, files_per_day=PER_DAY):
+        bench.commit(Change(added=batch))
+    assert len(bench.tree().leaves()) == 25
+    return bench
+
+
+def _planned(bench: Bench, where: str) -> tuple[Plan, list[Call]]:
+    reader = bench.reader()
+    with bench.storage.recording() as calls:
+        found = plan(reader, bench.tip, where=parse(where, bench.metadata.schema()))
+    return found, calls
+
+
+def _leaves(calls: list[Call]) -> set[str]:
+    return {call.path for call in calls if kind_of(call.path) == "leaf"}
+
+
+def test_one_day_and_country_opens_few_leaves(large: Bench) -> None:
+    found, calls = _planned(large, "order_date = '2024-01-15' and country = 'US'")
+    assert found.files.num_rows == PER_DAY // 10
+    assert len(_leaves(calls)) <= 3
+    assert found.report.leaves.manifests_read == len(_leaves(calls))
+    assert found.report.leaves.bytes_read + found.report.root.bytes_read == sum(
+        call.bytes for call in calls
+    )
+
+
+def test_one_order_opens_few_leaves(large: Bench) -> None:
+    """Not a partition column: ids only go along with time."""
+    order = 42 * PER_DAY * ROWS_PER_FILE + 7
+    found, calls = _planned(large, f"order_id = {order}")
+    assert 0 < found.files.num_rows <= PER_DAY
+    assert len(_leaves(calls)) <= 3
+
+
+def test_what_no_file_has_opens_no_leaf(large: Bench) -> None:
+    for where in ("order_date = '2031-01-01'", "country = 'ZZ'", "order_id < 0"):
+        found, calls = _planned(large, where)
+        assert found.files.num_rows == 0
+        assert _leaves(calls) == set()
+
+
+def test_a_plan_reads_the_root_once(large: Bench) -> None:
+    _, calls = _planned(large, "order_date = '2024-01-15'")
+    roots = [call for call in calls if kind_of(call.path) == "root"]
+    assert len(roots) == 1
+
+
+def test_a_second_plan_reads_nothing(large: Bench) -> None:
+    reader = large.reader()
+    where = parse("order_date = '2024-01-15'", large.metadata.schema())
+    first = plan(reader, large.tip, where=where)
+    with large.storage.recording() as calls:
+        second = plan(reader, large.tip, where=where)
+    assert calls == []
+    assert second.files.pylist("location") == first.files.pylist("location")
+    assert second.report.root.bytes_read == 0
+
+
+def test_a_plan_with_another_column_reads_only_that_column(large: Bench) -> None:
+    reader, schema = large.reader(), large.metadata.schema()
+    day = "order_date = '2024-01-15'"
+    with large.storage.recording() as first:
+        plan(reader, large.tip, where=parse(day, schema))
+    with large.storage.recording() as second:
+        plan(reader, large.tip, where=parse(f"{day} and quantity < 0", schema))
+    assert sum(call.bytes for call in second) < sum(call.bytes for call in first)
+    assert _leaves(second) <= _leaves(first)
+
+
+def test_listing_reads_what_listing_needs(large: Bench) -> None:
+    reader = large.reader()
+    with large.storage.recording() as calls:
+        found = plan(reader, large.tip)
+    assert found.files.num_rows == FILES
+    sizes = sum(large.storage.size(path) for path in _leaves(calls))
+    fetched = sum(call.bytes for call in calls if kind_of(call.path) == "leaf")
+    assert fetched < 0.75 * sizes
+    assert found.files.table.num_rows == FILES
+
+
+WIDE = Schema(*(NestedField(n, f"c{n:03d}", LongType(), required=False) for n in range(1, 201)))
+
+
+def test_two_of_200_columns_are_a_tenth_of_the_leaves(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, schema=WIDE)
+    count = 10_000
+    columns: dict[str, pa.Array] = {}
+    random = np.random.default_rng(1)
+    for field_id in range(1, 201):
+        low = random.integers(0, 1_000_000, count)
+        nulls = random.integers(0, 100, count)
+        columns[stats_key(field_id, "lower_bound")] = pa.array(low)
+        columns[stats_key(field_id, "upper_bound")] = pa.array(low + random.integers(0, 999, count))
+        columns[stats_key(field_id, "tight_bounds")] = pa.array(np.ones(count, dtype=np.bool_))
+        columns[stats_key(field_id, "value_count")] = pa.array(np.full(count, 1_000))
+        columns[stats_key(field_id, "null_value_count")] = pa.array(nulls)
+    files = bench.files(*(f"data/{n:08d}.parquet" for n in range(count)))
+    bench.commit(Change(added=EntryBatch(pa.table({**dict(_columns(files)), **columns}))))
+    (leaf,) = bench.tree().leaves()
+    found, calls = _planned(bench, "c017 >= 0 and c123 > 5000")
+    assert found.files.num_rows > 9_000
+    fetched = sum(call.bytes for call in calls if kind_of(call.path) == "leaf")
+    assert fetched < 0.1 * leaf.file_size_in_bytes
+
+
+def _columns(batch: EntryBatch) -> list[tuple[str, pa.ChunkedArray]]:
+    return list(zip(batch.table.column_names, batch.table.columns, strict=True))
+
+
+def test_the_day_is_the_one_the_filter_names() -> None:
+    assert FIRST_DAY == 19_723  # 2024-01-01

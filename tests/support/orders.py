@@ -1,0 +1,144 @@
+"""A table of orders with twelve columns, partitioned by day, and entries of any number of files.
+
+Order ids grow with time, as they do in shops; every file has one day and one country.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import stats_key
+from frazil.tree.layout import layout_of
+from tests.support.trees import Bench
+
+ORDERS = Schema(
+    NestedField(1, "order_id", LongType(), required=True),
+    NestedField(2, "customer_id", LongType(), required=False),
+    NestedField(3, "order_date", DateType(), required=False),
+    NestedField(4, "country", StringType(), required=False),
+    NestedField(5, "status", StringType(), required=False),
+    NestedField(6, "price", DecimalType(12, 2), required=False),
+    NestedField(7, "quantity", IntegerType(), required=False),
+    NestedField(8, "discount", DoubleType(), required=False),
+    NestedField(9, "created_at", TimestamptzType(), required=False),
+    NestedField(10, "updated_at", TimestamptzType(), required=False),
+    NestedField(11, "note", StringType(), required=False),
+    NestedField(12, "is_gift", BooleanType(), required=False),
+)
+BY_DAY = PartitionSpec(PartitionField(3, 1000, DayTransform(), "order_date_day"))
+COUNTRIES = ("AT", "BR", "CN", "DE", "ES", "FR", "GB", "IN", "JP", "US")
+FIRST_DAY = (date(2024, 1, 1) - date(1970, 1, 1)).days
+ROWS_PER_FILE = 1_000
+
+
+def orders_bench(folder: Path, **properties: str) -> Bench:
+    """An empty table of orders."""
+    return Bench(folder, schema=ORDERS, spec=BY_DAY, properties=properties)
+
+
+def day_of(file: int, files_per_day: int) -> int:
+    """The day of a file, as a count from the epoch."""
+    return FIRST_DAY + file // files_per_day
+
+
+def order_files(bench: Bench, first: int, count: int, *, files_per_day: int = 100) -> EntryBatch:
+    """Entries of `count` files with statistics of every column; made in columns, so it is fast."""
+    number = np.arange(first, first + count)
+    days = pa.array((FIRST_DAY + number // files_per_day).astype(np.int32), pa.date32())
+    country = pa.array([COUNTRIES[n % len(COUNTRIES)] for n in number])
+    # Orders of one day are spread over its files; days follow one another.
+    low = (number // files_per_day) * files_per_day * ROWS_PER_FILE + number % files_per_day
+    stamps = (FIRST_DAY + number // files_per_day) * 86_400_000_000
+    random = np.random.default_rng(first)
+    customers = random.integers(0, 10_000_000, count)
+    bounds: dict[int, tuple[Any, Any]] = {
+        1: (low, low + (ROWS_PER_FILE - 1) * files_per_day),
+        2: (customers, customers + 5_000_000),
+        3: (days, days),
+        4: (country, country),
+        5: (pa.array(["open"] * count), pa.array(["shipped"] * count)),
+        6: _decimals(random.integers(100, 900, count)),
+        7: (pa.array(np.ones(count, np.int32)), pa.array(np.full(count, 99, np.int32))),
+        8: (random.random(count) / 10, random.random(count)),
+        9: (_stamps(stamps), _stamps(stamps + 86_399_000_000)),
+        10: (_stamps(stamps), _stamps(stamps + 186_399_000_000)),
+        11: (pa.array([f"a{n % 977:05d}" for n in number]), pa.array(["zzzz"] * count)),
+        12: (pa.array([False] * count), pa.array([True] * count)),
+        13: (days, days),
+    }
+    columns: dict[str, pa.Array] = {
+        "tracking.status": pa.array(np.ones(count, np.int32)),
+        "content_type": pa.array(np.zeros(count, np.int32)),
+        "format_version": pa.array(np.full(count, 4, np.int32)),
+        "location": pa.array(
+            [
+                f"data/order_date_day={FIRST_DAY + n // files_per_day}/"
+                f"{(n * 2654435761) % 2**32:08x}-5a1c-4d3e-9f2b-{n:012x}-00001.parquet"
+                for n in number
+            ]
+        ),
+        "file_format": pa.array(["parquet"] * count),
+        "record_count": pa.array(np.full(count, ROWS_PER_FILE)),
+        "file_size_in_bytes": pa.array(random.integers(900_000, 1_100_000, count)),
+        "spec_id": pa.array(np.zeros(count, np.int32)),
+        "partition.1000": days,
+        "split_offsets": pa.array([[4]] * count, pa.list_(pa.int64())),
+    }
+    types = layout_of(bench.metadata).types
+    for field_id, (lower, upper) in bounds.items():
+        stats: dict[str, Any] = {
+            "lower_bound": lower,
+            "upper_bound": upper,
+            "tight_bounds": np.full(count, field_id not in (5, 11)),
+            "value_count": np.full(count, ROWS_PER_FILE),
+            "null_value_count": random.integers(0, 3, count) if field_id > 3 else np.zeros(count),
+            "nan_value_count": np.zeros(count),
+            "avg_value_size_in_bytes": np.full(count, 8),
+        }
+        for name, values in stats.items():
+            key = stats_key(field_id, name)
+            if key in types:
+                columns[key] = _as(values, types[key])
+    return EntryBatch(pa.table(columns))
+
+
+def batches(bench: Bench, total: int, size: int, *, files_per_day: int) -> Iterator[EntryBatch]:
+    """All files of a large table, some at a time."""
+    for first in range(0, total, size):
+        yield order_files(bench, first, min(size, total - first), files_per_day=files_per_day)
+
+
+def _as(values: Any, kind: pa.DataType) -> pa.Array:
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    return array if array.type == kind else array.cast(kind)
+
+
+def _stamps(micros: Any) -> pa.Array:
+    return pa.array(micros.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
+
+
+def _decimals(values: Any) -> tuple[pa.Array, pa.Array]:
+    wide, kind = pa.decimal128(21, 2), pa.decimal128(12, 2)
+    low, high = (pa.array(part).cast(wide).cast(kind) for part in (values, values + 100))
+    return low, high
