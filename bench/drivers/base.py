@@ -1,0 +1,70 @@
+"""What all drivers share: the JSON loop, clocks, memory. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+
+class Skip(Exception):
+    """The peer cannot do this; the message says why and appears in the report."""
+
+
+def peak_kb() -> int:
+    """The process's peak resident memory so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Milliseconds and the result."""
+    began = time.perf_counter()
+    result = work()
+    return (time.perf_counter() - began) * 1000, result
+
+
+def compete(count: int, commit: Callable[[int], int], refresh: Callable[[], Any]) -> dict[str, int]:
+    """Commit `count` times against other processes; `commit` returns how often it retried.
+
+    A commit that fails after the library's own retries is tried once more on a fresh view, then
+    given up.
+    """
+    landed = retries = 0
+    for number in range(count):
+        for attempt in range(2):
+            try:
+                retries += commit(number)
+            except Exception:
+                if attempt == 0:
+                    refresh()
+                    retries += 1
+            else:
+                landed += 1
+                break
+    return {"landed": landed, "retries": retries}
+
+
+def serve(driver: Any) -> None:
+    """Answer requests, one JSON object a line, until the input ends.
+
+    Standard output carries answers only; whatever libraries print goes to standard error.
+    """
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    for line in sys.stdin:
+        request = json.loads(line)
+        operation = request.pop("op")
+        try:
+            answer = {"result": getattr(driver, operation)(**request)}
+        except Skip as reason:
+            answer = {"skip": str(reason)}
+        except BaseException as error:
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        answers.write(json.dumps(answer, default=str) + "\n")

@@ -1,0 +1,33 @@
+"""The workloads. A function per name in workloads.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bench.course import Course
+from bench.results import Outcome
+from bench.workloads.appends import concurrent_writers, load, small_appends
+from bench.workloads.changes import change_feed, small_changes
+from bench.workloads.designs import bitmaps, designs
+from bench.workloads.object_store import object_store
+from bench.workloads.planning import planning, wide_table
+from bench.workloads.spark import spark
+from bench.workloads.upgrade import upgrade
+
+Workload = Callable[[Course, dict[str, Any], Outcome], None]
+
+WORKLOADS: dict[str, Workload] = {
+    "small_appends": small_appends,
+    "planning": planning,
+    "wide_table": wide_table,
+    "small_changes": small_changes,
+    "change_feed": change_feed,
+    "load": load,
+    "concurrent_writers": concurrent_writers,
+    "upgrade": upgrade,
+    "object_store": object_store,
+    "designs": designs,
+    "bitmaps": bitmaps,
+    "spark": spark,
+}

@@ -1,0 +1,110 @@
+"""Commits: one at a time, many writers at once, and what a long history costs a reader."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from bench.course import Course, footprint, forgiving
+from bench.peers import FRAZIL
+from bench.results import Outcome, median, quantile
+
+
+def small_appends(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+    """One file per commit, in blocks, the peers taking turns."""
+    total, block, ends = workload["commits"], workload["block"], workload["ends"]
+    peers = course.peers(workload)
+    times: dict[str, list[float]] = {peer.name: [] for peer in peers}
+    with course.sessions(peers) as sessions:
+        folders = {peer.name: course.place("small_appends", peer) for peer in peers}
+        before: dict[str, tuple[int, int]] = {}
+        for name, session in sessions.items():
+            session.ask("create", folder=folders[name])
+            session.ask("commits", start=total, count=2, total=total)
+            before[name] = footprint(folders[name])
+        for start in range(0, total, block):
+            for name, session in sessions.items():
+                count = min(block, total - start)
+                times[name] += session.ask("commits", start=start, count=count, total=total)
+    for name, spent in times.items():
+        files, size = footprint(folders[name])
+        for share in (50, 95, 99):
+            outcome.add("commit", f"p{share}", name, quantile(spent, share / 100), "ms")
+        first, last = median(spent[:ends]), median(spent[-ends:])
+        outcome.add("commit", f"first {ends}, p50", name, first, "ms")
+        outcome.add("commit", f"last {ends}, p50", name, last, "ms")
+        outcome.add("commit", "growth, last over first", name, last / first, "×")
+        if name != "DuckLake":
+            outcome.add("objects", "files per commit", name, (files - before[name][0]) / total, "")
+        grown = (size - before[name][1]) / total
+        outcome.add("objects", "bytes kept per commit", name, grown, "B")
+        step = max(1, total // 200)
+        outcome.series.setdefault("ms per commit", {})[name] = [
+            median(spent[at : at + step]) for at in range(0, total, step)
+        ]
+    outcome.note("DuckLake's commit also reads the footer of the small file it registers.")
+    outcome.note(
+        "Frazil and DuckLake sync to disk at commit; PyIceberg, delta-rs and Paimon do not."
+    )
+
+
+def load(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+    """Import, connect and load, in a new process each time."""
+    most = workload.get("most", {})
+    peers = course.peers(workload)
+    for peer in peers:
+        folder = course.place("load", peer)
+        done = 0
+        for commits in workload["commits"]:
+            if commits > most.get(peer.name, commits):
+                outcome.note(f"{peer.name} was not taken to {commits:,} commits: too slow.")
+                continue
+            with forgiving(outcome, peer.name, f"{commits:,} commits"):
+                with course.session(peer) as session:
+                    session.ask("open" if done else "create", folder=folder)
+                    session.ask("commits", start=done, count=commits - done, total=commits)
+                done = commits
+                found = []
+                for _ in range(workload["repeats"]):
+                    with course.session(peer) as session:
+                        found.append(session.ask("open", folder=folder))
+                case = f"{commits:,} commits"
+                outcome.add(case, "load", peer.name, median(f["load_ms"] for f in found), "ms")
+                whole = median(f["import_ms"] + f["load_ms"] for f in found)
+                outcome.add(case, "import and load", peer.name, whole, "ms")
+                kb = median(f["peak_kb"] for f in found)
+                outcome.add(case, "memory of the process", peer.name, kb / 1024, "MB")
+
+
+def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+    """Processes that append at once; each retries its own lost races as its library does."""
+    for peer in course.peers(workload):
+        for writers in workload["writers"]:
+            each = workload["commits"] // writers
+            with forgiving(outcome, peer.name, f"{writers} writers"), ExitStack() as stack:
+                folder = course.place("concurrent_writers", peer)
+                first = stack.enter_context(course.session(peer))
+                first.ask("create", folder=folder)
+                first.ask("commits", start=0, count=1, total=1)
+                started = [stack.enter_context(course.session(peer)) for _ in range(writers)]
+                for session in started:
+                    session.ask("open", folder=folder)
+                began = time.perf_counter()
+                for number, session in enumerate(started):
+                    start = 1 + number * each
+                    session.send("compete", start=start, count=each, total=each)
+                found = [session.answer() for session in started]
+                spent = time.perf_counter() - began
+                landed = sum(f["landed"] for f in found)
+                case = f"{writers} writer{'s' if writers > 1 else ''}"
+                outcome.add(case, "committed", peer.name, landed / spent, "commits/s")
+                outcome.add(case, "given up", peer.name, each * writers - landed, "commits")
+                if peer.name == FRAZIL:
+                    retries = sum(f["retries"] for f in found)
+                    outcome.add(case, "lost races, retried", peer.name, retries, "retries")
+    outcome.note("DuckLake is left out: a DuckDB file admits one process.")
+    outcome.note(
+        "PyIceberg's own retry settings are used; a commit that still fails is tried once more "
+        "after a refresh, then counted as given up."
+    )

@@ -1,0 +1,110 @@
+"""Which files must a query read: time, memory and bytes, on tables of growing size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.course import Course, forgiving
+from bench.peers import FRAZIL
+from bench.results import Outcome, median
+
+KINDS = ("day and country", "day", "order_id", "all")
+
+
+def planning(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+    """Four queries, cold and warm, the peers taking turns."""
+    most = workload.get("most", {})
+    for size in workload["sizes"]:
+        peers = [p for p in course.peers(workload) if size <= most.get(p.name, size)]
+        ready = []
+        for peer in peers:
+            with forgiving(outcome, peer.name, f"populating {size:,} files"):
+                course.populated(peer, size)
+                ready.append(peer)
+        with course.sessions(ready) as sessions:
+            for peer in ready:
+                sessions[peer.name].ask("open", folder=course.populated(peer, size))
+                sessions[peer.name].ask("plan", kind="day", total=size, cold=True)
+            for kind in KINDS:
+                _one_kind(outcome, sessions, kind, size, workload)
+        for peer in ready:
+            _memory(course, outcome, peer, size)
+    outcome.note(
+        "cold: the table is loaded again and nothing decoded before is reused; the "
+        "operating system still has the files in memory."
+    )
+    outcome.note(
+        "delta-rs keeps the whole log in memory once loaded: its warm figures are of that."
+    )
+
+
+def _one_kind(
+    outcome: Outcome, sessions: dict[str, Any], kind: str, size: int, workload: dict[str, Any]
+) -> None:
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    tired: set[tuple[str, str]] = set()
+    for _ in range(workload["repeats"]):
+        for name, session in sessions.items():
+            for heat in ("cold", "warm"):
+                if (name, heat) in tired:
+                    continue
+                with forgiving(outcome, name, f"{kind}, {size:,} files"):
+                    answer = session.ask("plan", kind=kind, total=size, cold=heat == "cold")
+                    found.setdefault((name, heat), []).append(answer)
+                    if answer["ms"] > workload["patience"] * 1000:
+                        tired.add((name, heat))
+    case = f"{size:,} files, {kind}"
+    for heat in ("cold", "warm"):
+        for name in sessions:
+            answers = found.get((name, heat), [])
+            if answers:
+                outcome.add(case, heat, name, median(a["ms"] for a in answers), "ms")
+                outcome.series.setdefault(f"{kind}, {heat} (ms)", {}).setdefault(name, []).append(
+                    median(a["ms"] for a in answers)
+                )
+    ours = found.get((FRAZIL, "cold"))
+    if ours:
+        outcome.add(case, "leaves opened", FRAZIL, ours[0]["leaves"], "leaves")
+        outcome.add(case, "metadata bytes read", FRAZIL, ours[0]["bytes"], "B")
+    counts = {name: a[0]["files"] for (name, heat), a in found.items() if heat == "cold"}
+    if len(set(counts.values())) > 1:
+        outcome.note(f"{case}: the plans differ in files: {counts}")
+
+
+def _memory(course: Course, outcome: Outcome, peer: Any, size: int) -> None:
+    with forgiving(outcome, peer.name, f"memory, {size:,} files"):
+        with course.session(peer) as session:
+            session.ask("open", folder=course.populated(peer, size))
+            before = session.ask("plan", kind="day", total=size, cold=True)["peak_kb"]
+            after = session.ask("plan", kind="all", total=size, cold=False)["peak_kb"]
+        case = f"{size:,} files, all"
+        outcome.add(
+            case, "peak memory over a small plan", peer.name, (after - before) / size, "kB/file"
+        )
+
+
+def wide_table(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+    """Two columns of many: what is read of the others?"""
+    files, columns = workload["files"], workload["columns"]
+    peers = course.peers(workload)
+    found: dict[str, list[dict[str, Any]]] = {}
+    with course.sessions(peers) as sessions:
+        for peer in peers:
+            with forgiving(outcome, peer.name, "populating"):
+                folder = course.populated(peer, files, columns)
+                sessions[peer.name].ask("open", folder=folder)
+                sessions[peer.name].ask("plan_wide", total=files)
+        for _ in range(workload["repeats"]):
+            for name, session in sessions.items():
+                with forgiving(outcome, name, "planning"):
+                    found.setdefault(name, []).append(session.ask("plan_wide", total=files))
+    case = f"{files:,} files, {columns} columns"
+    for name, answers in found.items():
+        outcome.add(case, "cold", name, median(a["ms"] for a in answers), "ms")
+    ours = Path(course.populated(peers[0], files, columns))
+    whole = sum(path.stat().st_size for path in ours.rglob("*.parquet"))
+    read = found[FRAZIL][0]["bytes"]
+    outcome.add(case, "metadata bytes", FRAZIL, whole, "B")
+    outcome.add(case, "of which read", FRAZIL, read, "B")
+    outcome.add(case, "share read", FRAZIL, 100 * read / whole, "%")
