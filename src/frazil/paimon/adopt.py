@@ -134,6 +134,7 @@ def adopt(
     """
     name = Identifier.parse(identifier)
     table = _opened(catalog, source)
+    convert.check_excluded(table.schemas().values(), exclude)
     options = Options(
         history=history,
         snapshot_id=snapshot_id,

@@ -83,6 +83,14 @@ def _is_required_in(schema: TableSchema, field_id: int) -> bool:
     return any(field.id == field_id and not field.type.nullable for field in schema.fields)
 
 
+def check_excluded(schemas: Iterable[TableSchema], exclude: Collection[str]) -> None:
+    """Refuse to leave out columns that no version has."""
+    known = {field.name for schema in schemas for field in schema.fields}
+    unknown = sorted(set(exclude) - known)
+    if unknown:
+        raise InvalidInput(f"cannot leave out {', '.join(unknown)}: there is no such column")
+
+
 def partition_spec(schema: TableSchema) -> PartitionSpec:
     """Identity partitioning on the partition keys; Paimon knows no other."""
     fields = [

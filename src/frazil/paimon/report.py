@@ -79,6 +79,7 @@ def dry_run(
     table = source
     if isinstance(table, str):
         table = PaimonTable.open(table, storage=storage, properties=properties)
+    convert.check_excluded(table.schemas().values(), exclude)
     way = course.chart(
         table, history=history, snapshot_id=snapshot_id, tags=tags, branches=branches
     )

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.paimon.encode import avro_file
 
 from frazil.errors import FormatError, Unsupported
 from frazil.paimon import avro
+from tests.unit.paimon.encode import avro_file
 
 SCHEMA: dict[str, Any] = {
     "type": "record",

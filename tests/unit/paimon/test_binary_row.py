@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.paimon.encode import binary_row
 
 from frazil.errors import FormatError
 from frazil.paimon.binary_row import arities, decode, null_bytes
 from frazil.paimon.types import DataType, parse_type
+from tests.unit.paimon.encode import binary_row
 
 UTC = datetime.UTC
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.paimon.encode import binary_row, entry
-from tests.unit.paimon.place import Place
 
 from frazil.paimon.classify import Verdict, classify
 from frazil.paimon.table import PaimonTable
 from frazil.paimon.types import parse_type
+from tests.unit.paimon.encode import binary_row, entry
+from tests.unit.paimon.place import Place
 
 INT = parse_type("INT")
 TAKEN, LEFT_OUT, MERGED, REFUSED = Verdict.TAKEN, Verdict.LEFT_OUT, Verdict.MERGED, Verdict.REFUSED

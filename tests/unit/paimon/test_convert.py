@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from pyiceberg.types import IntegerType, LongType
-from tests.unit.paimon.place import schema_json
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.paimon import convert
 from frazil.paimon.schema import TableSchema, parse_schema
+from tests.unit.paimon.place import schema_json
 
 
 def version(schema_id: int, *fields: tuple[int, str, Any], **changes: Any) -> TableSchema:

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.paimon.place import schema_json, snapshot_json
 
 from frazil.errors import FormatError, InvalidInput
 from frazil.paimon.schema import MergeEngine, parse_schema
 from frazil.paimon.snapshot import parse_snapshot, parse_tag
+from tests.unit.paimon.place import schema_json, snapshot_json
 
 
 def schema_bytes(**changes: Any) -> bytes:

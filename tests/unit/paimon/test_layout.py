@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.paimon.place import schema_json
 
 from frazil.paimon.layout import bucket_directories, escape
 from frazil.paimon.schema import parse_schema
 from frazil.paimon.types import arrow_type, parse_type
+from tests.unit.paimon.place import schema_json
 
 DEFAULT = "__DEFAULT_PARTITION__"
 

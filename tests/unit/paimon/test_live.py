@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.paimon.encode import avro_file, binary_row, entry, manifest_schema
 
 from frazil.errors import FormatError
 from frazil.paimon.live import live_entries
 from frazil.paimon.manifest import read_manifest
 from frazil.paimon.types import parse_type
+from tests.unit.paimon.encode import avro_file, binary_row, entry, manifest_schema
 
 PARTITION = binary_row([parse_type("INT")], [1])
 

@@ -9,14 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
-from tests.unit.paimon.encode import (
-    EMPTY_ROW,
-    EMPTY_STATS,
-    STATS_FIELDS,
-    avro_file,
-    entry,
-    manifest_schema,
-)
 
 from frazil.errors import FormatError, Unsupported
 from frazil.paimon.manifest import (
@@ -26,6 +18,14 @@ from frazil.paimon.manifest import (
     read_index_manifest,
     read_manifest,
     read_manifest_list,
+)
+from tests.unit.paimon.encode import (
+    EMPTY_ROW,
+    EMPTY_STATS,
+    STATS_FIELDS,
+    avro_file,
+    entry,
+    manifest_schema,
 )
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.paimon.encode import avro_file, entry, manifest_schema, statistics
-from tests.unit.paimon.place import schema_json
 
 from frazil.errors import FormatError
 from frazil.paimon import convert
@@ -16,6 +14,8 @@ from frazil.paimon.manifest import read_manifest
 from frazil.paimon.schema import TableSchema, parse_schema
 from frazil.paimon.stats import content_stats
 from frazil.paimon.types import parse_type
+from tests.unit.paimon.encode import avro_file, entry, manifest_schema, statistics
+from tests.unit.paimon.place import schema_json
 
 INT, STRING, DOUBLE = parse_type("INT"), parse_type("STRING"), parse_type("DOUBLE")
 

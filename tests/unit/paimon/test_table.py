@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.paimon.encode import binary_row, entry, statistics
-from tests.unit.paimon.place import Place, snapshot_json
 
 from frazil.errors import FormatError, NotFound
 from frazil.paimon import inspect
 from frazil.paimon.table import PaimonTable
 from frazil.paimon.types import parse_type
+from tests.unit.paimon.encode import binary_row, entry, statistics
+from tests.unit.paimon.place import Place, snapshot_json
 
 INT = parse_type("INT")
 PARTITION_1 = binary_row([INT], [1])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.paimon.encode import framed
 
 from frazil.errors import FormatError
 from frazil.paimon.vectors import read_vector
+from tests.unit.paimon.encode import framed
 
 NARROW = bytes.fromhex(
     "01" + "00000018" + "5e43f2d0 3a300000 01000000 0000 0100 10000000 0200 0300" + "c898f63d"
