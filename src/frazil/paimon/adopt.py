@@ -86,6 +86,26 @@ class Adopted:
     branches: tuple[str, ...]
     notes: tuple[str, ...]
 
+    def __str__(self) -> str:
+        lines = [f"{self.identifier}: {'taken over' if self.is_new else 'brought up to date'}"]
+        for taken in self.snapshots:
+            lines.append(
+                f"snapshot {taken.paimon_snapshot_id} of {taken.branch} is {taken.snapshot_id}: "
+                f"{taken.added_files} files added, {taken.removed_files} removed, "
+                f"{taken.changed_vectors} deletion vectors changed"
+            )
+        if not self.snapshots:
+            lines.append("nothing new in Paimon")
+        for passed in self.passed_over:
+            lines.append(
+                f"snapshot {passed.paimon_snapshot_id} of {passed.branch} passed over: "
+                f"{passed.reason}"
+            )
+        for kind, names in (("tags", self.tags), ("branches", self.branches)):
+            if names:
+                lines.append(f"{kind}: {', '.join(names)}")
+        return "\n".join(lines + [f"note: {note}" for note in self.notes])
+
 
 @dataclass(slots=True)
 class _Progress:

@@ -6,6 +6,7 @@ Paimon expired meanwhile give an error that says so. Nothing is ever written to 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from frazil.paimon import binary_row, layout, manifest, vectors
 from frazil.paimon.live import live_entries
 from frazil.paimon.schema import TableSchema, parse_schema
 from frazil.paimon.snapshot import Snapshot, Tag, parse_snapshot, parse_tag
-from frazil.storage import FileInfo, Storage, storage_for
+from frazil.storage import FileInfo, Storage, is_local, storage_for
 
 _READERS: Final = 8
 T = TypeVar("T")
@@ -71,6 +72,8 @@ class PaimonTable:
     ) -> PaimonTable:
         """The table at a directory. `properties` are those of PyIceberg's FileIO."""
         root = location.rstrip("/")
+        if is_local(root) and not root.startswith(("/", "file:")):
+            root = os.path.abspath(root)
         table = PaimonTable(
             storage=storage or storage_for(root, dict(properties or {})),
             location=root,

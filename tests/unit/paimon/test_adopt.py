@@ -128,6 +128,20 @@ def test_files_and_vectors_are_taken_over_where_they_are(
     assert sorted(made) == ["json", "parquet", "puffin"]
 
 
+def test_a_relative_path_is_that_of_the_working_directory(
+    place: Place, catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place.root.parent)
+    adopted = adopt(catalog, "db.t", "t")
+    handle = handle_of(catalog, "db.t")
+    assert rows_of(handle, handle.tip()) == lines((2, "two"), (4, "four"))
+    assert handle.metadata.properties["paimon.location"] == str(place.root)
+    text = str(adopted)
+    assert text.startswith("db.t: taken over\nsnapshot 2 of main is ")
+    assert "2 files added, 0 removed" in text
+    assert str(adopt(catalog, "db.t", "t")) == "db.t: brought up to date\nnothing new in Paimon"
+
+
 def test_history_grows_the_vector_of_a_file_that_stays(
     place: Place, catalog: MemoryCatalog
 ) -> None:
