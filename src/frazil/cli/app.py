@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from typer.exceptions import TyperException
 
 from frazil.cli import output
 from frazil.cli.settings import settings_for
 from frazil.errors import FrazilError
 from frazil.table import Catalog, Table
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="frazil",
@@ -59,19 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code tells the kind of error."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(args=given, standalone_mode=False)
+        code = app(args=given, standalone_mode=False)
     except FrazilError as error:
         output.emit_error(error, as_json="--json" in given)
         return error.exit_code
-    except typer.Exit as stop:
-        return int(stop.exit_code)
-    except (typer.Abort, KeyboardInterrupt):
+    except typer.Abort:
+        code = INTERRUPTED
+    except TyperException as error:
+        output.errors.print(error.format_message(), markup=False, highlight=False)
+        return error.exit_code
+    if code == INTERRUPTED:
         output.errors.print("stopped; what had landed stays, nothing half-done is visible")
-        return 130
-    except Exception as error:
-        shown = getattr(error, "format_message", None)
-        if shown is None:
-            raise
-        output.errors.print(shown(), markup=False)
-        return int(getattr(error, "exit_code", 2))
-    return 0
+    return code if isinstance(code, int) else 0

@@ -53,7 +53,10 @@ def flush(table: TableArgument, catalog: CatalogOption = None, as_json: JsonOpti
 
     Example: `frazil maintain flush shop.orders`
     """
-    report(open_table(table, catalog).compact_metadata(), as_json=as_json)
+    found = open_table(table, catalog)
+    with output.bar("flushing", quiet=as_json) as step:
+        done = found.compact_metadata(progress=step)
+    report(done, as_json=as_json, nothing="nothing to flush")
 
 
 @maintain.command()
@@ -132,7 +135,9 @@ def analyze(
 
     Example: `frazil analyze shop.orders`
     """
-    found = open_table(table, catalog).analyze()
+    opened = open_table(table, catalog)
+    with output.bar("looking", quiet=as_json) as step:
+        found = opened.analyze(progress=step)
     output.emit_text(str(found), found.to_dict(), as_json=as_json)
 
 
@@ -149,8 +154,9 @@ def check(
 
     Example: `frazil check shop.orders --deep`
     """
+    opened = open_table(table, catalog)
     with output.bar("checking", quiet=as_json) as step:
-        found = open_table(table, catalog).check(deep=deep, progress=step)
+        found = opened.check(deep=deep, progress=step)
     output.emit_text(str(found), found.to_dict(), as_json=as_json)
     if found.problems:
         raise typer.Exit(7)

@@ -1,4 +1,5 @@
-"""Commands between formats: upgrade, publish, import, export, recover, register."""
+"""Commands between formats and places: upgrade, publish, import, export, register, clone,
+recover."""
 
 from __future__ import annotations
 
@@ -42,7 +43,10 @@ def upgrade(
 @app.command()
 def publish(
     table: TableArgument,
-    version: Annotated[int, typer.Option("--format-version", help="2 or 3.")] = 3,
+    version: Annotated[
+        int | None,
+        typer.Option("--format-version", help="2 or 3; default: as the table says, else 3."),
+    ] = None,
     as_of: AsOfOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -51,8 +55,13 @@ def publish(
 
     Example: `frazil publish shop.orders --format-version 2`
     """
-    done = open_table(table, catalog).publish(format_version=version, as_of=as_of)
-    output.emit_text(str(done), asdict(done), as_json=as_json)
+    done = open_table(table, catalog).publish(format_version=version, snapshot=as_of)
+    output.emit_text(
+        f"{done.metadata_location}\n{done.manifests_written} manifests written, "
+        f"{done.manifests_reused} reused, {done.delete_files_written} delete files written",
+        asdict(done),
+        as_json=as_json,
+    )
 
 
 @app.command(name="import")
@@ -163,6 +172,29 @@ def register(
     Example: `frazil register shop.orders /data/orders/metadata/00042-….metadata.json`
     """
     made = open_catalog(catalog).register_table(table, metadata)
+    output.emit_text(
+        f"{made.name} at {made.location}",
+        {"table": made.name, "location": made.location},
+        as_json=as_json,
+    )
+
+
+@app.command()
+def clone(
+    table: TableArgument,
+    name: Annotated[str, typer.Argument(help="Name of the clone, namespace.name.")],
+    as_of: AsOfOption = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a new table on the same data files, with metadata of its own.
+
+    Example: `frazil clone shop.orders sandbox.orders`
+    """
+    opened = open_catalog(catalog)
+    source = open_table(table, catalog)
+    with output.bar("cloning", quiet=as_json) as step:
+        made = source.clone(opened, name, as_of=as_of, progress=step)
     output.emit_text(
         f"{made.name} at {made.location}",
         {"table": made.name, "location": made.location},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,19 +45,33 @@ def _read(path: Path, wanted: pa.Schema | None) -> pa.Table:
 
 
 def _read_json(path: Path, wanted: pa.Schema | None) -> pa.Table:
-    with path.open("rb") as stream:
-        is_array = stream.read(1024).lstrip().startswith(b"[")
-    if is_array:
-        import json
-
+    content = path.read_bytes()
+    if content[:1024].lstrip().startswith(b"["):
         try:
-            rows = json.loads(path.read_text(encoding="utf-8"))
+            rows = json.loads(content)
         except json.JSONDecodeError as error:
             raise InvalidInput(f"{path}: {error}") from error
-        return pa.Table.from_pylist(rows)
-    options = None
-    if wanted is not None:
-        options = pyarrow.json.ParseOptions(
-            explicit_schema=wanted, unexpected_field_behavior="infer"
-        )
-    return pyarrow.json.read_json(path, parse_options=options)
+        content = "\n".join(json.dumps(row) for row in rows).encode()
+    if not content.strip():
+        raise InvalidInput(f"{path}: has no rows")
+    found = pyarrow.json.read_json(pa.BufferReader(content))
+    if wanted is None:
+        return found
+    named = [field for field in wanted if field.name in found.column_names]
+    options = pyarrow.json.ParseOptions(
+        explicit_schema=pa.schema([field.with_type(_as_parsed(field.type)) for field in named]),
+        unexpected_field_behavior="infer",
+    )
+    parsed = pyarrow.json.read_json(pa.BufferReader(content), parse_options=options)
+    for field in named:
+        at = parsed.schema.get_field_index(field.name)
+        if parsed.schema.field(at).type != field.type:
+            parsed = parsed.set_column(at, field.name, parsed.column(at).cast(field.type))
+    return parsed
+
+
+def _as_parsed(kind: pa.DataType) -> pa.DataType:
+    """The type Arrow's JSON reader parses text to; it takes dates and times only as numbers."""
+    if pa.types.is_date(kind):
+        return pa.timestamp("s")
+    return pa.string() if pa.types.is_time(kind) else kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,7 @@ from frazil.cli.app import (
     JsonOption,
     TableArgument,
     app,
+    open_catalog,
     open_table,
 )
 from frazil.errors import InvalidInput
@@ -39,7 +41,8 @@ def log(
         names.setdefault(int(ref.snapshot_id), []).append(name)
     shown = list(reversed(found.snapshots()))[:limit]
     rows = [_line(snapshot, names.get(int(snapshot.snapshot_id), [])) for snapshot in shown]
-    output.emit_rows(rows, as_json=as_json, empty="no snapshots yet")
+    lines = rows if as_json else [_short(row) for row in rows]
+    output.emit_rows(lines, as_json=as_json, empty="no snapshots yet")
 
 
 def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
@@ -54,11 +57,28 @@ def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
         "refs": " ".join(names),
         "committed": output.when(snapshot.timestamp_ms),
         "operation": snapshot.operation or "",
-        "files": f"+{number('added-data-files')} −{number('deleted-data-files')}",
-        "rows": f"+{number('added-records')} "
-        f"−{number('deleted-records') + number('added-position-deletes')}",
-        "total rows": number("total-records") - number("total-position-deletes"),
+        "files added": number("added-data-files"),
+        "files removed": number("deleted-data-files"),
+        "rows added": number("added-records"),
+        "rows removed": number("deleted-records") + number("added-position-deletes"),
+        "rows": number("total-records") - number("total-position-deletes"),
+        "bytes": number("total-files-size"),
         "metadata bytes": number("frazil.metadata-bytes-written"),
+    }
+
+
+def _short(line: dict[str, Any]) -> dict[str, Any]:
+    """A line that fits a terminal."""
+    return {
+        "snapshot": line["snapshot"],
+        "refs": line["refs"],
+        "committed": line["committed"],
+        "operation": line["operation"],
+        "files": f"+{line['files added']} −{line['files removed']}",
+        "rows": f"+{line['rows added']} −{line['rows removed']}",
+        "total": line["rows"],
+        "bytes": drawing.size(line["bytes"]),
+        "metadata": drawing.size(line["metadata bytes"]),
     }
 
 
@@ -99,24 +119,25 @@ def tree(
         return drawing.draw(found.handle, snapshot, leaves=leaves, limit=limit, columns=columns)
 
     pictures = [picture(as_of)] + ([picture(against)] if against is not None else [])
-    if as_json or form is TreeFormat.JSON:
-        value = [each.to_dict() for each in pictures]
-        output.emit_json(value[0] if against is None else value)
-        return
-    text = _drawn(pictures, form)
+    text = _drawn(pictures, TreeFormat.JSON if as_json and to is None else form)
     if to is not None:
-        to.write_text(text, encoding="utf-8")
-        output.emit_text(f"drawn to {to}", {"file": str(to)}, as_json=False)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(text + "\n", encoding="utf-8")
+        output.emit_text(f"drawn to {to}", {"file": str(to)}, as_json=as_json)
     else:
         output.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _drawn(pictures: list[drawing.Drawing], form: TreeFormat) -> str:
     match form:
+        case TreeFormat.JSON:
+            values = [each.to_dict() for each in pictures]
+            shown = values[0] if len(values) == 1 else values
+            return json.dumps(output.plain(shown), indent=2, ensure_ascii=False)
         case TreeFormat.MERMAID:
             return "\n\n".join(render.mermaid(each) for each in pictures)
         case TreeFormat.SVG:
-            return "\n".join(render.svg(each) for each in pictures)
+            return render.svg(*pictures)
         case _:
             texts = [render.text(each) for each in pictures]
             return texts[0] if len(texts) == 1 else render.side_by_side(*texts)
@@ -241,6 +262,8 @@ def diff(
     Example: `frazil diff shop.orders audit`
     """
     found = open_table(table, catalog)
-    second: Any = open_table(other, catalog) if "." in other and "T" not in other else other
+    second: Any = other
+    if other not in found.metadata.refs and other.partition("@")[0] in open_catalog(catalog):
+        second = open_table(other, catalog)
     result = found.compare(second, as_of=as_of)
     output.emit_text(str(result), result.to_dict(), as_json=as_json)

@@ -13,13 +13,23 @@ from uuid import UUID
 
 import pyarrow as pa
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table as RichTable
 
 from frazil.errors import FrazilError
+from frazil.maintenance.progress import Progress, silent
+
+_PIPE_WIDTH = 200
 
 console = Console()
 errors = Console(stderr=True)
+
+
+def _width() -> int | None:
+    """What a table may take: the terminal, or a fixed width when nobody looks."""
+    return None if console.is_terminal else _PIPE_WIDTH
 
 
 def plain(value: Any) -> Any:
@@ -66,13 +76,17 @@ def emit_rows(
     names = list(columns or rows[0])
     table = RichTable(title=title, title_justify="left", header_style="bold", expand=False)
     for name in names:
-        numeric = isinstance(rows[0].get(name), int | float) and not isinstance(
-            rows[0].get(name), bool
+        first = next((row[name] for row in rows if row.get(name) is not None), None)
+        numeric = isinstance(first, int | float) and not isinstance(first, bool)
+        table.add_column(
+            escape(name),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=isinstance(first, int | float | date),
         )
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row.get(name)) for name in names))
-    console.print(table)
+    console.print(table, width=_width())
 
 
 def emit_arrow(table: pa.Table, *, as_json: bool, title: str | None = None) -> None:
@@ -95,9 +109,12 @@ def _cell(value: Any) -> str:
             return f"{value:,.4g}"
         case bytes():
             return value.hex()[:32]
+        case datetime():
+            return value.strftime("%Y-%m-%d %H:%M:%S")
+        case list() if all(isinstance(item, str) for item in value):
+            return escape(", ".join(value))
         case _:
-            text = str(plain(value) if isinstance(value, dict | list) else value)
-            return text.replace("[", "\\[")
+            return escape(str(plain(value) if isinstance(value, dict | list) else value))
 
 
 def emit_text(text: str, value: Any, *, as_json: bool) -> None:
@@ -124,10 +141,10 @@ def when(timestamp_ms: int) -> str:
 
 
 @contextmanager
-def bar(what: str, *, quiet: bool) -> Iterator[Any]:
+def bar(what: str, *, quiet: bool) -> Iterator[Progress]:
     """A progress bar; yields the callback that library functions take."""
     if quiet or not errors.is_terminal:
-        yield None
+        yield silent
         return
     columns = (
         TextColumn("{task.description}"),
@@ -135,10 +152,10 @@ def bar(what: str, *, quiet: bool) -> Iterator[Any]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=errors, transient=True) as progress:
+    with Bar(*columns, console=errors, transient=True) as progress:
         task = progress.add_task(what, total=None)
 
-        def step(done: int, total: int | None, doing: str = what) -> None:
-            progress.update(task, completed=done, total=total, description=doing)
+        def step(done: int, total: int, doing: str, /) -> None:
+            progress.update(task, completed=done, total=total or None, description=doing)
 
         yield step

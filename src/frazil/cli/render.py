@@ -87,38 +87,50 @@ def colour(node: Node) -> str:
 _LINE, _WIDTH, _INDENT, _PAD = 18, 860, 34, 10
 
 
-def svg(drawing: Drawing) -> str:
-    """A self-contained picture."""
+def svg(*drawings: Drawing) -> str:
+    """A self-contained picture; several trees stand beside each other."""
+    pictures = [_picture(drawing, index * _WIDTH) for index, drawing in enumerate(drawings)]
+    width, height = _WIDTH * len(pictures), max(height for _, height in pictures)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" '
+        'font-family="ui-monospace, Menlo, monospace" font-size="12">'
+        f'<rect width="{width}" height="{height}" fill="#f6f8fa"/>'
+        f"{''.join(text for text, _ in pictures)}</svg>"
+    )
+
+
+def _picture(drawing: Drawing, left: int) -> tuple[str, int]:
+    """One tree, so many pixels from the left, and its height."""
     rows: list[tuple[int, Node | str]] = []
     _flatten(drawing.nodes, drawing.hidden, 1, rows)
-    top = 2 * _LINE + 2 * _PAD
-    boxes: list[str] = []
-    y = top
+    parts = [
+        f'<text x="{_PAD}" y="{_LINE}" font-weight="bold">{escape(drawing.title)}</text>',
+        f'<text x="{_PAD}" y="{2 * _LINE}" fill="#57606a">R {escape(drawing.root)}</text>',
+    ]
+    y = 2 * _LINE + 2 * _PAD
     for depth, item in rows:
         lines = _lines_of(item)
         height = len(lines) * _LINE + _PAD
-        x = depth * _INDENT
-        stroke = colour(item) if isinstance(item, Node) else "#57606a"
-        boxes.append(
-            f'<path d="M{x - _INDENT / 2} {y - 6} v{height / 2 + 6} h{_INDENT / 2}" '
-            'fill="none" stroke="#d0d7de"/>'
-            f'<rect x="{x}" y="{y}" width="{_WIDTH - x - _PAD}" height="{height}" rx="5" '
-            f'fill="#ffffff" stroke="{stroke}"/>'
-        )
-        for index, line in enumerate(lines):
-            weight = ' font-weight="bold"' if index == 0 else ' fill="#57606a"'
-            boxes.append(
-                f'<text x="{x + 8}" y="{y + _LINE * (index + 1) - 2}"{weight}>{escape(line)}</text>'
-            )
+        parts.append(_box(item, lines, depth * _INDENT, y, height))
         y += height + 6
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{y + _PAD}" '
-        'font-family="ui-monospace, Menlo, monospace" font-size="12">'
-        f'<rect width="{_WIDTH}" height="{y + _PAD}" fill="#f6f8fa"/>'
-        f'<text x="{_PAD}" y="{_LINE}" font-weight="bold">{escape(drawing.title)}</text>'
-        f'<text x="{_PAD}" y="{2 * _LINE}" fill="#57606a">R {escape(drawing.root)}</text>'
-        f"{''.join(boxes)}</svg>"
-    )
+    return f'<g transform="translate({left},0)">{"".join(parts)}</g>', y + _PAD
+
+
+def _box(item: Node | str, lines: Sequence[str], x: int, y: int, height: int) -> str:
+    stroke = colour(item) if isinstance(item, Node) else "#57606a"
+    parts = [
+        f'<path d="M{x - _INDENT / 2} {y - 6} v{height / 2 + 6} h{_INDENT / 2}" '
+        'fill="none" stroke="#d0d7de"/>'
+        f'<rect x="{x}" y="{y}" width="{_WIDTH - x - _PAD}" height="{height}" rx="5" '
+        f'fill="#ffffff" stroke="{stroke}"/>'
+    ]
+    for index, line in enumerate(lines):
+        weight = ' font-weight="bold"' if index == 0 else ' fill="#57606a"'
+        parts.append(
+            f'<text x="{x + 8}" y="{y + _LINE * (index + 1) - 2}"{weight}>{escape(line)}</text>'
+        )
+    return "".join(parts)
 
 
 def _flatten(

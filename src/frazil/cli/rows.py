@@ -1,7 +1,8 @@
-"""Commands on rows: append, scan, query, plan, delete, update, changes."""
+"""Commands on rows: append, upsert, scan, query, plan, explain, delete, update."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,7 +51,8 @@ def report(done: Committed | None, *, as_json: bool, nothing: str = "nothing to 
     )
     output.emit_text(
         f"{done.snapshot.operation}: snapshot {done.snapshot.snapshot_id} ({counts}); "
-        f"{done.metadata_files} metadata file, {done.metadata_bytes:,} bytes",
+        f"{done.metadata_files} metadata file{'' if done.metadata_files == 1 else 's'}, "
+        f"{done.metadata_bytes:,} bytes",
         value,
         as_json=as_json,
     )
@@ -69,6 +71,28 @@ def append(
     """
     found = open_table(table, catalog)
     report(found.append(read_rows(files, into=found)), as_json=as_json)
+
+
+@app.command()
+def upsert(
+    table: TableArgument,
+    files: Annotated[list[Path], typer.Argument(help="csv, json, parquet or arrow files.")],
+    on: Annotated[str | None, typer.Option("--on", help="Key columns, comma-separated.")] = None,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replace rows whose key exists, insert the others.
+
+    Example: `frazil upsert shop.orders corrections.csv --on order_id`
+    """
+    found = open_table(table, catalog)
+    keys = None if on is None else [name.strip() for name in on.split(",")]
+    done = found.upsert(read_rows(files, into=found), keys)
+    output.emit_text(
+        f"{done.rows_updated:,} rows updated, {done.rows_inserted:,} inserted",
+        {"updated": done.rows_updated, "inserted": done.rows_inserted},
+        as_json=as_json,
+    )
 
 
 @app.command()
@@ -121,35 +145,47 @@ def _write(rows: pa.Table, path: Path) -> int:
 
 @app.command()
 def query(
-    sql: Annotated[str, typer.Argument(help="SQL; tables by their name, dots as underscores.")],
+    sql: Annotated[str, typer.Argument(help="SQL; tables as shop.orders, shop_orders or orders.")],
     as_of: AsOfOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run SQL over tables with DuckDB.
 
-    Example: `frazil query "select country, sum(price) from shop_orders group by 1"`
+    Example: `frazil query "select country, sum(price) from shop.orders group by 1"`
     """
     try:
         import duckdb
     except ImportError as error:
         raise Unsupported("SQL needs DuckDB: pip install duckdb", feature="query") from error
     opened = open_catalog(catalog)
-    connection = duckdb.connect()
-    for name in opened.list_tables():
-        alias = name.replace(".", "_")
-        short = name.rsplit(".", 1)[-1]
-        if alias in sql or name in sql or short in sql:
-            rows: Any = opened.load_table(name).scan(as_of=as_of).to_arrow()
-            connection.register(alias, rows)
-            namespace = name.rsplit(".", 1)[0].replace(".", "_")
-            connection.execute(f'create schema if not exists "{namespace}"')
-            connection.execute(f'create view "{namespace}"."{short}" as select * from "{alias}"')
+    connection = duckdb.connect(config={"python_enable_replacements": "false"})
     try:
+        for name in opened.list_tables():
+            if _mentions(sql, name):
+                _show(connection, name, opened.load_table(name).scan(as_of=as_of).to_arrow())
         result = connection.execute(sql).to_arrow_table()
     except duckdb.Error as error:
         raise InvalidInput(f"SQL: {error}") from error
     output.emit_arrow(result, as_json=as_json)
+
+
+def _mentions(sql: str, name: str) -> bool:
+    """Whether SQL may mean a table: it has `shop.orders`, `shop_orders` or `orders` in it."""
+    bare = sql.replace('"', "").lower()
+    words = {name, name.replace(".", "_"), name.rsplit(".", 1)[-1]}
+    return any(re.search(rf"\b{re.escape(word.lower())}\b", bare) for word in words)
+
+
+def _show(connection: Any, name: str, rows: pa.Table) -> None:
+    """Rows under every spelling of a table's name; the short one goes to the first that has it."""
+    alias = name.replace(".", "_")
+    connection.register(alias, rows)
+    namespace, _, short = name.rpartition(".")
+    connection.execute(f'create schema if not exists "{namespace}"')
+    connection.execute(f'create view "{namespace}"."{short}" as from "{alias}"')
+    if short != alias:
+        connection.execute(f'create view if not exists "{short}" as from "{alias}"')
 
 
 @app.command()

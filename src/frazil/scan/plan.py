@@ -7,7 +7,7 @@ positions; the same predicate again; deletes matched. A plan stays in Arrow: one
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,13 +17,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
 
 from frazil.expr.prune import PruneContext, PruneResult, compile_filter
+from frazil.expr.shown import shown
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.scan.deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
 from frazil.scan.report import LevelReport, ScanReport
-from frazil.storage import Call
+from frazil.storage import Call, Storage
 from frazil.tree.read import (
     LeafRef,
     Tree,
@@ -78,16 +79,81 @@ def plan(
     schema: Schema | None = None,
     where: BooleanExpression | None = None,
     extra_keys: Sequence[str] = (),
+    each_leaf: EachLeaf | None = None,
 ) -> Plan:
-    """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one."""
+    """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one.
+
+    `each_leaf` runs the work on leaves elsewhere than in threads of this process.
+    """
     return _Planner(
-        reader, snapshot, schema or reader.metadata.schema(), where or AlwaysTrue(), extra_keys
+        reader,
+        snapshot,
+        schema or reader.metadata.schema(),
+        where or AlwaysTrue(),
+        extra_keys,
+        each_leaf or _in_threads,
     ).run()
 
 
 def prune_context(metadata: TableMetadata, schema: Schema) -> PruneContext:
     """What pruning needs to know of a table."""
     return PruneContext(schema=schema, specs=metadata.specs_by_id(), derived=metadata.expressions)
+
+
+LeafPlan = tuple[EntryBatch, LevelReport]
+"""The files of one leaf to read, and what was pruned."""
+
+
+class LeafPlanner:
+    """Plans single leaves, here or in another process: it is picklable and holds no cache then."""
+
+    def __init__(
+        self,
+        reader: TreeReader,
+        schema: Schema,
+        where: BooleanExpression,
+        keys: frozenset[str],
+    ) -> None:
+        self.reader = reader
+        self._schema = schema
+        self._where = where
+        self._keys = keys
+        self._filter = compile_filter(where, prune_context(reader.metadata, schema))
+
+    def plan(self, leaf: LeafRef) -> LeafPlan:
+        """The live data files of a leaf that may have matching rows."""
+        batch = self.reader.live(leaf, keys=self._keys)
+        batch = batch.filter(batch.numpy("content_type") == ContentType.DATA)
+        result = self._filter.prune(batch)
+        files = labelled(batch.filter(result.mask), leaf)
+        files = files.with_column(MUST_MATCH, pa.array(self._filter.must_match(files)))
+        report = _level(result, considered=batch.num_rows)
+        dead = leaf.record_count - batch.num_rows
+        return files, replace(report, manifests_read=1, dead=dead)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        reader = self.reader
+        place = (reader.storage, reader.metadata, reader.location)
+        return (_leaf_planner, (*place, self._schema, self._where, self._keys))
+
+
+def _leaf_planner(
+    storage: Storage,
+    metadata: TableMetadata,
+    location: str,
+    schema: Schema,
+    where: BooleanExpression,
+    keys: frozenset[str],
+) -> LeafPlanner:
+    reader = TreeReader(storage, metadata, location=location)
+    return LeafPlanner(reader, schema, where, keys)
+
+
+EachLeaf = Callable[[LeafPlanner, Sequence[LeafRef]], Iterable[LeafPlan]]
+
+
+def _in_threads(planner: LeafPlanner, leaves: Sequence[LeafRef]) -> Iterable[LeafPlan]:
+    return planner.reader.each(leaves, planner.plan)
 
 
 class _Planner:
@@ -98,10 +164,13 @@ class _Planner:
         schema: Schema,
         where: BooleanExpression,
         extra_keys: Sequence[str],
+        each_leaf: EachLeaf,
     ) -> None:
         self._reader = reader
         self._snapshot = snapshot
+        self._schema = schema
         self._where = where
+        self._each_leaf = each_leaf
         metadata = reader.metadata
         self._filter = compile_filter(where, prune_context(metadata, schema))
         self._partition_ids = sorted(
@@ -133,7 +202,7 @@ class _Planner:
         matches = {} if deletes is None else deletes.match(files)
         report = ScanReport(
             snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),
-            filter=_text(self._where),
+            filter=shown(self._where),
             root=replace(root_report, bytes_read=read_at_root),
             leaves=replace(leaf_report, bytes_read=read - read_at_root),
             ms=(time.perf_counter() - began) * 1000,
@@ -174,19 +243,10 @@ class _Planner:
         self, leaves: Sequence[LeafRef], keys: frozenset[str]
     ) -> tuple[list[EntryBatch], LevelReport]:
         began = time.perf_counter()
-
-        def read(leaf: LeafRef) -> tuple[EntryBatch, LevelReport]:
-            batch = self._reader.live(leaf, keys=keys)
-            batch = batch.filter(batch.numpy("content_type") == ContentType.DATA)
-            result = self._filter.prune(batch)
-            files = self._marked(labelled(batch.filter(result.mask), leaf))
-            report = _level(result, considered=batch.num_rows)
-            dead = leaf.record_count - batch.num_rows
-            return files, replace(report, manifests_read=1, dead=dead)
-
+        planner = LeafPlanner(self._reader, self._schema, self._where, keys)
         batches: list[EntryBatch] = []
         total = LevelReport()
-        for files, report in self._reader.each(data_leaves(leaves), read):
+        for files, report in self._each_leaf(planner, data_leaves(leaves)):
             batches.append(files)
             total = total.plus(report)
         return batches, replace(total, ms=(time.perf_counter() - began) * 1000)
@@ -253,7 +313,3 @@ def _totals(
         "equality_deletes": equality,
         "position_deletes": len(used) - equality,
     }
-
-
-def _text(where: BooleanExpression) -> str:
-    return "true" if isinstance(where, AlwaysTrue) else str(where)
