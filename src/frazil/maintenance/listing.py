@@ -20,6 +20,15 @@ class Browsable(Protocol):
         """Folders and files directly in a folder."""
 
 
+class Lister(Protocol):
+    """Lists every file below a folder."""
+
+    def __call__(
+        self, storage: Storage, folder: str, /, *, progress: Progress = silent
+    ) -> list[FileInfo]:
+        """Every file below a folder."""
+
+
 def list_files(storage: Storage, folder: str, *, progress: Progress = silent) -> list[FileInfo]:
     """Every file below a folder.
 

@@ -16,7 +16,7 @@ from frazil.errors import InvalidInput
 from frazil.format.metadata import History
 from frazil.legacy.published import published_files
 from frazil.maintenance.files import delete_all, own_folders, plain
-from frazil.maintenance.listing import list_files
+from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files
 from frazil.storage import FileInfo
@@ -73,17 +73,18 @@ def remove_orphan_files(
     older_than_ms: int | None = None,
     location: str | None = None,
     dry_run: bool = False,
+    lister: Lister = list_files,
     progress: Progress = silent,
 ) -> Orphans:
     """Delete files below the table, or a folder in it, that nothing reaches and that are older
-    than a moment, by default three days ago."""
+    than a moment, by default three days ago. `lister` lists a folder, with all that is below."""
     before = handle.around.now_ms() - SAFETY_AGE_MS if older_than_ms is None else older_than_ms
     folders = own_folders(handle.metadata, handle.location)
     chosen = folders if location is None else (_within(location, folders),)
     listed: dict[str, FileInfo] = {}
     for folder in _outermost(chosen):
         address = _spelled(folder, handle.location)
-        for file in list_files(handle.storage, address, progress=progress):
+        for file in lister(handle.storage, address, progress=progress):
             listed[plain(file.path)] = file
     in_use = _in_use(handle, progress)
     others = _other_tables(listed, folders)

@@ -5,17 +5,30 @@
 """
 
 from frazil.spark.attach import Attached, attach
+from frazil.spark.changes import changes
+from frazil.spark.delete import delete
+from frazil.spark.foreach import foreach_batch
+from frazil.spark.merge import Merge, merge
 from frazil.spark.native import table
+from frazil.spark.row_level import RowCounts
 from frazil.spark.types import spark_schema, table_schema
+from frazil.spark.update import update
 from frazil.spark.writer import append, overwrite, overwrite_partitions
 
 __all__ = [
     "Attached",
+    "Merge",
+    "RowCounts",
     "append",
     "attach",
+    "changes",
+    "delete",
+    "foreach_batch",
+    "merge",
     "overwrite",
     "overwrite_partitions",
     "spark_schema",
     "table",
     "table_schema",
+    "update",
 ]

@@ -85,6 +85,11 @@ def distributed(
     return wide.select(*(wide[_quoted(name)] for name in names))
 
 
+def order_columns(frame: DataFrame, sort_order: SortOrder, schema: Schema) -> list[Column]:
+    """A sort order as Spark's, for the columns that the frame has."""
+    return _order(frame, sort_order, schema, set(frame.columns))
+
+
 def _parts(spec: PartitionSpec) -> list[Any]:
     return [part for part in spec.fields if not isinstance(part.transform, VoidTransform)]
 

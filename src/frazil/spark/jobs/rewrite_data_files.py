@@ -1,0 +1,354 @@
+"""Write data files anew: fewer and fuller, sorted, or in Z-order. Rows keep who they are.
+
+Groups of files are read and written by Spark jobs, some side by side; each lands as a `replace`. A
+file that another commit took or deleted rows of meanwhile is a conflict: its group is dropped, and
+no deleted row comes back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.table.sorting import SortOrder
+from pyspark.errors import PySparkException
+
+from frazil.commit.change import Change
+from frazil.commit.loop import Committed
+from frazil.data.columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
+from frazil.data.options import TARGET_FILE_SIZE, WriteOptions
+from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
+from frazil.expr.sort_by import parse_sort_order
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import UNSORTED
+from frazil.maintenance.progress import Progress
+from frazil.spark import native
+from frazil.spark.distribution import Distribution, distributed, order_columns
+from frazil.spark.jobs.bars import progress_bars
+from frazil.spark.jobs.selection import Group, Selection, even
+from frazil.spark.jobs.zorder import z_order
+from frazil.spark.planned import Planned
+from frazil.spark.removal import part_of
+from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.writer import ENTRIES, WriteTask, discard_entries, unpacked
+from frazil.table.table import Table
+from frazil.tree.read import LEAF, POSITION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Strategy = Literal["bin-pack", "sort", "z-order"]
+_Z = "__frazil_z"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedGroup:
+    """Files that stayed as they were, and why."""
+
+    locations: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """What a rewrite of data files did."""
+
+    snapshot_ids: tuple[int, ...] = ()
+    groups: int = 0
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+    records: int = 0
+    failed: tuple[FailedGroup, ...] = ()
+    ms: float = 0.0
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.files_before:,} files ({self.bytes_before:,} bytes) became "
+            f"{self.files_after:,} ({self.bytes_after:,} bytes) in {len(self.snapshot_ids)} "
+            f"commits, {self.ms / 1000:.1f} s"
+        )
+        return f"{text}; {len(self.failed)} groups failed" if self.failed else text
+
+
+def rewrite_data_files(
+    spark: SparkSession,
+    table: Table | str,
+    where: str | BooleanExpression | None = None,
+    *,
+    strategy: Strategy = "bin-pack",
+    by: Sequence[str] | None = None,
+    target_file_bytes: int | None = None,
+    min_file_bytes: int | None = None,
+    max_file_bytes: int | None = None,
+    min_input_files: int = 5,
+    delete_ratio: float = 0.3,
+    max_group_bytes: int | None = None,
+    rewrite_all: bool = False,
+    partial_progress: bool = False,
+    max_commits: int = 10,
+    concurrent_groups: int = 2,
+    catalog: CatalogLike | None = None,
+    summary: Mapping[str, str] | None = None,
+    progress: bool | None = None,
+) -> Rewritten:
+    """Write files that may hold matching rows anew. `by` names the columns of a sort (`"price
+    desc"`; by default the table's sort order) or of a Z-order.
+
+    With `partial_progress` groups land in up to `max_commits` commits, and one that fails stays as
+    it was; without, all land together or none does.
+    """
+    target = table_of(spark, table, catalog)
+    target.handle.check_writable()
+    if max_commits < 1 or concurrent_groups < 1:
+        raise InvalidInput("max_commits and concurrent_groups must be above 0")
+    size = target_file_bytes or WriteOptions.from_properties(target.properties).target_file_bytes
+    selection = Selection(
+        target_file_bytes=size,
+        min_file_bytes=min_file_bytes,
+        max_file_bytes=max_file_bytes,
+        min_input_files=min_input_files,
+        delete_ratio=delete_ratio,
+        rewrite_all=rewrite_all,
+        **({} if max_group_bytes is None else {"max_group_bytes": max_group_bytes}),
+    )
+    writer = _GroupWriter.of(spark, target, where, strategy, by, size)
+    if strategy != "bin-pack":
+        selection = even(selection)
+    job = _Job(
+        writer=writer,
+        groups=selection.groups(writer.planned.plan, spec_id=target.spec.spec_id),
+        partial=partial_progress,
+        max_commits=max_commits if partial_progress else 1,
+        concurrent=concurrent_groups,
+        summary=dict(summary or {}),
+    )
+    with progress_bars(f"rewrite {target.name}", shown=progress) as report:
+        return job.run(report)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GroupWriter:
+    """Reads the rows of a group and writes them anew."""
+
+    spark: SparkSession
+    table: Table
+    planned: Planned
+    order: SortOrder
+    is_own_order: bool
+    z_columns: tuple[str, ...]
+    target_file_bytes: int
+
+    @staticmethod
+    def of(
+        spark: SparkSession,
+        table: Table,
+        where: str | BooleanExpression | None,
+        strategy: Strategy,
+        by: Sequence[str] | None,
+        target_file_bytes: int,
+    ) -> _GroupWriter:
+        scan = table.scan(where)
+        # The filter chooses files; all rows of a chosen file are written.
+        planned = Planned(replace(scan, where=AlwaysTrue()), scan.plan())
+        order, is_own = UNSORTED, False
+        z_columns: tuple[str, ...] = ()
+        if strategy == "sort":
+            is_own = not by
+            order = table.sort_order if is_own else parse_sort_order(list(by or ()), table.schema)
+            if not order.fields:
+                raise InvalidInput("sort by what? give by=[…], or set the table's sort order")
+        elif strategy == "z-order":
+            z_columns = tuple(by or ())
+            for name in z_columns:
+                if name not in {column.name for column in table.schema.fields}:
+                    raise InvalidInput(f"z-order: the table has no column {name!r}")
+            if len(z_columns) < 2:
+                raise InvalidInput("z-order takes two columns or more: by=['day', 'country']")
+        elif strategy != "bin-pack":
+            raise InvalidInput(f"strategy is {strategy!r}; expected bin-pack, sort or z-order")
+        elif by:
+            raise InvalidInput("by= goes with strategy='sort' or 'z-order'")
+        return _GroupWriter(
+            spark=spark,
+            table=table,
+            planned=planned,
+            order=order,
+            is_own_order=is_own,
+            z_columns=z_columns,
+            target_file_bytes=target_file_bytes,
+        )
+
+    def write(self, group: Group) -> EntryBatch:
+        """The entries of the new files."""
+        lineage = (ROW_ID.name, LAST_UPDATED.name)
+        rows = native.frame(
+            self.spark,
+            self.planned.scan,
+            metadata_columns=lineage,
+            planned=part_of(self.planned, group.rows),
+        )
+        metadata = self.table.metadata
+        schema = with_columns(metadata.schema(), LINEAGE)
+        task = WriteTask.of(
+            metadata, schema, storage=self.table.handle.storage, location=self.table.location
+        )
+        sized = {**task.properties, TARGET_FILE_SIZE: str(self.target_file_bytes)}
+        task = replace(task, properties=sized)
+        if (self.order.fields and not self.is_own_order) or self.z_columns:
+            task = replace(task, sort_order=UNSORTED)  # rows arrive in the order asked for
+        placed = self._placed(rows, group)
+        found = placed.mapInArrow(task.run, f"{ENTRIES} binary").collect()
+        return EntryBatch.concat([unpacked(bytes(row[ENTRIES])) for row in found])
+
+    def _placed(self, rows: DataFrame, group: Group) -> DataFrame:
+        outputs = group.outputs(self.target_file_bytes)
+        schema = self.table.schema
+        if self.z_columns:
+            z = z_order(rows, self.z_columns, rows=group.records)
+            wide = rows.withColumn(_Z, z).repartitionByRange(outputs, _Z)
+            return wide.sortWithinPartitions(_Z).drop(_Z)
+        if self.order.fields:
+            by = order_columns(rows, self.order, schema)
+            return rows.repartitionByRange(outputs, *by).sortWithinPartitions(*by)
+        if group.is_stale:
+            return distributed(
+                rows,
+                schema=schema,
+                spec=self.table.spec,
+                sort_order=None,
+                mode=Distribution.HASH,
+            )
+        return rows.coalesce(outputs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Written:
+    group: Group
+    entries: EntryBatch
+
+
+@dataclass(kw_only=True)
+class _Job:
+    """All groups: written side by side, committed as they come."""
+
+    writer: _GroupWriter
+    groups: list[Group]
+    partial: bool
+    max_commits: int
+    concurrent: int
+    summary: Mapping[str, str]
+    commits: list[Committed] = field(default_factory=list)
+    landed: list[_Written] = field(default_factory=list)
+    failed: list[FailedGroup] = field(default_factory=list)
+
+    def run(self, progress: Progress) -> Rewritten:
+        began = time.perf_counter()
+        per_commit = -(-len(self.groups) // self.max_commits) if self.groups else 1
+        waiting: list[_Written] = []
+        try:
+            for written in self._written(progress):
+                waiting.append(written)
+                if self.partial and len(waiting) >= per_commit:
+                    self._commit(waiting)
+                    waiting = []
+            if waiting:
+                self._commit(waiting)
+        except CommitUnknown:
+            raise
+        except BaseException:
+            for written in waiting:
+                discard_entries(self.writer.table, written.entries)
+            raise
+        return self._result((time.perf_counter() - began) * 1000)
+
+    def _written(self, progress: Progress) -> Iterator[_Written]:
+        total = len(self.groups)
+        progress(0, total, "groups")
+        with ThreadPoolExecutor(max_workers=self.concurrent) as pool:
+            futures = {pool.submit(self.writer.write, group): group for group in self.groups}
+            try:
+                for done, future in enumerate(as_completed(futures), start=1):
+                    group = futures.pop(future)
+                    try:
+                        entries = future.result()
+                    except (FrazilError, PySparkException) as error:
+                        if not self.partial:
+                            raise
+                        self._give_up(group, error)
+                    else:
+                        yield _Written(group=group, entries=entries)
+                    progress(done, total, "groups")
+            finally:
+                self._stop(futures)
+
+    def _stop(self, futures: Mapping[Future[EntryBatch], Group]) -> None:
+        """After a failure: what is still being written will not be committed."""
+        for future in futures:
+            if not future.cancel():
+                with suppress(FrazilError, PySparkException):
+                    discard_entries(self.writer.table, future.result())
+
+    def _commit(self, written: Sequence[_Written]) -> None:
+        try:
+            self.commits.append(self._land(written))
+        except CommitConflict as conflict:
+            if not self.partial:
+                raise
+            if len(written) > 1:
+                for each in written:
+                    self._commit([each])
+                return
+            discard_entries(self.writer.table, written[0].entries)
+            self._give_up(written[0].group, conflict)
+        else:
+            self.landed += written
+
+    def _land(self, written: Sequence[_Written]) -> Committed:
+        table = self.writer.table
+        snapshot = self.writer.planned.scan.snapshot
+        assert snapshot is not None
+        added = EntryBatch.concat([each.entries for each in written])
+        if added.num_rows:
+            # Rows keep the age they were read at: later equality deletes still apply to them.
+            added = added.with_constant("tracking.sequence_number", snapshot.sequence_number)
+        files = self.writer.planned.plan.files
+        replaced = EntryBatch.concat(
+            [files.take(each.group.rows).select(["location", LEAF, POSITION]) for each in written]
+        )
+        return table.handle.commit(
+            Change(
+                branch=table.branch_name,
+                base_snapshot_id=int(snapshot.snapshot_id),
+                added=added if added.num_rows else None,
+                replaced=replaced,
+                is_rewrite=True,
+                summary=self.summary,
+            )
+        )
+
+    def _give_up(self, group: Group, error: Exception) -> None:
+        names = self.writer.planned.plan.files.take(group.rows).pylist("location")
+        self.failed.append(FailedGroup(locations=tuple(names), reason=str(error)))
+
+    def _result(self, ms: float) -> Rewritten:
+        new = [each.entries for each in self.landed]
+        return Rewritten(
+            snapshot_ids=tuple(
+                int(done.snapshot.snapshot_id) for done in self.commits if done.snapshot
+            ),
+            groups=len(self.landed),
+            files_before=sum(len(each.group.rows) for each in self.landed),
+            files_after=sum(entries.num_rows for entries in new),
+            bytes_before=sum(each.group.bytes for each in self.landed),
+            bytes_after=sum(int(each.numpy("file_size_in_bytes").sum()) for each in new),
+            records=sum(int(each.numpy("record_count").sum()) for each in new),
+            failed=tuple(self.failed),
+            ms=ms,
+        )

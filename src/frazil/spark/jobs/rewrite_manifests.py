@@ -1,0 +1,54 @@
+"""Write leaves anew, clustered by partition and bounds. Metadata only: the driver does it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
+from frazil.spark.jobs.bars import progress_bars
+from frazil.spark.session import CatalogLike, table_of
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenManifests:
+    """What a rewrite of leaves did. `snapshot_id` is None when there was nothing to gain."""
+
+    snapshot_id: int | None
+    leaves_before: int
+    leaves_after: int
+    ms: float
+
+    def __str__(self) -> str:
+        return f"{self.leaves_before} leaves became {self.leaves_after}, {self.ms / 1000:.1f} s"
+
+
+def rewrite_manifests(
+    spark: SparkSession,
+    table: Table | str,
+    *,
+    catalog: CatalogLike | None = None,
+    progress: bool | None = None,
+) -> RewrittenManifests:
+    """Write every leaf anew, with the root's entries among them, so that each covers little."""
+    began = time.perf_counter()
+    target = table_of(spark, table, catalog)
+    before = _leaves(target)
+    with progress_bars(f"rewrite manifests of {target.name}", shown=progress) as report:
+        done = rewrite(target.handle, branch=target.branch_name, progress=report)
+    snapshot = None if done is None else done.snapshot
+    return RewrittenManifests(
+        snapshot_id=None if snapshot is None else int(snapshot.snapshot_id),
+        leaves_before=before,
+        leaves_after=_leaves(target),
+        ms=(time.perf_counter() - began) * 1000,
+    )
+
+
+def _leaves(table: Table) -> int:
+    return len(table.handle.reader().tree(table.current_snapshot(), keys=()).leaves())
