@@ -113,7 +113,8 @@ def _slower(outcomes: Sequence[Outcome]) -> list[str]:
         tie = " (a tie)" if max(ratio, 1 / ratio) < _TIED else ""
         lines.append(
             f"| {outcome.name} | {row.case} | {row.metric} "
-            f"| {number(row.values[FRAZIL], row.unit)} | {best} {number(row.values[best], row.unit)} | {ratio:.2f}×{tie} |"
+            f"| {number(row.values[FRAZIL], row.unit)} "
+            f"| {best} {number(row.values[best], row.unit)} | {ratio:.2f}×{tie} |"
         )
     return lines
 

@@ -23,14 +23,17 @@ def small_appends(course: Course, workload: dict[str, Any], outcome: Outcome) ->
             session.ask("create", folder=folders[name])
             session.ask("commits", start=total, count=2, total=total)
             before[name] = footprint(folders[name])
+            session.ask("drain")
         for start in range(0, total, block):
             for name, session in sessions.items():
                 count = min(block, total - start)
                 times[name] += session.ask("commits", start=start, count=count, total=total)
+        processor = {name: session.ask("drain") for name, session in sessions.items()}
     for name, spent in times.items():
         files, size = footprint(folders[name])
         for share in (50, 95, 99):
             outcome.add("commit", f"p{share}", name, quantile(spent, share / 100), "ms")
+        outcome.add("commit", "processor time, p50", name, median(processor[name]), "cpu ms")
         first, last = median(spent[:ends]), median(spent[-ends:])
         outcome.add("commit", f"first {ends}, p50", name, first, "ms")
         outcome.add("commit", f"last {ends}, p50", name, last, "ms")

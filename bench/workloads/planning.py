@@ -51,6 +51,7 @@ def _one_kind(
                     continue
                 with forgiving(outcome, name, f"{kind}, {size:,} files"):
                     answer = session.ask("plan", kind=kind, total=size, cold=heat == "cold")
+                    answer["cpu"] = session.ask("drain")[-1]
                     found.setdefault((name, heat), []).append(answer)
                     if answer["ms"] > workload["patience"] * 1000:
                         tired.add((name, heat))
@@ -60,6 +61,8 @@ def _one_kind(
             answers = found.get((name, heat), [])
             if answers:
                 outcome.add(case, heat, name, median(a["ms"] for a in answers), "ms")
+                cpu = min(a["cpu"] for a in answers)
+                outcome.add(case, f"{heat}, processor time, least", name, cpu, "cpu ms")
                 outcome.series.setdefault(f"{kind}, {heat} (ms)", {}).setdefault(name, []).append(
                     median(a["ms"] for a in answers)
                 )
