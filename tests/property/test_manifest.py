@@ -188,35 +188,49 @@ def _expected(batch: EntryBatch) -> dict[str, list[Any]]:
     return expected
 
 
-_SOURCE = EntryBatch.from_rows(
-    [
-        {
-            "tracking.status": 1,
-            "tracking.snapshot_id": 2**61 + index,
-            "content_type": 0,
-            "format_version": 4,
-            "location": f"data/part-{index:05d}.parquet",
-            "file_format": "parquet",
-            "record_count": 1000 + index,
-            "file_size_in_bytes": 2**20 + index,
-            "split_offsets": [4, 1000 + index],
-            stats_key(1, "lower_bound"): index * 10,
-            stats_key(1, "upper_bound"): index * 10 + 9,
-            stats_key(2, "lower_bound"): f"name {index}",
-        }
-        for index in range(40)
-    ],
-    {
+def _entries(count: int) -> EntryBatch:
+    types = {
         stats_key(1, "lower_bound"): pa.int64(),
         stats_key(1, "upper_bound"): pa.int64(),
         stats_key(2, "lower_bound"): pa.string(),
-    },
-)
+    }
+    return EntryBatch.from_rows(
+        [
+            {
+                "tracking.status": 1,
+                "tracking.snapshot_id": 2**61 + index,
+                "content_type": 0,
+                "format_version": 4,
+                "location": f"data/part-{index:05d}.parquet",
+                "file_format": "parquet",
+                "record_count": 1000 + index,
+                "file_size_in_bytes": 2**20 + index,
+                "split_offsets": [4, 1000 + index],
+                stats_key(1, "lower_bound"): index * 10,
+                stats_key(1, "upper_bound"): index * 10 + 9,
+                stats_key(2, "lower_bound"): f"name {index}",
+            }
+            for index in range(count)
+        ],
+        types,
+    )
+
+
 _NAMES = ColumnNames(stats={1: "id", 2: "name"}, partition={})
-_FILES = {
-    codec: manifest.encode(_SOURCE, content="data", names=_NAMES, codec=codec).to_pybytes()
-    for codec in ("zstd", "lz4", "none")
-}
+
+
+def _files(count: int) -> dict[str, bytes]:
+    batch = _entries(count)
+    return {
+        codec: manifest.encode(batch, content="data", names=_NAMES, codec=codec).to_pybytes()
+        for codec in ("zstd", "lz4", "none")
+    }
+
+
+_SMALL, _LARGE = _files(40), _files(2_000)
+_WHOLE = {data: manifest.decode(data, path="m.parquet").batch for data in _SMALL.values()}
+_WHOLE |= {data: manifest.decode(data, path="m.parquet").batch for data in _LARGE.values()}
+small, large = st.sampled_from(sorted(_SMALL.values())), st.sampled_from(sorted(_LARGE.values()))
 
 
 def _footer_at(data: bytes) -> int:
@@ -232,44 +246,47 @@ def _decoded(data: bytes) -> EntryBatch | None:
         return None
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.sampled_from(sorted(_FILES)), st.data())
-def test_a_changed_byte_among_the_entries_is_refused_or_changes_nothing(
-    codec: str, data: st.DataObject
-) -> None:
-    damaged = bytearray(_FILES[codec])
-    at = data.draw(st.integers(4, _footer_at(_FILES[codec]) - 1))
-    damaged[at] ^= data.draw(st.integers(1, 255))
-    found = _decoded(bytes(damaged))
-    if found is not None:
-        whole = manifest.decode(_FILES[codec], path="m.parquet").batch
-        assert found.table.equals(whole.table)
+def _damaged(data: bytes, first: int, last: int, draw: st.DataObject) -> bytes:
+    changed = bytearray(data)
+    for _ in range(draw.draw(st.integers(1, 3))):
+        changed[draw.draw(st.integers(first, last))] ^= draw.draw(st.integers(1, 255))
+    return bytes(changed)
 
 
-@settings(max_examples=400, deadline=None)
-@given(st.sampled_from(sorted(_FILES)), st.data())
-def test_a_changed_byte_in_the_footer_never_takes_a_column_away_or_changes_its_type(
-    codec: str, data: st.DataObject
+@settings(max_examples=500, deadline=None)
+@given(small, st.data())
+def test_any_damage_to_a_small_manifest_is_refused_or_changes_nothing(
+    data: bytes, draw: st.DataObject
 ) -> None:
-    damaged = bytearray(_FILES[codec])
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(_footer_at(_FILES[codec]), len(damaged) - 1))
-        damaged[at] = data.draw(st.integers(0, 255))
-    found = _decoded(bytes(damaged))
+    found = _decoded(_damaged(data, 0, len(data) - 1, draw))
+    assert found is None or found.table.equals(_WHOLE[data].table)
+
+
+@settings(max_examples=200, deadline=None)
+@given(large, st.data())
+def test_damage_to_the_entries_of_a_large_manifest_is_refused_or_changes_nothing(
+    data: bytes, draw: st.DataObject
+) -> None:
+    found = _decoded(_damaged(data, 4, _footer_at(data) - 1, draw))
+    assert found is None or found.table.equals(_WHOLE[data].table)
+
+
+@settings(max_examples=300, deadline=None)
+@given(large, st.data())
+def test_damage_to_the_footer_never_takes_a_column_away_or_changes_its_type(
+    data: bytes, draw: st.DataObject
+) -> None:
+    found = _decoded(_damaged(data, _footer_at(data), len(data) - 1, draw))
     if found is not None:
-        whole = manifest.decode(_FILES[codec], path="m.parquet").batch
-        assert found.table.schema.equals(whole.table.schema)
-        assert found.num_rows == whole.num_rows
+        assert found.table.schema.equals(_WHOLE[data].table.schema)
+        assert found.num_rows == 2_000
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(sorted(_FILES)), st.data())
-def test_a_manifest_cut_short_or_long_is_refused(codec: str, data: st.DataObject) -> None:
-    whole = _FILES[codec]
-    cut = data.draw(st.integers(0, len(whole) - 1))
-    assert _decoded(whole[:cut]) is None
-    tail = data.draw(st.binary(min_size=1, max_size=20))
-    assert _decoded(whole + tail) is None
+@given(st.one_of(small, large), st.data())
+def test_a_manifest_cut_short_or_long_is_refused(data: bytes, draw: st.DataObject) -> None:
+    assert _decoded(data[: draw.draw(st.integers(0, len(data) - 1))]) is None
+    assert _decoded(data + draw.draw(st.binary(min_size=1, max_size=20))) is None
 
 
 @settings(max_examples=150, deadline=None)

@@ -1,7 +1,8 @@
 """A manifest file: `EntryBatch` to Parquet bytes and back, columns found by field id.
 
 Written lean: no Arrow schema blob, no Parquet statistics, no column that is null in every row, and
-numbers and text as differences. Every page has a checksum, which readers verify.
+numbers and text as differences. A small manifest has one checksum over all of it, a large one has
+one per page; both are verified.
 Read by projection: only the columns whose keys are asked for are fetched and decoded. Columns that
 are unknown are ignored.
 """
@@ -18,12 +19,16 @@ import pyarrow.parquet as pq
 from frazil.errors import FormatError
 from frazil.format import fields, stats, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.nest import FIELD_ID, ColumnNames, checksum, nest
+from frazil.format.nest import FIELD_ID, ColumnNames, Nesting, checksum, nest
+from frazil.format.seal import check_seal, sealed
 
 Content = Literal["root", "data", "delete"]
 FORMAT_VERSION = 4
 COLUMNS = "frazil.columns"
 """Key of what a manifest says of its own shape: entries, and a checksum of keys and types."""
+SEALED_BYTES = 64 * 1024
+"""Up to this size a manifest has one checksum, over all of it, and is meant to be read whole."""
+_SEALED_VALUES = 20_000
 _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
 
@@ -50,7 +55,28 @@ def encode(
 ) -> pa.Buffer:
     """The bytes of a manifest file."""
     table, nesting = nest(batch, names)
-    many = batch.num_rows > _DICTIONARY_ROWS
+    stated = {
+        "format-version": str(FORMAT_VERSION),
+        "content": content,
+        COLUMNS: f"{batch.num_rows} {nesting.checksum}",
+        **(metadata or {}),
+    }
+    if batch.num_rows * batch.table.num_columns <= _SEALED_VALUES:
+        data = sealed(_parquet(table, nesting, codec, stated, page_checksums=False))
+        if data.size <= SEALED_BYTES:
+            return data
+    return _parquet(table, nesting, codec, stated, page_checksums=True)
+
+
+def _parquet(
+    table: pa.Table,
+    nesting: Nesting,
+    codec: str,
+    metadata: Mapping[str, str],
+    *,
+    page_checksums: bool,
+) -> pa.Buffer:
+    many = table.num_rows > _DICTIONARY_ROWS
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -58,19 +84,12 @@ def encode(
         compression=codec,
         store_schema=False,
         write_statistics=False,
-        write_page_checksum=True,
+        write_page_checksum=page_checksums,
         use_dictionary=nesting.dictionaries if many else False,
         column_encoding=nesting.differences_beside if many else nesting.differences,
     ) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows))
-        writer.add_key_value_metadata(
-            {
-                "format-version": str(FORMAT_VERSION),
-                "content": content,
-                COLUMNS: f"{batch.num_rows} {nesting.checksum}",
-                **(metadata or {}),
-            }
-        )
+        writer.add_key_value_metadata(metadata)
     return sink.getvalue()
 
 
@@ -83,7 +102,7 @@ def decode(
     """Read a manifest: all columns, or those of `keys` (status and content type always)."""
     try:
         file = pq.ParquetFile(
-            pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else source,
+            _verified(source, path),
             pre_buffer=False,
             arrow_extensions_enabled=False,
             page_checksum_verification=True,
@@ -109,6 +128,18 @@ def decode(
         )
     tracking.check(batch, root=content == "root", path=path)
     return Manifest(batch=batch, content=content, metadata=metadata)  # type: ignore[arg-type]
+
+
+def _verified(source: pa.NativeFile | pa.Buffer | bytes, path: str) -> pa.NativeFile:
+    """The source, checked as a whole when all of it is in memory."""
+    if isinstance(source, pa.BufferReader):
+        source = source.read_buffer()
+    if isinstance(source, bytes):
+        source = pa.py_buffer(source)
+    if not isinstance(source, pa.Buffer):
+        return source
+    check_seal(source, path=path)
+    return pa.BufferReader(source)
 
 
 def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:

@@ -376,18 +376,42 @@ def test_what_is_not_parquet_is_refused_by_path(data: bytes) -> None:
         assert error.value.path == "m.parquet"
 
 
-def test_a_flipped_bit_in_a_page_is_noticed() -> None:
-    data = manifest.encode(
-        EntryBatch.from_rows([{**DATA, "location": "data/abcdefgh.parquet"}]),
-        content="root",
-        names=NAMES,
-        codec="none",
-    ).to_pybytes()
-    at = data.index(b"abcdefgh")
-    whole = bytearray(data)
-    whole[at] ^= 1
+def _flipped(data: pa.Buffer, text: bytes) -> bytes:
+    whole = bytearray(data.to_pybytes())
+    whole[whole.index(text)] ^= 1
+    return bytes(whole)
+
+
+def test_a_small_manifest_has_one_checksum_over_all_of_it() -> None:
+    row = {**DATA, "location": "data/abcdefgh.parquet"}
+    data = manifest.encode(EntryBatch.from_rows([row]), content="root", names=NAMES, codec="none")
+    for text in (b"abcdefgh", b"file_size_in_bytes", b"format-version"):
+        with pytest.raises(FormatError, match=r"checksum is .* The file is damaged") as error:
+            _decode(_flipped(data, text))
+        assert error.value.path == "m.parquet"
+    # Other readers pass over it.
+    assert pq.read_table(pa.BufferReader(data)).column("location").to_pylist() == [row["location"]]
+
+
+def test_a_large_manifest_has_a_checksum_per_page() -> None:
+    rows = [{**DATA, "location": f"data/file-{n:09d}.parquet"} for n in range(4_000)]
+    data = manifest.encode(EntryBatch.from_rows(rows), content="data", names=NAMES, codec="none")
+    damaged = _flipped(data, b"file-000000000")
     with pytest.raises(FormatError, match="not a readable Parquet manifest"):
-        _decode(bytes(whole))
+        _decode(damaged)
+    # A column that is not asked for is not read, so its damage is not seen.
+    assert _decode(damaged, keys=["record_count"]).num_rows == 4_000
+
+
+def test_a_small_manifest_of_many_columns_is_not_small() -> None:
+    keys = [f"content_stats.{n}.value_count" for n in range(1, 400)]
+    wide = EntryBatch.from_rows(
+        [{**DATA, **dict.fromkeys(keys, 5)}] * 3, dict.fromkeys(keys, pa.int64())
+    )
+    data = manifest.encode(wide, content="root", names=NAMES, codec="lz4")
+    assert data.size > manifest.SEALED_BYTES
+    assert b"FZ\x01C" not in data.to_pybytes()
+    assert _decode(data).pylist(keys[-1]) == [5, 5, 5]
 
 
 def test_a_column_that_lost_its_id_is_noticed() -> None:
