@@ -12,9 +12,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from frazil.catalog.base import Catalog
+from frazil import Catalog, Table
 from frazil.catalog.sql import SqlCatalog
-from frazil.commit.handle import TableHandle
 from tests.interop.peers.tables import PeerTable, local_path
 
 
@@ -29,28 +28,18 @@ def moved_metadata(metadata_location: str, folder: Path) -> str:
     return f"file://{target}"
 
 
-def entered(table: PeerTable, folder: Path) -> tuple[Catalog, TableHandle]:
+def entered(table: PeerTable, folder: Path) -> Table:
     """The table in a copy of its writer's SQL catalog, or registered in a new one."""
     location = moved_metadata(table.metadata_location, folder / "table")
     database = folder / "catalog.db"
     name = table.identifier or "peers.table"
-    if table.catalog_db is not None and table.name != "v1_without_manifest_lists":
-        shutil.copy(table.catalog_db, database)
-        with sqlite3.connect(database) as connection:
-            connection.execute(
-                "UPDATE iceberg_tables SET metadata_location = ? WHERE metadata_location = ?",
-                (location, table.metadata_location),
-            )
-        catalog = SqlCatalog(f"sqlite:///{database}", name=table.catalog_name or "default")
-    else:
-        catalog = SqlCatalog(f"sqlite:///{database}")
-        catalog.create_namespace(name.rpartition(".")[0])
-        catalog.register(name, location)
-    return catalog, opened(catalog, name)
-
-
-def opened(catalog: Catalog, identifier: str) -> TableHandle:
-    """A handle on a table of a catalog."""
-    head = catalog.load(identifier)
-    storage = catalog.storage(head.state.metadata.location)
-    return TableHandle.of(identifier, head, storage, state=head.state)
+    if table.catalog_db is None or table.name == "v1_without_manifest_lists":
+        return Catalog(SqlCatalog(f"sqlite:///{database}")).register_table(name, location)
+    shutil.copy(table.catalog_db, database)
+    with sqlite3.connect(database) as connection:
+        connection.execute(
+            "UPDATE iceberg_tables SET metadata_location = ? WHERE metadata_location = ?",
+            (location, table.metadata_location),
+        )
+    pointers = SqlCatalog(f"sqlite:///{database}", name=table.catalog_name or "default")
+    return Catalog(pointers).load_table(name)

@@ -104,6 +104,10 @@ class ManifestPublisher:
     def _stands_as_it_lies(self, leaf: LeafRef) -> bool:
         if leaf.format_version != 0 or leaf.dv or leaf.file_format != "avro":
             return False
+        if leaf.sequence_number == 0 and self._entry(leaf)["manifest_info.existing_files_count"]:
+            # Entries of v1 have no sequence numbers, and readers take none to inherit one only
+            # for files that the manifest added.
+            return False
         if self.format_version >= 3:
             return True
         path = paths.resolve(self.handle.location, leaf.location)
@@ -115,7 +119,7 @@ class ManifestPublisher:
         spec = _spec(metadata, leaf.spec_id)
         parts = [f"{PARTITION_PREFIX}{part.field_id}" for part in spec.fields]
         live = self.handle.reader().live(leaf, keys=[*_LIVE_KEYS, *parts])
-        entry = self.handle.reader().tree(self.snapshot).root.row(leaf.row)
+        entry = self._entry(leaf)
         files, rows = (
             tuple(int(entry[f"manifest_info.{status}_{what}_count"]) for status in _STATUSES)
             for what in ("files", "rows")
@@ -134,6 +138,9 @@ class ManifestPublisher:
             first_row_id=None if is_deletes else leaf.first_row_id,
             summaries=legacy_write.summarise(live, spec, metadata),
         )
+
+    def _entry(self, leaf: LeafRef) -> dict[str, Any]:
+        return self.handle.reader().tree(self.snapshot).root.row(leaf.row)
 
     def _superseded(self, tree: Tree) -> dict[str, pa.Array]:
         """Per old delete leaf: data files it has a vector for that have a newer one in their entry.
