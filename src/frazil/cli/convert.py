@@ -126,13 +126,12 @@ def _import_paimon(
 def _import_iceberg(
     catalog: Catalog, source: str, name: str | None, *, dry_run: bool, as_json: bool
 ) -> None:
-    shown, known = source, None
     prefix, _, rest = source.partition(":")
-    if "/" not in prefix and rest and not rest.startswith("/") and pyiceberg_properties(prefix):
+    configured = {} if "/" in prefix or rest.startswith("/") else pyiceberg_properties(prefix)
+    if rest and configured:
         from pyiceberg.catalog import load_catalog
 
-        known = load_catalog(prefix)
-        table = catalog.open_iceberg(known, rest)
+        table = catalog.open_iceberg(load_catalog(prefix, **configured), rest)
     else:
         table = catalog.open_iceberg(source)
     plan = table.upgrade(dry_run=True)
@@ -143,7 +142,7 @@ def _import_iceberg(
         raise InvalidInput("give the table a name: frazil import SOURCE namespace.name")
     location = table.handle.state.metadata_location
     if location is None:
-        raise InvalidInput(f"{shown}: has no metadata file to register")
+        raise InvalidInput(f"{source}: has no metadata file to register")
     done = catalog.register_table(name, location).upgrade()
     output.emit_text(str(done), asdict(done), as_json=as_json)
 
