@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.trees import Bench, bounds, located, seen
 
 from frazil.commit.change import Change, Isolation
 from frazil.commit.head import Draft
 from frazil.errors import CommitConflict, InvalidInput
 from frazil.expr.parse import parse
 from frazil.format.metadata import SnapshotId, SnapshotRef
+from tests.support.trees import Bench, bounds, located, seen
 
 SMALL_ROOT = {"write.root.max-data-entries": "2"}
 

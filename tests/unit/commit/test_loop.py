@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.support.trees import Bench, kind_of, located, seen
 
 from frazil.commit.change import Change
 from frazil.commit.head import Draft, Lost, Outcome, State, Unknown
@@ -24,6 +23,7 @@ from frazil.errors import (
 )
 from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
 from frazil.storage import LocalStorage
+from tests.support.trees import Bench, kind_of, located, seen
 
 SMALL_ROOT = {"write.root.max-data-entries": "2"}
 
