@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -25,9 +26,12 @@ from frazil.format.avro_schema import AvroType
 from frazil.format.avro_walk import Longs, Path
 
 BLOCK_BYTES: Final = 64_000
-_EMPTY: Final = pa.scalar(b"", pa.binary())
-_ZERO: Final = pa.scalar(b"\x00", pa.binary())
-_ONE: Final = pa.scalar(b"\x02", pa.binary())
+
+
+@cache
+def _bytes(value: bytes) -> pa.Scalar:
+    """Made when first needed: pyarrow imports pandas for the first scalar of a process."""
+    return pa.scalar(value, pa.binary())
 
 
 def _deflated(block: bytes) -> bytes:
@@ -117,10 +121,12 @@ class _Encoder:
         null = kinds.index("null")
         present = self._present(path)
         if present is None:
-            return pa.repeat(_ONE if null else _ZERO, self._rows)
+            return pa.repeat(_bytes(b"\x02") if null else _bytes(b"\x00"), self._rows)
         value = self.encode(type_.branches[1 - null], path)
-        is_null, is_value = (_ONE, _ZERO) if null else (_ZERO, _ONE)
-        led = pc.binary_join_element_wise(is_value, value, _EMPTY)
+        is_null, is_value = (
+            (_bytes(b"\x02"), _bytes(b"\x00")) if null else (_bytes(b"\x00"), _bytes(b"\x02"))
+        )
+        led = pc.binary_join_element_wise(is_value, value, _bytes(b""))
         return pc.if_else(present, led, is_null)
 
     def _present(self, path: Path) -> pa.Array | None:
@@ -153,10 +159,10 @@ class _Encoder:
             if keyed:
                 value = _leaf(items.fields[1].type, self._columns[(*path, slot)], path)
                 key = pa.scalar(_number(slot), pa.binary())
-                item = pc.binary_join_element_wise(key, value, _EMPTY)
+                item = pc.binary_join_element_wise(key, value, _bytes(b""))
             else:
                 item = self.encode(items, (*path, slot))
-            parts.append(pc.if_else(present, item, _EMPTY))
+            parts.append(pc.if_else(present, item, _bytes(b"")))
         return _counted(_joined(parts, self._rows), count)
 
 
@@ -166,14 +172,14 @@ def _id(field_id: int | None) -> int:
 
 def _joined(parts: list[pa.Array], rows: int) -> pa.Array:
     if not parts:
-        return pa.repeat(_EMPTY, rows)
-    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _EMPTY)
+        return pa.repeat(_bytes(b""), rows)
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _bytes(b""))
 
 
 def _counted(items: pa.Array, count: Longs) -> pa.Array:
     """Items led by their count and followed by a zero, which alone stands for no items."""
-    end = pc.if_else(pa.array(count > 0), _ZERO, _EMPTY)
-    return pc.binary_join_element_wise(numbers(count), items, end, _EMPTY)
+    end = pc.if_else(pa.array(count > 0), _bytes(b"\x00"), _bytes(b""))
+    return pc.binary_join_element_wise(numbers(count), items, end, _bytes(b""))
 
 
 def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
@@ -185,9 +191,9 @@ def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
     if type_.is_text:
         plain = values.cast(pa.binary()).fill_null(b"")
         length = np.asarray(pc.binary_length(plain), dtype=np.int64)
-        return pc.binary_join_element_wise(numbers(length), plain, _EMPTY)
+        return pc.binary_join_element_wise(numbers(length), plain, _bytes(b""))
     if type_.kind == "boolean":
-        return pc.if_else(values.fill_null(False), pa.scalar(b"\x01", pa.binary()), _ZERO)
+        return pc.if_else(values.fill_null(False), pa.scalar(b"\x01", pa.binary()), _bytes(b"\x00"))
     if type_.kind in ("float", "double"):
         dtype = "<f4" if type_.kind == "float" else "<f8"
         raw = np.ascontiguousarray(values.fill_null(0.0).to_numpy(zero_copy_only=False), dtype)
