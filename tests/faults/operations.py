@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,7 +102,10 @@ OPERATIONS = {
     "rewrite": Operation(_rewrite, BEFORE),
     "compact metadata": Operation(lambda t: t.compact_metadata(), BEFORE),
     "rewrite manifests": Operation(lambda t: t.rewrite_manifests(), BEFORE),
-    "expire": Operation(lambda t: t.expire_snapshots(keep_last=1), BEFORE),
+    "expire": Operation(
+        lambda t: t.expire_snapshots(older_than=datetime.now(UTC) + timedelta(days=1), keep_last=1),
+        BEFORE,
+    ),
     "evolve schema": Operation(
         lambda t: t.evolve_schema().add_column("note", "string").commit(), BEFORE
     ),

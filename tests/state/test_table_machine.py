@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -300,7 +301,8 @@ class TableMachine(RuleBasedStateMachine):
 
     @rule(keep=st.integers(1, 4))
     def expire(self, keep: int) -> None:
-        self.table.expire_snapshots(keep_last=keep)
+        soon = datetime.now(UTC) + timedelta(days=1)
+        self.table.expire_snapshots(older_than=soon, keep_last=keep)
         kept = {int(snapshot.snapshot_id) for snapshot in self.table.snapshots()}
         self.versions = {id: version for id, version in self.versions.items() if id in kept}
 
