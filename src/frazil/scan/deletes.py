@@ -115,11 +115,16 @@ class DeleteFiles:
         return mask
 
     def _overlaps(self, row: int, files: EntryBatch, field_id: int) -> Mask:
-        """Whether a file's values of a column can meet the delete's; unknown counts as yes."""
+        """Whether a file's values of a column can meet the delete's; unknown counts as yes.
+
+        Bounds say nothing of nulls and NaN, which a delete may hold as well.
+        """
         nulls = self.batch.column(stats_key(field_id, "null_value_count"))[row].as_py()
+        nans = self.batch.column(stats_key(field_id, "nan_value_count"))[row].as_py()
         lower = self.batch.column(stats_key(field_id, "lower_bound"))[row]
         upper = self.batch.column(stats_key(field_id, "upper_bound"))[row]
-        if nulls != 0 or not lower.is_valid or not upper.is_valid:
+        unbounded = nulls != 0 or (nans != 0 and pa.types.is_floating(lower.type))
+        if unbounded or not lower.is_valid or not upper.is_valid:
             return np.ones(files.num_rows, dtype=np.bool_)
         below = pc.less_equal(files.column(stats_key(field_id, "lower_bound")), upper)
         above = pc.greater_equal(files.column(stats_key(field_id, "upper_bound")), lower)
@@ -148,8 +153,7 @@ def delete_keys(field_ids: Sequence[int], partition_field_ids: Sequence[int]) ->
     """Columns of delete manifests that matching needs."""
     keys = set(DELETE_KEYS)
     keys.update(f"{PARTITION_PREFIX}{id}" for id in partition_field_ids)
+    names = ("lower_bound", "upper_bound", "null_value_count", "nan_value_count")
     for id in (*field_ids, FILE_PATH):
-        keys.update(
-            stats_key(id, name) for name in ("lower_bound", "upper_bound", "null_value_count")
-        )
+        keys.update(stats_key(id, name) for name in names)
     return frozenset(keys)
