@@ -31,7 +31,6 @@ from bench.drivers import shop  # noqa: E402
 from bench.drivers.base import compete, peak_kb, serve, timed  # noqa: E402
 from bench.drivers.rows import COLUMNS, rows_of  # noqa: E402
 from frazil.format.batch import EntryBatch  # noqa: E402
-from frazil.legacy.upgrade import upgrade  # noqa: E402
 from frazil.maintenance.rewrite_manifests import rewrite_manifests  # noqa: E402
 
 NAME = "shop.orders"
@@ -262,7 +261,7 @@ class Driver:
         """Make it format version 4 in place."""
         handle = self.table.handle
         with handle.storage.recording() as calls:
-            ms, _ = timed(lambda: upgrade(handle, self.catalog.pointers))
+            ms, _ = timed(self.table.upgrade)
         self.table = self.catalog.load_table(NAME)
         read = sum(call.bytes for call in calls if call.verb == "read")
         written = sum(call.bytes for call in calls if call.verb == "write")
