@@ -4,6 +4,7 @@
 >>> orders = frazil.spark.table(spark, "shop.orders", where="price > 100")  # doctest: +SKIP
 """
 
+from frazil.spark import jobs
 from frazil.spark.attach import Attached, attach
 from frazil.spark.changes import changes
 from frazil.spark.delete import delete
@@ -24,6 +25,7 @@ __all__ = [
     "changes",
     "delete",
     "foreach_batch",
+    "jobs",
     "merge",
     "overwrite",
     "overwrite_partitions",

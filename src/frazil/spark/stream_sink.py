@@ -62,8 +62,13 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
         """Add the batch's files in one snapshot, unless it is there already."""
         table = self._options.load()
         entries = _entries(messages)
-        query_id = self._stream.query_id or query_id_of(self._stream.checkpoint)
-        if landed(table, query_id, batchId) is not None:
+        try:
+            query_id = self._stream.query_id or query_id_of(self._stream.checkpoint)
+            is_there = landed(table, query_id, batchId) is not None
+        except BaseException:
+            discard_entries(table, entries)
+            raise
+        if is_there:
             discard_entries(table, entries)
             return
         change = replacing_all if self._replaces else plain_change

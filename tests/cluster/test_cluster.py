@@ -1,0 +1,75 @@
+"""Work on a real standalone cluster: executors are other processes, and some of them die.
+
+One driver does everything (`driver`); the tests look at what it reports and, without Spark, at the
+tables it left.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frazil
+from tests.support.spark_cluster import run_on, standalone_cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+
+ROWS = 40_000
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster") / "warehouse"
+
+
+@pytest.fixture(scope="module")
+def results(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    with standalone_cluster(tmp_path_factory.mktemp("processes")) as cluster:
+        printed = run_on(cluster, "tests.cluster.driver", str(warehouse))
+    (line,) = [line for line in printed.splitlines() if line.startswith("RESULTS ")]
+    found: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
+    return found
+
+
+def ids(warehouse: Path, name: str) -> list[int]:
+    with frazil.connect(warehouse) as catalog:
+        found = catalog.load_table(name).scan(columns=["id"]).to_arrow()
+    return sorted(found.column("id").to_pylist())
+
+
+def test_everything_runs_on_executors_that_are_other_processes(
+    results: dict[str, Any], warehouse: Path
+) -> None:
+    done = results["ordinary"]
+    assert done["processes"] == 2
+    # 10 deleted, 10 updated, 10 merged over and 10 merged in, one taken by an equality delete.
+    assert done["feed"] == {
+        "insert": 1010,
+        "delete": 11,
+        "update_preimage": 20,
+        "update_postimage": 20,
+    }
+    assert done["files_after"] == 4
+    assert done["planned"] == 1
+    assert ids(warehouse, "shop.events") == sorted([*(i for i in range(10, 1010) if i != 500), 42])
+    assert done["count"] == 1000
+
+
+def test_a_task_that_fails_while_writing_neither_doubles_nor_loses_rows(
+    results: dict[str, Any], warehouse: Path
+) -> None:
+    assert ids(warehouse, "shop.failing") == list(range(ROWS))
+    assert results["failing"]["orphans_again"] == 0
+
+
+def test_a_killed_executor_neither_doubles_nor_loses_rows_and_its_files_can_be_removed(
+    results: dict[str, Any], warehouse: Path
+) -> None:
+    assert results["killed"]["executors"] == 2
+    assert results["killed"]["killed"] == 1
+    assert results["killed"]["orphans"] > 0
+    assert results["killed"]["orphans_again"] == 0
+    assert ids(warehouse, "shop.killed") == list(range(ROWS))

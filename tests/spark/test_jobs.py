@@ -1,0 +1,254 @@
+"""Jobs that look after tables: rows stay who they are, whatever is written anew."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import frazil
+import frazil.spark
+from frazil.errors import CommitConflict, InvalidInput
+from frazil.format.batch import EntryBatch
+from frazil.scan.plan import Plan
+from frazil.scan.report import ScanReport
+from frazil.spark import jobs
+from frazil.spark.jobs.bars import progress_bars
+from frazil.spark.jobs.selection import Selection
+from frazil.spark.jobs.zorder import ZValue, interleaved, ordered
+from frazil.storage import local_path
+from tests.spark.shop import ORDERS, content, orders, row
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(catalog: frazil.Catalog) -> frazil.Table:
+    made = catalog.create_table("shop.orders", ORDERS, partition_by=["day"])
+    for first in range(0, 30, 6):
+        made.append(orders(range(first, first + 6)))
+    made.delete("id in (3, 4)")
+    return made
+
+
+def lineage(table: frazil.Table) -> dict[int, tuple[int, int]]:
+    names = ["id", "_row_id", "_last_updated_sequence_number"]
+    found = table.refresh().scan(columns=names).to_pylist()
+    return {each["id"]: (each[names[1]], each[names[2]]) for each in found}
+
+
+def files(table: frazil.Table) -> int:
+    return table.refresh().scan().plan().files.num_rows
+
+
+LEFT = {i: row(i) for i in range(30) if i not in (3, 4)}
+
+
+def test_bin_packing_makes_few_files_of_many_and_keeps_rows_and_lineage(
+    spark: Any, table: frazil.Table
+) -> None:
+    before = lineage(table)
+    done = jobs.rewrite_data_files(spark, table)
+    assert (done.files_before, done.files_after, done.records) == (15, 3, 28)
+    assert len(done.snapshot_ids) == 1
+    assert files(table) == 3
+    assert content(table) == LEFT
+    assert lineage(table) == before
+    last = table.current_snapshot()
+    assert last is not None
+    assert last.operation == "replace"
+    assert table.scan().plan().files.column("deletion_vector.location").null_count == 3
+    assert jobs.rewrite_data_files(spark, table).files_before == 0
+
+
+def test_sorting_puts_rows_in_order_and_groups_land_one_by_one(
+    spark: Any, table: frazil.Table
+) -> None:
+    before = lineage(table)
+    done = jobs.rewrite_data_files(
+        spark, table, strategy="sort", by=["price desc"], partial_progress=True, max_commits=3
+    )
+    assert len(done.snapshot_ids) == 3
+    assert lineage(table) == before
+    for day in (1, 2, 3):
+        rows = table.scan(where=f"day = '2024-01-0{day}'").to_pylist()
+        prices = [each["price"] for each in rows]
+        assert prices == sorted(prices, reverse=True)
+
+
+def test_z_order_keeps_rows_and_splits_both_columns(spark: Any, catalog: frazil.Catalog) -> None:
+    schema = pa.schema([("x", pa.int64()), ("y", pa.float64())])
+    grid = [(x, y / 10) for x in range(16) for y in range(16)]
+    table = catalog.create_table("shop.grid", schema)
+    table.append(pa.table({"x": [x for x, _ in grid], "y": [y for _, y in grid]}, schema=schema))
+    size = int(table.scan().plan().files.numpy("file_size_in_bytes").sum())
+    jobs.rewrite_data_files(
+        spark, table, strategy="z-order", by=["x", "y"], target_file_bytes=-(-size // 4)
+    )
+    table.refresh()
+    assert sorted((each["x"], each["y"]) for each in table.scan().to_pylist()) == grid
+    assert files(table) == 4
+    # Four squares: each column alone prunes half of the files, both together leave one.
+    assert table.scan(where="x < 4").plan().files.num_rows == 2
+    assert table.scan(where="y < 0.4").plan().files.num_rows == 2
+    assert table.scan(where="x < 4 and y < 0.4").plan().files.num_rows == 1
+
+
+def test_a_rewrite_never_brings_back_rows_deleted_meanwhile(
+    spark: Any, catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    stale = catalog.load_table("shop.orders")
+    table.delete("id = 9")  # a row of the first day's files
+    with pytest.raises(CommitConflict):
+        jobs.rewrite_data_files(spark, stale)
+    stored = len(list(Path(local_path(f"{table.location}/data")).rglob("*.parquet")))
+    assert stored == 15
+    stale = catalog.load_table("shop.orders")
+    table.delete("id = 12")
+    done = jobs.rewrite_data_files(spark, stale, partial_progress=True)
+    assert len(done.failed) == 1
+    assert (done.groups, done.files_after) == (2, 2)
+    wanted = {i: LEFT[i] for i in LEFT if i not in (9, 12)}
+    assert content(table) == wanted
+
+
+def test_wrong_rewrites_are_refused(spark: Any, table: frazil.Table) -> None:
+    with pytest.raises(InvalidInput, match="sort by what"):
+        jobs.rewrite_data_files(spark, table, strategy="sort")
+    with pytest.raises(InvalidInput, match="two columns"):
+        jobs.rewrite_data_files(spark, table, strategy="z-order", by=["id"])
+    with pytest.raises(InvalidInput, match="strategy"):
+        jobs.rewrite_data_files(spark, table, strategy="pile")  # type: ignore[arg-type]
+
+
+def test_equality_deletes_become_vectors_and_rows_stay_deleted(
+    spark: Any, table: frazil.Table
+) -> None:
+    keys = pa.table({"id": pa.array([10, 11, 500], pa.int64())})
+    table.row_delta().add_equality_deletes(keys, ["id"]).commit()
+    table.append(orders([10]))
+    wanted = {i: LEFT[i] for i in LEFT if i != 11}
+    assert content(table) == wanted
+    before = table.current_snapshot()
+    done = jobs.convert_equality_deletes(spark, table)
+    assert (done.delete_files, done.data_files, done.rows) == (1, 2, 2)
+    assert content(table) == wanted
+    assert table.scan().explain().equality_deletes == 0
+    assert table.changes(since=before).to_pylist() == []
+    assert jobs.convert_equality_deletes(spark, table).snapshot_id is None
+
+
+def test_leaves_are_clustered_and_planned_on_executors(spark: Any, table: frazil.Table) -> None:
+    table.set_properties({"write.leaf.target-entries": "5"})
+    done = jobs.rewrite_manifests(spark, table, progress=False)
+    assert (done.leaves_before, done.leaves_after) == (0, 3)
+    for where in ("day = '2024-01-02'", "id = 8", None):
+        here = table.scan(where).plan()
+        there = jobs.plan_distributed(spark, table, where, leaves_per_task=1)
+        assert there.files.pylist("location") == here.files.pylist("location")
+        assert there.files.pylist("@position") == here.files.pylist("@position")
+        assert there.report.leaves.considered == here.report.leaves.considered
+    assert jobs.plan_distributed(spark, table, "day = '2024-01-02'").files.num_rows == 5
+
+
+def test_orphans_are_found_by_executors_and_removed(spark: Any, table: frazil.Table) -> None:
+    folder = Path(local_path(table.location)) / "data"
+    junk = folder / "day=2024-01-01" / "left-behind.parquet"
+    junk.write_bytes(b"junk")
+    later = datetime.now(UTC) + timedelta(hours=1)
+    seen = jobs.remove_orphan_files(spark, table, older_than=later, dry_run=True)
+    assert [local_path(file.path) for file in seen.files] == [str(junk)]
+    assert jobs.remove_orphan_files(spark, table).files == ()
+    assert junk.exists()
+    jobs.remove_orphan_files(spark, table, older_than=later)
+    assert not junk.exists()
+    assert content(table) == LEFT
+
+
+# What needs no Spark
+
+
+def planned(sizes: list[int], *, deleted: dict[int, int], specs: list[int]) -> Plan:
+    rows = [
+        {
+            "location": f"data/{at}",
+            "file_size_in_bytes": size,
+            "record_count": 100,
+            "spec_id": specs[at],
+            "deletion_vector.cardinality": deleted.get(at),
+            "partition.1000": at % 2,
+        }
+        for at, size in enumerate(sizes)
+    ]
+    batch = EntryBatch.from_rows(rows, {"deletion_vector.cardinality": pa.int64()})
+    report = ScanReport(snapshot_id=None, filter="")
+    return Plan(snapshot=None, files=batch, deletes=None, report=report)
+
+
+def chosen(selection: Selection, plan: Plan) -> list[list[int]]:
+    return sorted(group.rows.tolist() for group in selection.groups(plan, spec_id=1))
+
+
+def test_files_are_chosen_by_size_deletes_and_partitioning() -> None:
+    sizes = [10, 100, 10, 100, 10, 500, 100, 10]
+    ones = [1] * 8
+    base = Selection(target_file_bytes=100, min_input_files=3)
+    # 0, 2 and 4 are small, of one partition; 5 is too large; 7 is small and alone with it.
+    assert chosen(base, planned(sizes, deleted={}, specs=ones)) == [[0, 2, 4], [5, 7]]
+    # 3 has lost a third of its rows, 6 was written under another spec.
+    specs = [1, 1, 1, 1, 1, 1, 0, 1]
+    found = chosen(base, planned(sizes, deleted={3: 33}, specs=specs))
+    assert found == [[0, 2, 4], [3, 5, 7], [6]]
+    few = Selection(target_file_bytes=100, min_input_files=4, max_file_bytes=1000)
+    assert chosen(few, planned(sizes, deleted={}, specs=ones)) == []
+    every = Selection(target_file_bytes=100, rewrite_all=True, max_group_bytes=200)
+    found = chosen(every, planned(sizes, deleted={}, specs=ones))
+    assert found == [[0, 2, 4, 6], [1, 3], [5], [7]]
+
+
+def test_bits_of_ranks_are_taken_in_turn() -> None:
+    x = np.array([0b00, 0b01, 0b10, 0b11], dtype=np.uint64)
+    y = np.array([0b11, 0b00, 0b01, 0b11], dtype=np.uint64)
+    assert interleaved([x, y], 2).tolist() == [0b0101, 0b0010, 0b1001, 0b1111]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([None, -5, -1, 0, 3, 1 << 40]),
+        pa.array([None, -1e300, -0.5, 0.0, 1e-9, 7.0]),
+        pa.array([None, "", "a", "ab", "b", "é"]),
+        pa.array([None, False, True]),
+        pa.array([None, datetime(1960, 1, 1), datetime(2024, 1, 1)]),
+    ],
+)
+def test_codes_are_in_the_order_of_values(values: pa.Array) -> None:
+    codes = ordered(values, "column").tolist()
+    assert codes == sorted(codes)
+    # Null and the empty text share the lowest code; no other two values do.
+    assert len(set(codes[1:])) == len(codes) - 1
+
+
+def test_z_values_of_near_rows_are_near() -> None:
+    cuts = (np.array([2, 4], dtype=np.uint64) ^ np.uint64(1 << 63),) * 2
+    rows = pa.StructArray.from_arrays(
+        [pa.array([0, 1, 5, 5]), pa.array([0, 1, 0, 5])], names=["x", "y"]
+    )
+    near, also, apart, far = ZValue(("x", "y"), cuts, 2).of(rows).to_pylist()
+    assert near == also == 0
+    assert apart == 0b1000
+    assert far == 0b1100
+
+
+def test_bars_appear_only_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress_bars("job", shown=False) as silent:
+        silent(1, 2, "groups")
+    assert capsys.readouterr().err == ""
+    with progress_bars("job", shown=True) as shown:
+        shown(0, 2, "groups")
+        shown(2, 2, "groups")
+    assert "job: groups" in capsys.readouterr().err
