@@ -24,13 +24,12 @@ def test_rewrite_writes_leaves_anew(shop: Run) -> None:
 
 
 def test_expire_forgets_old_snapshots(shop: Run) -> None:
-    dry = shop(
-        "maintain", "expire", "shop.orders", "--older-than", "0s", "--dry-run", "--json"
-    ).json
+    expire = ("maintain", "expire", "shop.orders", "--older-than", "0s")
+    dry = shop(*expire, "--dry-run", "--json").json
     assert dry["dry-run"] is True
     assert len(dry["snapshots"]) == 1
     assert len(shop("log", "shop.orders", "--json").json) == 2
-    done = shop("maintain", "expire", "shop.orders", "--older-than", "0s", "--keep-last", "1")
+    done = shop(*expire, "--keep-last", "1")
     assert done.code == 0, done.err
     assert len(shop("log", "shop.orders", "--json").json) == 1
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 5}

@@ -93,16 +93,30 @@ def test_import_takes_an_iceberg_table_over_from_its_folder(v2: Run, tmp_path: P
     assert v2("describe", "shop.taken", "-c", "other", "--json").json["format-version"] == 4
 
 
-def test_import_takes_a_table_of_a_configured_pyiceberg_catalog(v2: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def lake(run: Run, tmp_path: Path) -> Run:
+    """The table shop.old of a catalog that only PyIceberg's configuration knows."""
+    place = {"uri": f"sqlite:///{tmp_path}/lake.db", "warehouse": f"file://{tmp_path}/lake"}
     (tmp_path / ".pyiceberg.yaml").write_text(
         "catalog:\n  lake:\n    type: sql\n"
-        f"    uri: sqlite:///{tmp_path}/warehouse/catalog.db\n"
-        f"    warehouse: file://{tmp_path}/warehouse\n"
+        + "".join(f"    {key}: {value}\n" for key, value in place.items())
     )
-    done = v2("import", "lake:shop.old", "shop.taken", "-c", f"{tmp_path}/other")
+    catalog = SqlCatalog("lake", **place)
+    catalog.create_namespace("shop")
+    catalog.create_table("shop.old", schema=ROWS.schema).append(ROWS)
+    return run
+
+
+def test_import_takes_a_table_of_a_configured_pyiceberg_catalog(lake: Run) -> None:
+    done = lake("import", "lake:shop.old", "shop.taken", "-c", "./other")
     assert done.code == 0, done.err
-    count = v2("scan", "shop.taken", "-c", f"{tmp_path}/other", "--count", "--json")
-    assert count.json == {"count": 6}
+    assert lake("scan", "shop.taken", "-c", "./other", "--count", "--json").json == {"count": 3}
+
+
+def test_tables_of_a_configured_pyiceberg_catalog_are_upgraded_where_they_are(lake: Run) -> None:
+    assert lake("tables", "-c", "lake", "--json").json[0]["format"] == 2
+    assert lake("upgrade", "shop.old", "-c", "lake").code == 0
+    assert lake("tables", "-c", "lake", "--json").json[0]["format"] == 4
 
 
 def test_import_of_nothing_is_not_found(run: Run, tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.postgres import postgres_uri
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.sql import SqlCatalog
+from tests.support.postgres import postgres_uri
 
 __all__ = ["postgres_uri"]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, NestedField
-from tests.support.catalogs import ORDERS, append, append_and_land, orders
 
 from frazil.catalog.base import Catalog, TableHead
 from frazil.catalog.names import Identifier
 from frazil.commit.head import Draft, Landed, Lost
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+from tests.support.catalogs import ORDERS, append, append_and_land, orders
 
 SHOP_ORDERS = Identifier(namespace=("shop",), name="orders")
 

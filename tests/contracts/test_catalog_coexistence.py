@@ -13,11 +13,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 from sqlalchemy.exc import OperationalError, ProgrammingError
-from tests.support.catalogs import append_and_land, orders
 
 from frazil.catalog.sql import SqlCatalog
 from frazil.commit.head import Landed, Lost
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound, Unsupported
+from tests.support.catalogs import append_and_land, orders
 
 PEOPLE = Schema(
     NestedField(1, "id", LongType(), required=False),

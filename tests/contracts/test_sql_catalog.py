@@ -11,7 +11,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.support.catalogs import append, append_and_land, long_history, orders
 
 from frazil.catalog import sql_rows
 from frazil.catalog.database import Database, Parameters, Row
@@ -19,6 +18,7 @@ from frazil.catalog.sql import SqlCatalog
 from frazil.commit.head import Draft, Landed, Lost, Unknown
 from frazil.errors import CatalogError, CommitUnknown, InvalidInput, NotFound, Unsupported
 from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+from tests.support.catalogs import append, append_and_land, long_history, orders
 
 
 def commit_five(catalog: SqlCatalog, first: int) -> None:

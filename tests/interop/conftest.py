@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from tests.interop.peers import tables
 from tests.interop.peers.tables import PeerTable
 from tests.support.java import JavaOracle, java_oracle

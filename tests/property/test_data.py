@@ -31,10 +31,10 @@ from pyiceberg.types import (
     StructType,
     TimestampType,
 )
-from tests.support.data_files import read, slice_of, write
 
 from frazil.data.columns import POS, with_columns
 from frazil.expr.parse import parse
+from tests.support.data_files import read, slice_of, write
 
 SETTINGS = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.trees import ROWS, Bench, bounds, located
 
 from frazil.commit.change import Change
 from frazil.format import bitmap
 from frazil.format.fields import stats_key
 from frazil.tree.read import LeafRef
+from tests.support.trees import ROWS, Bench, bounds, located
 
 TINY = {
     "write.root.max-data-entries": "2",

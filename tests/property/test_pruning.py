@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
+
+from frazil.expr import compile_filter, parse, row_mask, to_arrow
+from frazil.format.batch import EntryBatch
 from tests.property.pruning_model import (
     SCHEMA,
     Case,
@@ -14,9 +17,6 @@ from tests.property.pruning_model import (
     matches,
     to_iceberg,
 )
-
-from frazil.expr import compile_filter, parse, row_mask, to_arrow
-from frazil.format.batch import EntryBatch
 
 
 @settings(max_examples=200, deadline=None)

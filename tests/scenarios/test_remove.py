@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tests.support.trees import Bench, located, seen
-
 from frazil.commit.change import Change
+from tests.support.trees import Bench, located, seen
 
 SMALL_ROOT = {"write.root.max-data-entries": "2"}
 

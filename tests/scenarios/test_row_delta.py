@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tests.support.trees import Bench, bounds, located, seen
-
 from frazil.commit.change import Change
 from frazil.format.fields import ContentType
 from frazil.scan.plan import plan
+from tests.support.trees import Bench, bounds, located, seen
 
 SMALL_ROOT = {"write.root.max-data-entries": "2"}
 BIG = {"record_count": 100}

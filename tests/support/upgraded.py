@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import Table
-from tests.support.trees import SCHEMA
 
 from frazil.format import metadata_json
 from frazil.format.metadata import History, TableMetadata
+from tests.support.trees import SCHEMA
 
 
 def legacy_table(folder: Path, *, version: int = 2) -> Table:

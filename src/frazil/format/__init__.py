@@ -1,1 +1,1 @@
-"""What the bytes mean: pure functions between bytes, Arrow columns and values. No file is touched here."""
+"""What the bytes mean: pure functions between bytes, Arrow columns and values; no I/O."""

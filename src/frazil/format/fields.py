@@ -66,9 +66,7 @@ TRACKING: Final = Field(
             _LONG,
             "snapshot that added the file, or that deleted or replaced it; null inherits",
         ),
-        _leaf(
-            3, "sequence_number", _LONG, "data sequence number; null inherits, only when ADDED"
-        ),
+        _leaf(3, "sequence_number", _LONG, "data sequence number; null inherits, only when ADDED"),
         _leaf(
             4,
             "file_sequence_number",
@@ -76,7 +74,7 @@ TRACKING: Final = Field(
             "sequence number of the adding snapshot; null inherits, only when ADDED",
         ),
         _leaf(5, "dv_snapshot_id", _LONG, "snapshot in which the deletion vector last changed"),
-        _leaf(142, "first_row_id", _LONG, "first `_row_id` of the file, or of a leaf's null entries"),
+        _leaf(142, "first_row_id", _LONG, "first row id of the file, or of a leaf's null entries"),
         _leaf(6, "deleted_positions", _BINARY, "leaf positions DELETED by this snapshot"),
         _leaf(7, "replaced_positions", _BINARY, "leaf positions REPLACED by this snapshot"),
     ),

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from frazil.format import manifest
+from frazil.format.batch import EntryBatch
+from frazil.format.nest import ColumnNames
 from tests.interop.java import scenarios
 from tests.interop.java.scenarios import (
     SCHEMA_WITH_DERIVED,
@@ -18,10 +22,6 @@ from tests.interop.java.scenarios import (
 )
 from tests.interop.peers.readers import read_manifest_with_java
 from tests.support.java import JavaOracle
-
-from frazil.format import manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.nest import ColumnNames
 
 NAMES = ColumnNames(
     stats={id: SCHEMA_WITH_DERIVED.find_column_name(id) or "" for id in scenarios.STATS_TYPES},

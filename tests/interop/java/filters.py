@@ -55,6 +55,7 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
+
 from tests.interop.java.scenarios import BY_TRANSFORM, SCHEMA, STATS_IDS, Entry
 
 _HOUR = 3_600_000_000

@@ -48,9 +48,9 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-from tests.support.values import arrow_type, to_json
 
 from frazil.format import bitmap
+from tests.support.values import arrow_type, to_json
 
 TABLE_LOCATION = "file:/warehouse/every_type"
 SNAPSHOT_ID, SEQUENCE_NUMBER, FIRST_ROW_ID = 3_000_000_000_000_000_001, 42, 10_000

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.java import JavaOracle
 
 from frazil.format import bitmap, pfor
+from tests.support.java import JavaOracle
 
 pytestmark = pytest.mark.java
 

@@ -14,14 +14,14 @@ from pyiceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
 )
-from tests.interop.java import filters, scenarios
-from tests.interop.java.conftest import JavaReader
-from tests.interop.java.filters import DIFFERS, Test, Tree
-from tests.interop.java.scenarios import SCHEMA, SPECS, Entry, Inherited
 
 from frazil.expr import PruneContext, might_match, parse
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import DerivedColumn, FieldId
+from tests.interop.java import filters, scenarios
+from tests.interop.java.conftest import JavaReader
+from tests.interop.java.filters import DIFFERS, Test, Tree
+from tests.interop.java.scenarios import SCHEMA, SPECS, Entry, Inherited
 
 pytestmark = pytest.mark.java
 

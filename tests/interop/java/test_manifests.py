@@ -8,15 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import GeometryType, NestedField
+
+from frazil.format import fields, manifest, stats, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.nest import ColumnNames
 from tests.interop.java import scenarios
 from tests.interop.java.conftest import NAMES, JavaReader
 from tests.interop.java.scenarios import Entry, Inherited
 from tests.support.java import JavaOracle
 from tests.support.values import to_json
-
-from frazil.format import fields, manifest, stats, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.nest import ColumnNames
 
 pytestmark = pytest.mark.java
 

@@ -36,6 +36,7 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
+
 from tests.support.java import JavaOracle
 from tests.support.values import rows_to_json
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import StaticTable
+
 from tests.support.java import JavaOracle
 from tests.support.values import rows_from_json
 from tests.support.venvs import DUCKDB_ICEBERG

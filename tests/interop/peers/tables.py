@@ -22,6 +22,7 @@ from urllib.parse import unquote, urlparse
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
+
 from tests.interop.peers import java_tables, pyiceberg_tables
 from tests.interop.peers.readers import LINEAGE_COLUMNS, read_with_java, read_with_pyiceberg
 from tests.support.java import HARNESS, ICEBERG_RUNTIME, SQLITE_JDBC, JavaOracle, maven_jar

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.interop.peers import readers, tables
 from tests.interop.peers.tables import PeerTable
 from tests.support.java import JavaOracle

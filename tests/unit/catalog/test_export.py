@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.catalogs import ORDERS, append, orders, snapshot_after
 
 from frazil.catalog import export
 from frazil.catalog.storages import Storages, masked
@@ -14,6 +13,7 @@ from frazil.commit.head import State
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.metadata import History
 from frazil.storage import LocalStorage
+from tests.support.catalogs import ORDERS, append, orders, snapshot_after
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.support.catalogs import append_and_land, orders, snapshot_after
 
 from frazil.catalog import export
 from frazil.catalog.memory import MemoryCatalog
@@ -25,6 +24,7 @@ from frazil.format.metadata import (
     TableMetadata,
 )
 from frazil.storage import LocalStorage
+from tests.support.catalogs import append_and_land, orders, snapshot_after
 
 STORAGE = LocalStorage()
 

@@ -12,7 +12,6 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
-from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 from frazil.data.columns import with_dropped
 from frazil.data.deletes import (
@@ -23,6 +22,7 @@ from frazil.data.deletes import (
 )
 from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
+from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),

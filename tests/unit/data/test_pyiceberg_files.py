@@ -39,12 +39,12 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-from tests.support.data_files import read, slice_of, write
 
 from frazil.data.schema import shown
 from frazil.data.slices import DataFileSlice
 from frazil.expr.parse import parse
 from frazil.format.paths import resolve
+from tests.support.data_files import read, slice_of, write
 
 SCHEMA = Schema(
     NestedField(1, "id", IntegerType(), required=True),

@@ -28,7 +28,6 @@ from pyiceberg.types import (
     TimestampType,
     UUIDType,
 )
-from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 from frazil.data.columns import (
     FILE,
@@ -47,6 +46,7 @@ from frazil.errors import FormatError, InvalidInput, NotFound, Unsupported
 from frazil.expr.parse import parse
 from frazil.format.paths import resolve
 from frazil.storage import LocalStorage
+from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),

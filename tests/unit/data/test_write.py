@@ -34,7 +34,6 @@ from pyiceberg.types import (
     UnknownType,
     UUIDType,
 )
-from tests.support.data_files import STORAGE, WRITE_ID, read, slice_of, write
 
 from frazil.data.options import WriteOptions
 from frazil.data.rows import conformed
@@ -43,6 +42,7 @@ from frazil.errors import InvalidInput, StorageError, Unsupported
 from frazil.format.metadata import DerivedColumn
 from frazil.format.paths import resolve
 from frazil.storage import LocalStorage
+from tests.support.data_files import STORAGE, WRITE_ID, read, slice_of, write
 
 ORDERS = Schema(
     NestedField(1, "order_id", LongType(), required=True),

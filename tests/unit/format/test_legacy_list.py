@@ -13,13 +13,13 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField,
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
-from tests.support import legacy_files
-from tests.support.legacy_files import Version
 
 from frazil.errors import FormatError
 from frazil.format import legacy_list, metadata
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, SnapshotId, TableMetadata
+from tests.support import legacy_files
+from tests.support.legacy_files import Version
 
 LOCATION = "/warehouse/db/t"
 SCHEMA = Schema(

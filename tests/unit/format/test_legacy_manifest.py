@@ -38,14 +38,14 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-from tests.support import legacy_files
-from tests.support.legacy_files import Version
 
 from frazil.errors import FormatError
 from frazil.format import legacy_manifest, metadata
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
+from tests.support import legacy_files
+from tests.support.legacy_files import Version
 
 LOCATION = "file:///warehouse/db/t"
 

@@ -31,8 +31,6 @@ from pyiceberg.types import (
     TimestampType,
     UUIDType,
 )
-from tests.support import legacy_files
-from tests.support.legacy_files import Version
 
 from frazil.format import legacy_manifest, legacy_write, metadata, stats
 from frazil.format.batch import EntryBatch
@@ -40,6 +38,8 @@ from frazil.format.fields import ContentType
 from frazil.format.legacy_types import TableTypes
 from frazil.format.legacy_write import FieldSummary, ListRow
 from frazil.format.types import arrow_type
+from tests.support import legacy_files
+from tests.support.legacy_files import Version
 
 LOCATION = "s3://bucket/t"
 SCHEMA = Schema(
