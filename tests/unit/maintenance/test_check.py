@@ -1,0 +1,312 @@
+"""The checker: silent on sound tables, and precise on broken ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from frazil.format import bitmap, manifest
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import History, SnapshotId, SnapshotRef
+from frazil.format.tracking import Status
+from frazil.maintenance.check_metadata import check_metadata
+from frazil.maintenance.problems import Problems
+from frazil.table import Table
+from frazil.tree.layout import layout_of
+from tests.support.history import SMALL, new_table, rows
+
+Edit = Callable[[EntryBatch], EntryBatch]
+KEPT = ("table-uuid", "snapshot-id", "sequence-number", "frazil.snapshot")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """One leaf with a dead and a replaced position, a modified file and a new one in the root."""
+    made = new_table(tmp_path, properties=SMALL)
+    for number in range(5):
+        made.append(rows(number, number + 100))
+    made.delete("id = 1 or id = 101")
+    with made.transaction() as tx:
+        tx.delete("id = 2")
+        tx.append(rows(50))
+    return made
+
+
+def _path(table: Table, location: str) -> Path:
+    return Path(f"{table.location}/{location}".removeprefix("file://"))
+
+
+def _root(table: Table) -> str:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    assert snapshot.root_manifest is not None
+    return snapshot.root_manifest
+
+
+def _leaf(table: Table) -> str:
+    return table.handle.reader().tree(table.current_snapshot()).leaves()[0].location
+
+
+def _damage(table: Table, location: str, edit: Edit) -> None:
+    """Write a manifest anew with entries that a writer would never write."""
+    path = _path(table, location)
+    read = manifest.decode(path.read_bytes(), path=str(path))
+    data = manifest.encode(
+        edit(read.batch),
+        content=read.content,
+        names=layout_of(table.metadata).names,
+        codec="none",
+        metadata={key: value for key, value in read.metadata.items() if key in KEPT},
+    )
+    path.write_bytes(data)
+    table.handle.around.cache.clear()
+
+
+def _set(key: str, row: int, value: Any) -> Edit:
+    def edit(batch: EntryBatch) -> EntryBatch:
+        values = batch.pylist(key)
+        values[row] = value
+        return batch.with_column(key, pa.array(values, batch.column(key).type))
+
+    return edit
+
+
+def _row(table: Table, *, status: Status | None = None, leaf: bool = False) -> int:
+    """The row of the current root that has a status, or is a leaf."""
+    root = table.handle.reader().tree(table.current_snapshot()).root
+    for row in range(root.num_rows):
+        is_leaf = root.pylist("content_type")[row] >= 3
+        if is_leaf == leaf and status in (None, root.pylist("tracking.status")[row]):
+            return row
+    raise AssertionError("no such entry")
+
+
+def _found(table: Table, *, deep: bool = False) -> set[tuple[str, str]]:
+    """Files and fields of the problems found."""
+    report = table.check(deep=deep)
+    return {(problem.path.rpartition("/")[2], problem.field) for problem in report.problems}
+
+
+def test_a_sound_table_has_no_problem(table: Table) -> None:
+    report = table.check(deep=True)
+    assert report.problems == ()
+    assert report.ok
+    assert report.snapshots == 7
+    # Seven roots and the leaf; five files and one more; two Puffin files; one JSON at least.
+    assert report.manifests == 8
+    assert "no problem found" in str(report)
+    assert report.to_dict()["ok"] is True
+
+
+def test_an_empty_table_has_no_problem(tmp_path: Path) -> None:
+    assert new_table(tmp_path).check(deep=True).problems == ()
+
+
+@pytest.mark.parametrize("key", ["snapshot_id", "sequence_number", "first_row_id"])
+def test_tracking_must_be_explicit_in_a_root(table: Table, key: str) -> None:
+    row = _row(table, status=Status.ADDED)
+    _damage(table, _root(table), _set(f"tracking.{key}", row, None))
+    assert (_root(table).rpartition("/")[2], f"tracking.{key}") in _found(table)
+
+
+def test_an_added_file_belongs_to_the_roots_snapshot(table: Table) -> None:
+    row = _row(table, status=Status.ADDED)
+    _damage(table, _root(table), _set("tracking.snapshot_id", row, 77))
+    assert (_root(table).rpartition("/")[2], "tracking.snapshot_id") in _found(table)
+
+
+def test_sequence_numbers_do_not_run_ahead(table: Table) -> None:
+    row = _row(table, status=Status.ADDED)
+    _damage(table, _root(table), _set("tracking.sequence_number", row, 99))
+    assert (_root(table).rpartition("/")[2], "tracking.sequence_number") in _found(table)
+
+
+def test_died_positions_are_in_the_manifest_vector(table: Table) -> None:
+    row = _row(table, leaf=True)
+    extra = bitmap.encode(bitmap.as_positions([3]))
+    _damage(table, _root(table), _set("tracking.deleted_positions", row, extra))
+    assert (_root(table).rpartition("/")[2], "tracking.deleted_positions") in _found(table)
+
+
+def test_deleted_and_replaced_positions_are_apart(table: Table) -> None:
+    row = _row(table, leaf=True)
+    root = table.handle.reader().tree(table.current_snapshot()).root
+    both = root.pylist("tracking.replaced_positions")[row]
+    _damage(table, _root(table), _set("tracking.deleted_positions", row, both))
+    text = str(table.check())
+    assert "with replaced_positions" in text
+
+
+def test_positions_lie_within_the_leaf(table: Table) -> None:
+    row = _row(table, leaf=True)
+    far = bitmap.encode(bitmap.as_positions([1, 2, 900]))
+    _damage(table, _root(table), _set("manifest_info.dv", row, far))
+    text = str(table.check())
+    assert "900" in text
+
+
+def test_counts_of_a_leaf_are_those_of_its_entries(table: Table) -> None:
+    row = _row(table, leaf=True)
+    _damage(table, _root(table), _set("manifest_info.existing_rows_count", row, 1))
+    # The first root that lists the leaf is sound, so the leaf itself is not at fault there.
+    table.expire_snapshots(keep_last=1, older_than=2**60)
+    table.handle.around.cache.clear()
+    leaf = _leaf(table).rpartition("/")[2]
+    assert (leaf, "manifest_info.existing_rows_count") in _found(table)
+
+
+def test_a_root_states_as_many_entries_as_the_leaf_has(table: Table) -> None:
+    row = _row(table, leaf=True)
+    _damage(table, _root(table), _set("record_count", row, 4))
+    found = _found(table)
+    assert (_root(table).rpartition("/")[2], "record_count") in found
+
+
+@pytest.mark.parametrize(("bound", "value"), [("lower_bound", 3), ("upper_bound", 50)])
+def test_aggregates_enclose_what_is_live(table: Table, bound: str, value: int) -> None:
+    row = _row(table, leaf=True)
+    _damage(table, _root(table), _set(f"content_stats.1.{bound}", row, value))
+    leaf = _leaf(table).rpartition("/")[2]
+    assert (leaf, f"content_stats.1.{bound}") in _found(table)
+
+
+def test_wider_aggregates_are_fine(table: Table) -> None:
+    row = _row(table, leaf=True)
+    _damage(table, _root(table), _set("content_stats.1.lower_bound", row, -5))
+    assert table.check().problems == ()
+
+
+def test_a_file_is_live_once(table: Table) -> None:
+    row = _row(table, status=Status.ADDED)
+    leaf = table.handle.reader().tree(table.current_snapshot()).leaves()[0]
+    name = table.handle.reader().live(leaf, keys=["location"]).pylist("location")[0]
+    _damage(table, _root(table), _set("location", row, name))
+    assert "is live more than once" in str(table.check())
+
+
+def test_row_ids_of_files_are_apart(table: Table) -> None:
+    row = _row(table, status=Status.ADDED)
+    _damage(table, _root(table), _set("tracking.first_row_id", row, 0))
+    assert (_root(table).rpartition("/")[2], "tracking.first_row_id") in _found(table)
+
+
+def test_a_lost_entry_is_noticed(table: Table) -> None:
+    """A leaf that is dropped while files in it were live."""
+    row = _row(table, leaf=True)
+
+    def drop(batch: EntryBatch) -> EntryBatch:
+        return batch.take([at for at in range(batch.num_rows) if at != row])
+
+    _damage(table, _root(table), drop)
+    text = str(table.check())
+    assert "should be live and is not" in text
+    assert "total-data-files" in text
+
+
+def test_a_modified_file_has_a_replaced_predecessor(table: Table) -> None:
+    row = _row(table, leaf=True)
+
+    def forget(batch: EntryBatch) -> EntryBatch:
+        return batch.without("tracking.replaced_positions")
+
+    _damage(table, _root(table), forget)
+    text = str(table.check())
+    assert "its predecessor is not REPLACED" in text
+    assert "is MODIFIED and no position died" in text
+    assert row >= 0
+
+
+def test_missing_and_changed_files_are_named(table: Table) -> None:
+    plan = table.scan().plan()
+    first, second = plan.files.pylist("location")[:2]
+    _path(table, first).unlink()
+    with _path(table, second).open("ab") as file:
+        file.write(b"more")
+    found = _found(table)
+    assert (first.rpartition("/")[2], "location") in found
+    assert (second.rpartition("/")[2], "file_size_in_bytes") in found
+
+
+def test_a_missing_leaf_is_named_and_the_rest_still_checked(table: Table) -> None:
+    leaf = _leaf(table)
+    _path(table, leaf).unlink()
+    table.handle.around.cache.clear()
+    report = table.check()
+    assert (leaf.rpartition("/")[2], "location") in _found(table)
+    assert report.snapshots == 7
+
+
+def test_a_root_that_is_no_parquet_is_named(table: Table) -> None:
+    _path(table, _root(table)).write_bytes(b"garbage")
+    table.handle.around.cache.clear()
+    assert any(name == _root(table).rpartition("/")[2] for name, _ in _found(table))
+
+
+def test_deep_counts_rows_and_vectors(table: Table) -> None:
+    row = _row(table, status=Status.MODIFIED)
+    _damage(table, _root(table), _set("deletion_vector.cardinality", row, 2))
+    assert any("total-position-deletes" in problem.field for problem in table.check().problems)
+    puffin = [name for name, _ in _found(table, deep=True) if name.endswith(".puffin")]
+    assert len(puffin) == 1
+
+
+def test_deep_compares_row_counts(table: Table) -> None:
+    row = _row(table, status=Status.ADDED)
+    _damage(table, _root(table), _set("record_count", row, 2))
+    name = table.handle.reader().tree(table.current_snapshot()).root.pylist("location")[row]
+    assert (name.rpartition("/")[2], "record_count") in _found(table, deep=True)
+
+
+def test_another_tables_root_is_noticed(table: Table, tmp_path: Path) -> None:
+    other = new_table(tmp_path / "other", properties=SMALL)
+    other.append(rows(1))
+    root = other.current_snapshot()
+    assert root is not None
+    assert root.root_manifest is not None
+    data = _path(other, root.root_manifest).read_bytes()
+    _path(table, _root(table)).write_bytes(data)
+    table.handle.around.cache.clear()
+    fields = {field for _, field in _found(table)}
+    assert {"table-uuid", "snapshot-id", "sequence-number"} <= fields
+
+
+def test_summaries_add_up(table: Table) -> None:
+    history = table.handle.head.history()  # type: ignore[attr-defined]
+    last = history.snapshots[-1]
+    assert last.summary["total-data-files"] == "5"
+    assert last.summary["total-records"] == "9"
+    assert last.summary["total-position-deletes"] == "1"
+
+
+def _metadata_problems(table: Table, change: Callable[..., Any]) -> set[str]:
+    history: History = table.handle.head.history()  # type: ignore[attr-defined]
+    metadata, history = change(table.metadata, history)
+    problems = Problems()
+    check_metadata(metadata, history, problems)
+    return {problem.field for problem in problems.found}
+
+
+def test_metadata_rules(table: Table) -> None:
+    assert _metadata_problems(table, lambda m, h: (m, h)) == set()
+    lost = SnapshotRef(snapshot_id=SnapshotId(5))
+    cases: list[tuple[str, Callable[..., Any]]] = [
+        ("refs.lost", lambda m, h: (replace(m, refs={**m.refs, "lost": lost}), h)),
+        ("current-schema-id", lambda m, h: (replace(m, current_schema_id=9), h)),
+        ("default-spec-id", lambda m, h: (replace(m, default_spec_id=9), h)),
+        ("last-column-id", lambda m, h: (replace(m, last_column_id=1), h)),
+        ("sequence-number", lambda m, h: (replace(m, last_sequence_number=2), h)),
+        ("added-rows", lambda m, h: (replace(m, next_row_id=3), h)),
+        ("snapshot-log", lambda m, h: (m, replace(h, snapshots=h.snapshots[1:]))),
+        ("snapshots", lambda m, h: (m, replace(h, snapshots=(*h.snapshots, h.snapshots[0])))),
+    ]
+    for field, change in cases:
+        assert field in _metadata_problems(table, change), field
+
+
+def test_only_named_snapshots_can_be_checked(table: Table) -> None:
+    assert table.check(history=False).snapshots == 1
