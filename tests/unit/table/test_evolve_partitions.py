@@ -2,114 +2,32 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.table.sorting import NullOrder, SortDirection
 from pyiceberg.transforms import (
     BucketTransform,
     IdentityTransform,
     MonthTransform,
     TruncateTransform,
 )
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 import frazil
 from frazil.commit.change import Change
 from frazil.errors import InvalidInput
-from frazil.format.metadata import TableMetadata, new_table
 from frazil.table.evolve import (
-    EvolvePartitions,
-    EvolveSchema,
     parse_sort_order,
     sort_order_update,
 )
-
-POINT = StructType(
-    NestedField(21, "x", IntegerType(), required=True),
-    NestedField(22, "y", IntegerType(), required=False),
+from tests.unit.table.evolving import (
+    Definition,
+    by,
 )
-SPOT = StructType(NestedField(32, "x", FloatType(), required=False))
-SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "qty", IntegerType(), required=False),
-    NestedField(3, "price", DecimalType(10, 2), required=False),
-    NestedField(4, "name", StringType(), required=False, doc="full name"),
-    NestedField(5, "day", DateType(), required=False),
-    NestedField(6, "ts", TimestampType(), required=False),
-    NestedField(7, "point", POINT, required=False),
-    NestedField(8, "spots", ListType(31, SPOT, False), required=False),
-    NestedField(9, "props", MapType(41, StringType(), 42, IntegerType(), False), required=False),
-)
-# Fresh ids: 1 to 9 at the top, then point.x 10, point.y 11, spots.element 12, spots.element.x 13,
-# props.key 14, props.value 15.
-LAST = 15
-
-
-class Definition:
-    """A table's metadata with whatever is committed to it."""
-
-    def __init__(self, spec: PartitionSpec | None = None, order: SortOrder | None = None) -> None:
-        more: dict[str, Any] = {}
-        if spec is not None:
-            more["spec"] = spec
-        if order is not None:
-            more["sort_order"] = order
-        self.metadata: TableMetadata = new_table(
-            schema=SCHEMA, location="file:///t", table_uuid=uuid.uuid4(), now_ms=1, **more
-        )
-        self.changes: list[Change] = []
-
-    def commit(self, change: Change) -> None:
-        self.changes.append(change)
-        for update in change.updates:
-            self.metadata = update.apply(self.metadata, now_ms=2)
-
-    def columns(self, *, case_sensitive: bool = True) -> EvolveSchema:
-        return EvolveSchema(self.metadata, self.commit, case_sensitive=case_sensitive)
-
-    def partitions(self) -> EvolvePartitions:
-        return EvolvePartitions(self.metadata, self.commit)
-
-    @property
-    def names(self) -> list[str]:
-        return [field.name for field in self.metadata.schema().fields]
-
-    def field(self, name: str) -> NestedField:
-        return self.metadata.schema().find_field(name)
-
-    def parts(self) -> list[tuple[int, int, str, str]]:
-        return [
-            (part.field_id, part.source_id, str(part.transform), part.name)
-            for part in self.metadata.spec().fields
-        ]
-
-
-@pytest.fixture
-def table() -> Definition:
-    return Definition()
-
-
-def by(*fields: PartitionField) -> PartitionSpec:
-    return PartitionSpec(*fields)
-
+from tests.unit.table.evolving import table as table
 
 # --- partitions ------------------------------------------------------------------------------
 
