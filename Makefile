@@ -15,6 +15,18 @@ $(STAMP): pyproject.toml tools/setup.sh
 test: setup ## run every test that continuous integration needs
 	$(BIN)/python -m pytest
 
+soak: setup ## run the concurrency test for a minute per database
+	FRAZIL_SOAK_SECONDS=60 $(BIN)/python -m pytest tests/soak
+
+demo: setup ## run the whole story and leave a warehouse and a report
+	$(BIN)/frazil demo
+
+bench: setup ## measure beside the peers, quick sizes (bench/README.md has the full run)
+	$(BIN)/python -m bench
+
+docs: setup ## build the documentation site into site/
+	$(BIN)/mkdocs build --strict --quiet
+
 check: setup ## lint, format, types, layers, module sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -26,4 +38,4 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help setup test check format
+.PHONY: help setup test soak demo bench docs check format
