@@ -15,7 +15,6 @@ from frazil.errors import InvalidInput
 from frazil.spark.options import METADATA_TABLES, SourceOptions
 from frazil.spark.session import (
     CATALOG_CONF,
-    PUSHDOWN_CONF,
     TIME_CONF,
     CatalogLike,
     catalog_of,
@@ -65,8 +64,7 @@ def attach(
             f"several namespaces have tables named {', '.join(sorted(taken))}; attach one "
             "namespace at a time: attach(spark, catalog, namespace)"
         )
-    for conf in (PUSHDOWN_CONF, TIME_CONF):
-        spark.conf.set(conf, "true")
+    spark.conf.set(TIME_CONF, "true")
     if set(options) == {"catalog", "catalog-name"} and options["catalog-name"] == "default":
         spark.conf.set(CATALOG_CONF, options["catalog"])
     for name, view in views.items():

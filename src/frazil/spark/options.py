@@ -1,14 +1,14 @@
 """Options of the `frazil` data source, read once and checked.
 
-path / table       the table: load("shop.orders")
-catalog            a warehouse folder or a database URI, as `frazil.connect` takes it
-catalog-name       the catalog's name in its database
-warehouse          where tables go, when the catalog is a database
-snapshot, as-of, tag, branch   what to read (at most one); `branch` is also where to write
-columns            names to read, separated by commas; metadata columns too
-split-size         bytes that one task reads
-metadata           a metadata table instead of the rows: snapshots, files, manifests, …
-a name with a dot  a property of the storage, such as s3.endpoint
+- `path` or `table`: the table, `load("shop.orders")`
+- `catalog`: a warehouse folder or a database URI, as `frazil.connect` takes it
+- `catalog-name`, `warehouse`: the catalog's name in its database, and where its tables go
+- `snapshot`, `as-of`, `tag`, `branch`: what to read, at most one; `branch` is also where to write
+- `where`: which rows to read; prunes files while planning
+- `columns`: names to read, separated by commas; metadata columns too
+- `split-size`: bytes that one task reads
+- `metadata`: a metadata table instead of the rows: snapshots, files, manifests, …
+- a name with a dot: a property of the storage, such as `s3.endpoint`
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _KNOWN = frozenset(
         "as-of",
         "tag",
         "branch",
+        "where",
         "columns",
         "split-size",
         "metadata",
@@ -61,6 +62,7 @@ class SourceOptions:
     as_of: str | None = None
     tag: str | None = None
     branch: str | None = None
+    where: str | None = None
     columns: tuple[str, ...] | None = None
     split_bytes: int = DEFAULT_SPLIT_BYTES
     metadata: str | None = None
@@ -95,6 +97,7 @@ class SourceOptions:
             as_of=given.get("as-of"),
             tag=given.get("tag"),
             branch=given.get("branch"),
+            where=given.get("where"),
             columns=_names(given.get("columns")),
             split_bytes=_number(given, "split-size") or DEFAULT_SPLIT_BYTES,
             metadata=_metadata(given.get("metadata")),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 CATALOG_CONF = "spark.frazil.catalog"
 FIELD_IDS_CONF = "spark.sql.parquet.fieldId.read.enabled"
 TIME_CONF = "spark.sql.timeType.enabled"
-PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
 
 CatalogLike = Catalog | str | os.PathLike[str]
 

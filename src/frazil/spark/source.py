@@ -3,16 +3,19 @@
 The snapshot is pinned when the source is made, so that all queries on one view or frame see the
 same rows. Planning happens in a Python process on the driver's side; executors that read get tasks
 and storage, never the catalog.
+
+Filters of a query are not taken into planning. Spark 4.3 keeps what it planned for one query of a
+relation and hands it to others, so a relation that was read with a filter loses rows when it is
+read again without, or twice in one query. Filters that are to prune go into the option `where`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 from pyspark.sql.datasource import (
@@ -21,7 +24,6 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
-    Filter,
     InputPartition,
 )
 
@@ -30,7 +32,6 @@ from frazil.format.metadata import Snapshot
 from frazil.spark.arrow_route import OPEN_COST_BYTES, GroupReader, task_bytes
 from frazil.spark.metadata_tables import metadata_parts, metadata_schema
 from frazil.spark.options import SourceOptions
-from frazil.spark.pushed import planned_filter
 from frazil.spark.shipping import groups
 from frazil.spark.source_writer import FrazilWriter
 from frazil.spark.stream_options import STREAM_OPTIONS, StreamMode, StreamOptions
@@ -107,6 +108,7 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         return Scan(
             handle=table.handle,
             snapshot=snapshot,
+            where=options.where,
             columns=options.columns,
             schema_override=schema,
         )
@@ -147,20 +149,12 @@ class FrazilReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, scan: Scan, split_bytes: int) -> None:
         self._scan: Scan | None = scan
         self._split_bytes = split_bytes
-        self._filter: BooleanExpression = AlwaysTrue()
         self._reader: GroupReader | None = None
-        self.pushFilters: Any = _Pushdown(self)
-
-    def push(self, filters: Sequence[Filter]) -> Iterable[Filter]:
-        """Take filters into planning; all of them go back, for Spark to check the rows."""
-        if self._scan is not None:
-            self._filter = planned_filter(filters, self._scan.table_schema)
-        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         """Groups of tasks of about the split size."""
-        scan = self._planning()
-        tasks = scan.tasks(split_bytes=self._split_bytes)
+        assert self._scan is not None
+        tasks = self._scan.tasks(split_bytes=self._split_bytes)
         weights = [task_bytes(task) for task in tasks]
         return [
             InputPartition([(0, tasks[at]) for at in group])
@@ -174,33 +168,14 @@ class FrazilReader(DataSourceReader):  # type: ignore[misc]
         assert self._reader is not None
         yield from self._reader.rows(partition.value)
 
-    def _planning(self) -> Scan:
-        assert self._scan is not None
-        return replace(self._scan, where=self._filter)
-
     def __getstate__(self) -> dict[str, Any]:
         """What executors need: how to read, nothing of the catalog."""
-        return {"reader": GroupReader(reading=self._planning().reading())}
+        assert self._scan is not None
+        return {"reader": GroupReader(reading=self._scan.reading())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._scan = None
         self._reader = state["reader"]
-
-
-class _Pushdown:
-    """`pushFilters` of a reader.
-
-    Spark refuses a reader with an own `pushFilters` while filter pushdown is switched off, which is
-    its default. It tells one by `__func__`: this one passes for the inherited method, so that
-    tables can be read either way, and is called when pushdown is on.
-    """
-
-    def __init__(self, reader: FrazilReader) -> None:
-        self._reader = reader
-        self.__func__ = DataSourceReader.pushFilters
-
-    def __call__(self, filters: Sequence[Filter]) -> Iterable[Filter]:
-        return self._reader.push(filters)
 
 
 class MetadataReader(DataSourceReader):  # type: ignore[misc]
