@@ -248,7 +248,7 @@ def _decoded(data: bytes) -> EntryBatch | None:
 
 def _damaged(data: bytes, first: int, last: int, draw: st.DataObject) -> bytes:
     changed = bytearray(data)
-    for _ in range(draw.draw(st.integers(1, 3))):
+    for _ in range(draw.draw(st.integers(1, 2))):
         changed[draw.draw(st.integers(first, last))] ^= draw.draw(st.integers(1, 255))
     return bytes(changed)
 

@@ -25,10 +25,12 @@ from frazil.format.seal import check_seal, sealed
 Content = Literal["root", "data", "delete"]
 FORMAT_VERSION = 4
 COLUMNS = "frazil.columns"
-"""Key of what a manifest says of its own shape: entries, and a checksum of keys and types."""
+"""Key of what a manifest says of its own shape: entries, a checksum of keys and types, and whether
+the file is sealed."""
 SEALED_BYTES = 64 * 1024
 """Up to this size a manifest has one checksum, over all of it, and is meant to be read whole."""
 _SEALED_VALUES = 20_000
+_SEALED = "sealed"
 _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
 
@@ -55,17 +57,14 @@ def encode(
 ) -> pa.Buffer:
     """The bytes of a manifest file."""
     table, nesting = nest(batch, names)
-    stated = {
-        "format-version": str(FORMAT_VERSION),
-        "content": content,
-        COLUMNS: f"{batch.num_rows} {nesting.checksum}",
-        **(metadata or {}),
-    }
+    shape = f"{batch.num_rows} {nesting.checksum}"
+    stated = {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
     if batch.num_rows * batch.table.num_columns <= _SEALED_VALUES:
-        data = sealed(_parquet(table, nesting, codec, stated, page_checksums=False))
+        whole = {**stated, COLUMNS: f"{shape} {_SEALED}"}
+        data = sealed(_parquet(table, nesting, codec, whole, page_checksums=False))
         if data.size <= SEALED_BYTES:
             return data
-    return _parquet(table, nesting, codec, stated, page_checksums=True)
+    return _parquet(table, nesting, codec, {**stated, COLUMNS: shape}, page_checksums=True)
 
 
 def _parquet(
@@ -101,15 +100,16 @@ def decode(
 ) -> Manifest:
     """Read a manifest: all columns, or those of `keys` (status and content type always)."""
     try:
+        opened, is_sealed = _verified(source, path)
         file = pq.ParquetFile(
-            _verified(source, path),
+            opened,
             pre_buffer=False,
             arrow_extensions_enabled=False,
             page_checksum_verification=True,
         )
         metadata = _metadata(file, path)
         found = _leaf_columns(file, path)
-        _check_columns(file, found, metadata, path)
+        _check_columns(file, found, metadata, path, is_sealed=is_sealed)
         columns = {key: where for key, (where, _) in found.items()}
         if keys is not None:
             wanted = {*keys, "tracking.status", "content_type"}
@@ -120,7 +120,7 @@ def decode(
         raise FormatError(
             f"not a readable Parquet manifest: {_first_line(error)}", path=path
         ) from error
-    batch = EntryBatch(_checked(flat, keys, path))
+    batch = EntryBatch(pa.table(_checked(flat, keys, path)))
     content = metadata.get("content", "")
     if content not in ("root", "data", "delete"):
         raise FormatError(
@@ -130,16 +130,17 @@ def decode(
     return Manifest(batch=batch, content=content, metadata=metadata)  # type: ignore[arg-type]
 
 
-def _verified(source: pa.NativeFile | pa.Buffer | bytes, path: str) -> pa.NativeFile:
-    """The source, checked as a whole when all of it is in memory."""
+def _verified(
+    source: pa.NativeFile | pa.Buffer | bytes, path: str
+) -> tuple[pa.NativeFile, bool | None]:
+    """The source, and whether it has a good seal; None when it is not in memory as a whole."""
     if isinstance(source, pa.BufferReader):
         source = source.read_buffer()
     if isinstance(source, bytes):
         source = pa.py_buffer(source)
     if not isinstance(source, pa.Buffer):
-        return source
-    check_seal(source, path=path)
-    return pa.BufferReader(source)
+        return source, None
+    return pa.BufferReader(source), check_seal(source, path=path)
 
 
 def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:
@@ -164,13 +165,20 @@ def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:
 
 
 def _check_columns(
-    file: pq.ParquetFile, found: _Found, metadata: Mapping[str, str], path: str
+    file: pq.ParquetFile,
+    found: _Found,
+    metadata: Mapping[str, str],
+    path: str,
+    *,
+    is_sealed: bool | None,
 ) -> None:
     """Pages have checksums, the footer has none: a damaged id would make a column disappear."""
     stated = metadata.get(COLUMNS)
     if stated is None:
         return
     seen = f"{file.metadata.num_rows} {checksum({key: kind for key, (_, kind) in found.items()})}"
+    if is_sealed or (is_sealed is None and stated.endswith(_SEALED)):
+        seen = f"{seen} {_SEALED}"
     if seen != stated:
         raise FormatError(
             f"rows and columns are {seen}; written were {stated}. The file is damaged.",
@@ -223,7 +231,7 @@ def _field_id(field: pa.Field) -> int:
     return int(value) if value is not None else -1
 
 
-def _flatten(table: pa.Table, keys: Mapping[str, str]) -> pa.Table:
+def _flatten(table: pa.Table, keys: Mapping[str, str]) -> dict[str, pa.Array]:
     flat: dict[str, pa.Array] = {}
 
     def visit(path: str, array: pa.Array) -> None:
@@ -236,31 +244,29 @@ def _flatten(table: pa.Table, keys: Mapping[str, str]) -> pa.Table:
 
     for name, column in zip(table.column_names, table.columns, strict=True):
         visit(name, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
-    return pa.table(flat)
+    return flat
 
 
-def _checked(table: pa.Table, keys: Collection[str] | None, path: str) -> pa.Table:
+def _checked(
+    columns: dict[str, pa.Array], keys: Collection[str] | None, path: str
+) -> dict[str, pa.Array]:
     """Declared columns have the declared type, and required ones have no null."""
-    for index, name in enumerate(table.column_names):
-        leaf = fields.LEAVES.get(name)
-        if leaf is None:
-            continue
-        column = table.column(index)
-        if column.type != leaf.type:
+    for key, column in columns.items():
+        leaf = fields.LEAVES.get(key)
+        if leaf is not None and column.type != leaf.type:
             try:
-                table = table.set_column(index, name, column.cast(leaf.type))
+                columns[key] = column.cast(leaf.type)
             except pa.ArrowException as error:
                 raise FormatError(
-                    f"is {column.type}; expected {leaf.type}", path=path, field=name
+                    f"is {column.type}; expected {leaf.type}", path=path, field=key
                 ) from error
-    asked = fields.REQUIRED_KEYS if keys is None else {"tracking.status", "content_type"}
-    for key in asked:
-        if key not in table.column_names:
+    for key in fields.REQUIRED_KEYS if keys is None else ("tracking.status", "content_type"):
+        if key not in columns:
             raise FormatError("the required column is missing", path=path, field=key)
     for key in fields.REQUIRED_KEYS:
-        if key in table.column_names and table.column(key).null_count:
+        if key in columns and columns[key].null_count:
             raise FormatError("a required value is null", path=path, field=key)
-    return table
+    return columns
 
 
 def _first_line(error: Exception) -> str:

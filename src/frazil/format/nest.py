@@ -232,7 +232,7 @@ def checksum(types: Mapping[str, pa.DataType]) -> str:
 def _plain(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"list {kind.value_type}"
-    return "fixed_size_binary[16]" if kind == pa.uuid() else str(kind)
+    return "fixed_size_binary[16]" if isinstance(kind, pa.UuidType) else str(kind)
 
 
 def _leaves(node: _Node) -> Iterator[_Leaf]:

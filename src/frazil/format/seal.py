@@ -28,19 +28,20 @@ def sealed(data: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(b"".join((pages, _SEAL, crc.to_bytes(4, "little"), rest)))
 
 
-def check_seal(data: pa.Buffer, *, path: str) -> None:
-    """Refuse a sealed file that is not as it was written; a file without a seal passes."""
+def check_seal(data: pa.Buffer, *, path: str) -> bool:
+    """Whether the file has a seal; refuses one that is broken."""
     view = memoryview(data)
     footer = _footer_start(view)
     start = footer - _SEAL_BYTES
     if start < 0 or view[start : start + len(_SEAL)] != _SEAL:
-        return
+        return False
     stated = int.from_bytes(view[start + len(_SEAL) : footer], "little")
     found = zlib.crc32(view[footer:], zlib.crc32(view[:start]))
     if found != stated:
         raise FormatError(
             f"checksum is {found:08x}; expected {stated:08x}. The file is damaged.", path=path
         )
+    return True
 
 
 def _footer_start(data: memoryview) -> int:
