@@ -38,7 +38,7 @@ def overlap_of(tree: Tree, metadata: TableMetadata) -> Overlap:
     for field_id, name in _cluster_columns(metadata):
         ends = _ranks(leaves, field_id)
         if ends is not None:
-            counts = _met(*ends)
+            counts = shared_ranges(*ends)
             return Overlap(column=name, average=float(counts.mean()), most=int(counts.max()))
     return Overlap()
 
@@ -69,7 +69,7 @@ def _ranks(leaves: EntryBatch, field_id: int) -> tuple[Any, Any] | None:
     return ranks[: leaves.num_rows], ranks[leaves.num_rows :]
 
 
-def _met(lower: Any, upper: Any) -> Any:
+def shared_ranges(lower: Any, upper: Any) -> Any:
     """With how many others each range shares more than an end."""
     starts, ends = np.sort(lower), np.sort(upper)
     begun = np.searchsorted(starts, upper, side="left")

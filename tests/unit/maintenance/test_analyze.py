@@ -1,0 +1,85 @@
+"""The health report: numbers, and what to run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from frazil.maintenance.overlap import shared_ranges
+from tests.support.history import SMALL, new_table, rows
+
+
+def test_numbers_of_a_small_table(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(*range(10)))
+    table.append(rows(10))
+    table.delete("id < 2")
+    found = table.analyze()
+    assert (found.data_files, found.records, found.deleted_rows) == (2, 11, 2)
+    assert (found.files_with_vectors, found.files_mostly_deleted) == (1, 0)
+    assert (found.snapshots, found.expirable_snapshots, found.refs) == (3, 0, 1)
+    assert (found.root_entries, found.leaves, found.dead_entries) == (2, 0, 0)
+    assert found.small_files == 2
+    assert found.average_file_bytes == found.data_bytes // 2
+    assert found.delete_ratio == pytest.approx(2 / 11)
+    assert found.root_bytes > 0
+    assert found.is_healthy
+    assert "nothing to do" in str(found)
+
+
+def test_an_empty_table_is_healthy(tmp_path: Path) -> None:
+    found = new_table(tmp_path).analyze()
+    assert found.is_healthy
+    assert (found.snapshot_id, found.data_files, found.delete_ratio) == (None, 0, 0.0)
+
+
+def test_advice_names_what_to_run(tmp_path: Path) -> None:
+    table = new_table(
+        tmp_path,
+        properties={
+            **SMALL,
+            "write.leaf.max-dead-ratio": "1",
+            "history.expire.max-snapshot-age-ms": "0",
+        },
+    )
+    for number in range(24):
+        table.append(rows(number, number))
+    table.rewrite_manifests()
+    table.delete("id < 9")
+    found = table.analyze()
+    assert (found.dead_entries, found.leaves, found.expirable_snapshots) == (9, 4, 25)
+    assert [advice.run for advice in found.advice] == ["compact_metadata", "expire_snapshots"]
+    assert "9 of 24 leaf entries are dead" in str(found)
+    assert json.loads(json.dumps(found.to_dict()))["advice"][0]["run"] == "compact_metadata"
+    table.compact_metadata()
+    table.expire_snapshots()
+    assert table.analyze().is_healthy
+
+
+def test_rows_deleted_from_files_call_for_new_files(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(1, 2))
+    table.append(rows(3, 4))
+    table.delete("id = 1")
+    table.row_delta().add_equality_deletes(pa.table({"id": [3]}), on=["id"]).commit()
+    found = table.analyze()
+    assert (found.files_mostly_deleted, found.equality_delete_files) == (1, 1)
+    assert [advice.run for advice in found.advice] == ["rewrite_data_files"] * 2
+
+
+def _overlaps(*ranges: tuple[int, int]) -> list[int]:
+    lower = np.array([low for low, _ in ranges])
+    upper = np.array([high for _, high in ranges])
+    return [int(count) for count in shared_ranges(lower, upper)]
+
+
+def test_overlap_counts_ranges_that_share_more_than_an_end() -> None:
+    assert _overlaps((0, 5), (5, 9), (9, 12)) == [0, 0, 0]
+    assert _overlaps((0, 10), (1, 2), (3, 4)) == [2, 1, 1]
+    assert _overlaps((0, 10), (0, 10), (0, 10)) == [2, 2, 2]
+    assert _overlaps((3, 3), (3, 3), (0, 10)) == [1, 1, 2]
+    assert _overlaps((3, 3), (0, 3), (3, 8)) == [0, 0, 0]
