@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
@@ -369,6 +370,12 @@ class _LocalSink:
         self._storage.count("write", self._path, self._written)
 
 
+_WHOLE_OBJECT_BYTES = 2 * 1024 * 1024
+"""Objects up to this size are read in one request: a round trip costs as much as these bytes."""
+_READ_AHEAD_BYTES = 256 * 1024
+"""What a range request asks for at least: columns beside each other then come together."""
+
+
 @dataclass(slots=True)
 class _ObjectFile:
     storage: ObjectStorage
@@ -384,8 +391,30 @@ class _ObjectFile:
         return data
 
     def arrow(self) -> pa.NativeFile:
-        if self.size <= _WHOLE_FILE_BYTES:
+        if self.size <= _WHOLE_OBJECT_BYTES:
             return pa.BufferReader(self.read_at(0, self.size))
+        return pa.PythonFile(_RangeFile(_ReadAhead(self, self.size)), mode="r")
+
+
+@dataclass(slots=True)
+class _ReadAhead:
+    """Ranges of an object, fetched a little more than asked for; the last fetch is kept."""
+
+    source: _ObjectFile
+    size: int
+    _start: int = 0
+    _held: bytes = b""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        if not self._start <= offset <= offset + length <= self._start + len(self._held):
+            wanted = max(length, _READ_AHEAD_BYTES)
+            start = max(0, min(offset, self.size - wanted))
+            self._held = self.source.read_at(start, min(wanted, self.size - start))
+            self._start = start
+        at = offset - self._start
+        return self._held[at : at + length]
+
+    def arrow(self) -> pa.NativeFile:
         return pa.PythonFile(_RangeFile(self), mode="r")
 
 
@@ -415,18 +444,26 @@ class ObjectStorage(_Counted):
 
     def open(self, path: str, *, size: int | None = None) -> RandomAccess:
         with _explained(path, "read"):
-            source = self._io.new_input(path)
-            length = size
-            if length is None:
-                length = len(source)
-                self.count("head", path)
-            return _ObjectFile(self, path, source.open(seekable=True), length)
+            handle = self._io.new_input(path).open(seekable=True)
+            self.count("head", path)
+            return _ObjectFile(self, path, handle, _length(handle) if size is None else size)
 
     def write_new(self, path: str, data: bytes | pa.Buffer) -> None:
         # Names are made from UUIDs, so there is nothing to overwrite and no need to ask first.
-        with _explained(path, "write"), self._io.new_output(path).create(overwrite=True) as stream:
+        with _explained(path, "write"), self._output(path) as stream:
             stream.write(bytes(data))
         self.count("write", path, len(data))
+
+    @cached_property
+    def _whole(self) -> Any:
+        return _whole_writes(self._io, self._location)
+
+    def _output(self, path: str) -> Any:
+        """A stream for a small object: one request where the file system can do it in one."""
+        if self._whole is None:
+            return self._io.new_output(path).create(overwrite=True)
+        parts = urlsplit(path)
+        return self._whole.open_output_stream(f"{parts.netloc}{parts.path}")
 
     def create(self, path: str) -> pa.NativeFile:
         with _explained(path, "write"):
@@ -444,25 +481,13 @@ class ObjectStorage(_Counted):
             return len(self._io.new_input(path))
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        import pyarrow.fs as pafs
-
-        parts = urlsplit(prefix)
-        self.count("list", prefix)
-        with _explained(prefix, "list"):
-            filesystem = self._io.fs_by_scheme(parts.scheme, parts.netloc)
-            base = f"{parts.netloc}{parts.path}".rstrip("/")
-            selector = pafs.FileSelector(base, recursive=True, allow_not_found=True)
-            infos = filesystem.get_file_info(selector)
-        for info in infos:
-            if info.type == pafs.FileType.File:
-                yield FileInfo(
-                    path=f"{parts.scheme}://{info.path}",
-                    size=int(info.size or 0),
-                    modified_ms=int((info.mtime_ns or 0) // 1_000_000),
-                )
+        yield from self._found(prefix, recursive=True)[1]
 
     def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder, so that listing can go side by side."""
+        return self._found(folder, recursive=False)
+
+    def _found(self, folder: str, *, recursive: bool) -> tuple[Sequence[str], Sequence[FileInfo]]:
         import pyarrow.fs as pafs
 
         parts = urlsplit(folder)
@@ -470,7 +495,8 @@ class ObjectStorage(_Counted):
         with _explained(folder, "list"):
             filesystem = self._io.fs_by_scheme(parts.scheme, parts.netloc)
             base = f"{parts.netloc}{parts.path}".rstrip("/")
-            infos = filesystem.get_file_info(pafs.FileSelector(base, allow_not_found=True))
+            selector = pafs.FileSelector(base, recursive=recursive, allow_not_found=True)
+            infos = filesystem.get_file_info(selector)
         head = f"{parts.scheme}://"
         folders = [f"{head}{info.path}" for info in infos if info.type == pafs.FileType.Directory]
         files = [
@@ -492,6 +518,30 @@ class ObjectStorage(_Counted):
             return
         except Exception as error:
             raise StorageError(f"{path}: delete failed: {error}") from error
+
+
+def _length(handle: Any) -> int:
+    """The size of an open object, which opening it found out."""
+    size = getattr(handle, "size", None)
+    return int(size() if callable(size) else handle.seek(0, os.SEEK_END))
+
+
+def _whole_writes(file_io: Any, location: str) -> Any:
+    """The S3 file system of a FileIO, set to put small objects in one request instead of three.
+
+    None for anything that is not pyarrow's S3.
+    """
+    import pyarrow.fs as pafs
+
+    parts = urlsplit(location)
+    by_scheme = getattr(file_io, "fs_by_scheme", None)
+    if by_scheme is None or parts.scheme not in ("s3", "s3a", "s3n"):
+        return None
+    filesystem = by_scheme(parts.scheme, parts.netloc)
+    if type(filesystem) is not pafs.S3FileSystem:
+        return None
+    rebuild, (settings,) = filesystem.__reduce__()
+    return rebuild({**settings, "allow_delayed_open": True})
 
 
 class _ObjectSink:
