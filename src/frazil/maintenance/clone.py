@@ -22,7 +22,7 @@ from frazil.commit.handle import TableHandle
 from frazil.commit.updates import RemoveRef, SetRef
 from frazil.commit.vectors import VectorMerger
 from frazil.data.read import Reading
-from frazil.errors import AlreadyExists, CommitUnknown, Unsupported
+from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
@@ -89,6 +89,16 @@ def clone(
         _unpin(handle, pin, snapshot)
         raise
     return head
+
+
+def check_not_cloned(name: TableName, metadata: TableMetadata) -> None:
+    """Refuse to delete the files of a table that clones read."""
+    clones = sorted(ref[len(PIN_PREFIX) :] for ref in metadata.refs if ref.startswith(PIN_PREFIX))
+    if clones:
+        raise InvalidInput(
+            f"{name}: {', '.join(clones)} read its files; drop the clones and their tags "
+            f"({PIN_PREFIX}…) first, or drop the table without deleting files"
+        )
 
 
 def _unpin(handle: TableHandle, pin: str, snapshot: Snapshot | None) -> None:

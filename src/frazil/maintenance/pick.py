@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed
-from frazil.commit.updates import SetRef
+from frazil.commit.updates import RemoveRef, SetRef
 from frazil.commit.vectors import VECTOR_KEYS, read_vector
-from frazil.errors import InvalidInput, Unsupported
+from frazil.errors import CommitUnknown, InvalidInput, Unsupported
 from frazil.format import bitmap
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
@@ -26,6 +26,7 @@ from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.read import LEAF, POSITION
 
 SOURCE_SNAPSHOT = "source-snapshot-id"
+PIN_PREFIX = "pick/"
 
 
 def fast_forward(handle: TableHandle, branch: str, to: Snapshot) -> Committed:
@@ -67,12 +68,25 @@ def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> Committ
     ancestry = Ancestry.of(handle.head.snapshots())
     lineage = [] if tip is None else list(ancestry.lineage(int(tip.snapshot_id)))
     _check_new(branch, lineage, snapshot)
-    reader = handle.reader()
-    changes = changes_of(reader, snapshot, keys=None)
+    changes = changes_of(handle.reader(), snapshot, keys=None)
     _check_pickable(changes)
-    return handle.commit(
-        _change(handle, branch, changes, base=_common(ancestry, lineage, snapshot))
-    )
+    change = _change(handle, branch, changes, base=_common(ancestry, lineage, snapshot))
+    return _pinned(handle, change, snapshot)
+
+
+def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> Committed:
+    """Land a pick while a tag keeps the picked snapshot: an expiry at the same time must not delete
+    files that the pick is about to bring back. The tag goes with the commit."""
+    pin = f"{PIN_PREFIX}{snapshot.snapshot_id}"
+    tag = SnapshotRef(snapshot_id=snapshot.snapshot_id, kind=RefKind.TAG)
+    _point(handle, pin, tag, expected=None)
+    try:
+        return handle.commit(replace(change, updates=(RemoveRef(name=pin),)))
+    except CommitUnknown:
+        raise
+    except BaseException:
+        handle.commit(Change(updates=(RemoveRef(name=pin),)))
+        raise
 
 
 def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None:

@@ -25,6 +25,7 @@ from frazil.expr.partition_by import parse_partition_by
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
 from frazil.legacy.open import open_table
 from frazil.legacy.publish import publish_if_asked
+from frazil.maintenance.clone import check_not_cloned
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
@@ -273,6 +274,7 @@ class Catalog:
         if not purge:
             self._pointers.drop(name)
             return
+        check_not_cloned(name, self._pointers.load(name).state.metadata)
         gone = self._pointers.purge(name)
         storage = self._pointers.storage(gone.metadata.location)
         for file in list(storage.list(gone.metadata.location)):

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import frazil
-from frazil.errors import AlreadyExists, Unsupported
+from frazil.errors import AlreadyExists, InvalidInput, Unsupported
 from frazil.table import Catalog, Table
 from tests.support.history import (
     SCHEMA,
@@ -85,6 +85,17 @@ def test_the_reference_is_recorded_in_both(catalog: Catalog, table: Table) -> No
     assert copy.properties["frazil.clone.source-name"] == "shop.orders"
     assert copy.properties["frazil.clone.source-snapshot-id"] == str(at)
     assert copy.properties["frazil.clone.source-uuid"] == str(table.metadata.table_uuid)
+
+
+def test_the_files_of_a_cloned_table_are_not_purged(catalog: Catalog, table: Table) -> None:
+    copy = table.clone(catalog, "lab.orders")
+    with pytest.raises(InvalidInput, match=r"lab\.orders"):
+        catalog.drop_table("shop.orders", purge=True)
+    assert state_of(copy) == state_of(table)
+    catalog.drop_table("lab.orders", purge=True)
+    table.drop_ref("clone/lab.orders")
+    catalog.drop_table("shop.orders", purge=True)
+    assert not catalog.table_exists("shop.orders")
 
 
 def test_a_dropped_pin_lets_the_source_expire(catalog: Catalog, table: Table) -> None:

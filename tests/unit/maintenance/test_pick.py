@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 from frazil.errors import CommitConflict, InvalidInput, Unsupported
 from frazil.table import Table
 from tests.support.history import SMALL, new_table, rows, snapshot_id, state_of, told
+from tests.support.trees import ScriptedHead
 
 
 @pytest.fixture
@@ -129,6 +131,33 @@ def test_rows_that_are_gone_on_this_branch_are_a_conflict(table: Table) -> None:
     with pytest.raises(CommitConflict):
         table.cherry_pick("audit")
     assert snapshot_id(table.refresh()) == before
+    assert sorted(table.metadata.refs) == ["audit", "main"]
+
+
+def test_an_expiry_during_a_pick_is_a_conflict_for_the_expiry(table: Table) -> None:
+    """The picked snapshot has a name while the pick is under way."""
+    audit = table.branch("audit")
+    audit.append(rows(4))
+    picked = snapshot_id(audit)
+    table.refresh().append(rows(5))
+    table.drop_ref("audit")
+    other = replace(table, handle=replace(table.handle))
+    head = table.handle.head
+    table.handle.head = scripted = ScriptedHead(head)
+    refused: list[str] = []
+
+    def expire() -> None:
+        with pytest.raises(InvalidInput) as error:
+            other.expire_snapshots(snapshot_ids=[picked])
+        refused.append(str(error.value))
+
+    scripted.before_swap += [lambda: None, expire]
+    table.cherry_pick(picked)
+    assert f"pick/{picked}" in refused[0]
+    assert _ids(table) == [1, 2, 3, 4, 5]
+    assert list(table.metadata.refs) == ["main"]
+    other.expire_snapshots(snapshot_ids=[picked])
+    assert _ids(table) == [1, 2, 3, 4, 5]
 
 
 def test_equality_deletes_are_not_picked(table: Table) -> None:
