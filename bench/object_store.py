@@ -145,6 +145,11 @@ class ObjectStore:
             do_HEAD = _pass  # noqa: N815
             do_DELETE = _pass  # noqa: N815
 
+            def handle_expect_100(self) -> bool:
+                goes_on = super().handle_expect_100()
+                self.wfile.flush()
+                return goes_on
+
             def log_message(self, *_: Any) -> None:
                 return
 

@@ -408,9 +408,8 @@ class _ReadAhead:
     def read_at(self, offset: int, length: int) -> bytes:
         if not self._start <= offset <= offset + length <= self._start + len(self._held):
             wanted = max(length, _READ_AHEAD_BYTES)
-            start = max(0, min(offset, self.size - wanted))
-            self._held = self.source.read_at(start, min(wanted, self.size - start))
-            self._start = start
+            self._start = max(0, min(offset, self.size - wanted))
+            self._held = self.source.read_at(self._start, min(wanted, self.size - self._start))
         at = offset - self._start
         return self._held[at : at + length]
 
