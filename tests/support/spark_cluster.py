@@ -19,12 +19,13 @@ from pathlib import Path
 
 from tests.support.project import ROOT
 
-_PATIENCE_S = 120.0
+_PATIENCE_S = 240.0
 _JAVA_OPTIONS = (
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
     "--add-opens=java.base/java.util=ALL-UNNAMED",
+    "-Dspark.master.rest.enabled=false",
 )
 
 
@@ -112,6 +113,7 @@ def _start(cluster: Cluster, name: str, main: str, *arguments: str) -> None:
     environment = {
         **os.environ,
         "SPARK_HOME": str(home),
+        "SPARK_SCALA_VERSION": _scala_version(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT / "src"),
@@ -119,6 +121,12 @@ def _start(cluster: Cluster, name: str, main: str, *arguments: str) -> None:
     command = ["java", "-Xmx256m", *_JAVA_OPTIONS, "-cp", f"{home / 'jars'}/*", main, *arguments]
     with (cluster.folder / f"{name}.log").open("wb") as log:
         cluster.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+
+
+def _scala_version(home: Path) -> str:
+    """Spark's scripts would find it out; without them a worker cannot start executors."""
+    (core,) = (home / "jars").glob("spark-core_*.jar")
+    return core.name.removeprefix("spark-core_").split("-")[0]
 
 
 def _answers(port: int) -> bool:

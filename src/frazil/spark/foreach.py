@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark.errors import PySparkException
+
 from frazil.errors import InvalidInput
 from frazil.spark.merge import Merge, merge
 from frazil.spark.session import CatalogLike, table_of
@@ -78,8 +80,10 @@ class ForeachBatch:
 
 
 def _query_id(spark: Any) -> str:
-    context = getattr(spark, "sparkContext", None)
-    found = None if context is None else context.getLocalProperty(_QUERY)
+    try:
+        found = spark.sparkContext.getLocalProperty(_QUERY)
+    except PySparkException:  # Spark Connect has no context
+        found = None
     if found is None:
         raise InvalidInput(
             "the id of the streaming query is not to be had here; give one with query_id="
