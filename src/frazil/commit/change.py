@@ -40,9 +40,9 @@ class VectorEdit:
     """Rows of one data file to delete, besides those that are deleted already.
 
     `positions` are the rows this commit deletes; `resolved` are rows that carried-over delete files
-    retire and that the new vector takes over. `leaf` and `position` are the entry's address when it
-    was planned: a hint. `exclusive` means that the rows live on elsewhere (an update), so that a
-    concurrent delete of one of them is a conflict.
+    retire and that the new vector takes over, None to have them looked up. `leaf` and `position`
+    are the entry's address when it was planned: a hint. `exclusive` means that the rows live on
+    elsewhere (an update), so that a concurrent delete of one of them is a conflict.
     """
 
     location: str

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from frazil.commit import conflicts, summary
+from frazil.commit.carried import carried_positions
 from frazil.commit.change import Change
 from frazil.commit.vectors import VectorMerger
 from frazil.errors import CommitConflict, InvalidInput
@@ -87,7 +88,7 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
     before = modified = None
     if vectors.locations:
         before = vectors.entries(reader, tree, keys=None).without(LEAF, POSITION)
-        merged = merger.merge(before)
+        merged = merger.merge(before, carried_positions(reader, tree, change.vectors))
         if merged.conflicts:
             raise CommitConflict(
                 f"{change.operation}: rows it changes were changed meanwhile; run it again",

@@ -6,7 +6,7 @@ of one of the files: then the union is made again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,11 +55,16 @@ class VectorMerger:
         self._merged: tuple[tuple[puffin.VectorBlob, ...], str, int] | None = None
         self.written: list[tuple[str, int]] = []
 
-    def merge(self, entries: EntryBatch) -> MergedVectors:
-        """`entries` are the current entries of the edited files, in the order of the edits."""
+    def merge(
+        self, entries: EntryBatch, carried: Mapping[str, Positions] | None = None
+    ) -> MergedVectors:
+        """`entries` are the current entries of the edited files, in the order of the edits.
+
+        `carried` are rows that old delete files retire, for edits that do not say.
+        """
         current = tuple(zip(*(entries.pylist(key) for key in VECTOR_KEYS), strict=True))
         if self._merged is None or self._seen != current:
-            conflicts = self._write(entries, current)
+            conflicts = self._write(entries, current, carried or {})
             if conflicts:
                 return MergedVectors(entries=entries, rows_deleted=0, conflicts=conflicts)
             self._seen = current
@@ -75,7 +80,10 @@ class VectorMerger:
         return MergedVectors(entries=changed, rows_deleted=deleted)
 
     def _write(
-        self, entries: EntryBatch, current: Sequence[tuple[object, ...]]
+        self,
+        entries: EntryBatch,
+        current: Sequence[tuple[object, ...]],
+        carried: Mapping[str, Positions],
     ) -> tuple[Conflict, ...]:
         records = entries.numpy("record_count")
         conflicts: list[Conflict] = []
@@ -94,8 +102,9 @@ class VectorMerger:
                     f"{int(records[index])} rows"
                 )
             merged = bitmap.union(old, edit.positions)
-            if edit.resolved is not None:
-                merged = bitmap.union(merged, edit.resolved)
+            resolved = carried.get(edit.location) if edit.resolved is None else edit.resolved
+            if resolved is not None:
+                merged = bitmap.union(merged, resolved)
             deleted += len(merged) - len(old)
             address = paths.resolve(self._location, edit.location)
             vectors.append((address, merged))

@@ -219,13 +219,13 @@ class TaskReader:
                 self.reading.storage, record_count=task.source.record_count
             )
         resolved = self.resolved(task)
-        if resolved is None:
+        if not resolved.size:
             return found
         return resolved if found is None else bitmap.union(found, resolved)
 
-    def resolved(self, task: Task) -> Positions | None:
+    def resolved(self, task: Task) -> Positions:
         """Positions that delete files of carried v2 and v3 manifests retire."""
-        found: Positions | None = None
+        found: Positions = np.zeros(0, dtype=np.int64)
         for file in task.deletes:
             if file.content_type is not ContentType.POSITION_DELETES:
                 continue
@@ -235,7 +235,7 @@ class TaskReader:
                 )
             else:
                 more = self._positions_of(file, task)
-            found = more if found is None else bitmap.union(found, more)
+            found = bitmap.union(found, more)
         return found
 
     def _equality_of(self, file: DeleteFile) -> EqualityDeletes:

@@ -10,8 +10,9 @@ import pytest
 
 from frazil import Table
 from frazil.format.fields import ContentType
+from frazil.scan.tasks import TaskReader
 from tests.interop.legacy.test_read import READABLE
-from tests.interop.peers.readers import read_manifest_with_java
+from tests.interop.peers.readers import read_manifest_with_java, read_with_java
 from tests.interop.peers.tables import PeerTable, local_path
 from tests.support.java import JavaOracle
 from tests.support.legacy_tables import delete_row
@@ -133,6 +134,28 @@ def test_changes_after_the_upgrade_are_those_of_the_commits_alone(
     assert {change["id"] for change in changes} >= gone
     table.rewrite_manifests()
     assert len(table.changes(since=int(old.snapshot_id)).to_pylist()) == 2
+
+
+@pytest.mark.parametrize("name", ["v2_mor", "v2_mor_partition_granularity", "v3_mor"])
+def test_rows_deleted_by_position_alone_take_old_deletes_over(
+    java: JavaOracle, peer_tables: Tables, tmp_path: Path, name: str
+) -> None:
+    table = _upgraded(peer_tables[name], tmp_path)
+    before = _rows(table)
+    delta = table.row_delta()
+    for task in [task for task in table.scan().tasks() if task.deletes]:
+        reading = table.scan(columns=["_pos"]).reading()
+        batches = list(TaskReader(reading).read(task))
+        if batches and batches[0].num_rows:
+            delta.delete_rows(task.source.path, [batches[0].column(0)[0].as_py()])
+    delta.commit()
+    after = _rows(table)
+    assert 0 < len(before) - len(after) <= len(before)
+    assert not Counter(map(repr, after)) - Counter(map(repr, before))
+    location = table.publish(format_version=3).metadata_location
+    assert canonical_rows(read_with_java(java, location)) == after
+    table.rewrite_manifests()
+    assert _rows(table) == after
 
 
 @pytest.mark.parametrize("name", ["v2_many_manifests", "v1_partitioned"])

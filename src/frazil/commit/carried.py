@@ -1,0 +1,93 @@
+"""Rows that position deletes of carried v2 and v3 manifests retire, for edits that did not say.
+
+A file's new vector takes over what older delete files say of it. Whoever plans an edit knows those
+files; an edit by path and position alone does not, so they are looked up here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from frazil.commit.change import Positions, VectorEdit
+from frazil.data.deletes import read_position_deletes
+from frazil.data.slices import DataFileSlice
+from frazil.format import bitmap, paths, puffin
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType, stats_key
+from frazil.format.legacy_types import FILE_PATH
+from frazil.tree.read import Tree, TreeReader, delete_leaves
+
+_KEYS = (
+    "location",
+    "content_type",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "referenced_file",
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.size_in_bytes",
+    "deletion_vector.cardinality",
+    stats_key(FILE_PATH, "lower_bound"),
+    stats_key(FILE_PATH, "upper_bound"),
+)
+
+
+def carried_positions(
+    reader: TreeReader, tree: Tree, edits: Sequence[VectorEdit]
+) -> dict[str, Positions]:
+    """By location, the rows that old delete files retire, of files whose edits do not say."""
+    wanted = {edit.location for edit in edits if edit.resolved is None}
+    old = [leaf for leaf in delete_leaves(tree.leaves()) if leaf.format_version == 0]
+    found: dict[str, Positions] = {}
+    if not wanted or not old:
+        return found
+    for batch in reader.each(old, lambda leaf: reader.live(leaf, keys=_KEYS)):
+        by_position = batch.numpy("content_type") == ContentType.POSITION_DELETES
+        for row in _speaking_of(batch.filter(by_position), wanted, reader.location):
+            for name, positions in _positions(reader, row, wanted).items():
+                before = found.get(name)
+                found[name] = positions if before is None else bitmap.union(before, positions)
+    return found
+
+
+def _speaking_of(batch: EntryBatch, wanted: set[str], location: str) -> list[dict[str, Any]]:
+    """Delete files that name one of the files, or may."""
+    rows = [batch.row(index) for index in range(batch.num_rows)]
+    kept: list[dict[str, Any]] = []
+    for row in rows:
+        lower = row.get(stats_key(FILE_PATH, "lower_bound"))
+        same = lower == row.get(stats_key(FILE_PATH, "upper_bound"))
+        target = row.get("referenced_file") or (lower if same else None)
+        if target is None or paths.relativise(location, target) in wanted:
+            kept.append(row)
+    return kept
+
+
+def _positions(reader: TreeReader, row: dict[str, Any], wanted: set[str]) -> dict[str, Positions]:
+    path = paths.resolve(reader.location, row["location"])
+    target = row.get("referenced_file")
+    if row.get("deletion_vector.offset") is not None and target is not None:
+        blob = puffin.read_vector(
+            reader.storage.open(path).read_at(
+                row["deletion_vector.offset"], row["deletion_vector.size_in_bytes"]
+            ),
+            path=path,
+            cardinality=row["deletion_vector.cardinality"],
+        )
+        return {paths.relativise(reader.location, target): np.asarray(blob, dtype=np.int64)}
+    source = DataFileSlice(
+        path=path,
+        file_format=row["file_format"],
+        record_count=row["record_count"],
+        file_size_in_bytes=row["file_size_in_bytes"],
+    )
+    read = read_position_deletes(source, storage=reader.storage)
+    named = {paths.relativise(reader.location, name): rows for name, rows in read.items()}
+    return {name: rows for name, rows in named.items() if name in wanted}
+
+
+__all__ = ["carried_positions"]
