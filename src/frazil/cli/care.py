@@ -3,6 +3,7 @@ check."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from frazil.cli.app import (
     DryRunOption,
     JsonOption,
     TableArgument,
+    WhereOption,
     app,
     open_table,
 )
@@ -61,13 +63,44 @@ def flush(table: TableArgument, catalog: CatalogOption = None, as_json: JsonOpti
 
 @maintain.command()
 def compact(
-    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+    table: TableArgument,
+    where: WhereOption = None,
+    sort_by: Annotated[
+        list[str] | None, typer.Option("--sort-by", help="Sort rows by a column; repeat.")
+    ] = None,
+    z_order_by: Annotated[
+        list[str] | None, typer.Option("--z-order-by", help="Z-order by columns; repeat.")
+    ] = None,
+    target_bytes: Annotated[
+        int | None, typer.Option("--target-bytes", help="Size of new files; default: as the table.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Files of a good size too.")] = False,
+    catalog: CatalogOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """The same as flush: compact the metadata tree.
+    """Write small data files and files with many deleted rows anew, with Spark.
 
-    Example: `frazil maintain compact shop.orders`
+    Example: `frazil maintain compact shop.orders --where "day >= '2024-01-01'"`
     """
-    flush(table, catalog, as_json)
+    if sort_by and z_order_by:
+        raise InvalidInput("give --sort-by or --z-order-by, not both")
+    found = open_table(table, catalog)
+    from frazil.cli.spark_session import local_spark
+
+    with local_spark("frazil maintain compact") as spark:
+        from frazil.spark.jobs import rewrite_data_files
+
+        done = rewrite_data_files(
+            spark,
+            found,
+            where,
+            strategy="sort" if sort_by else "z-order" if z_order_by else "bin-pack",
+            by=sort_by or z_order_by,
+            target_file_bytes=target_bytes,
+            rewrite_all=everything,
+            progress=False if as_json else None,
+        )
+    output.emit_text(str(done), asdict(done), as_json=as_json)
 
 
 @maintain.command()

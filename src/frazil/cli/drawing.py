@@ -96,7 +96,7 @@ def draw(
     refs = {ref.row: ref for ref in tree.leaves()}
     nodes = [
         _node(reader, tree, row, refs.get(row), names, open_leaf=leaves, limit=limit)
-        for row in range(min(tree.root.num_rows, limit))
+        for row in _chosen(tree.root, limit)
     ]
     where = snapshot.root_manifest or snapshot.manifest_list or "manifests"
     return Drawing(
@@ -108,6 +108,17 @@ def draw(
         nodes=tuple(nodes),
         hidden=max(0, tree.root.num_rows - limit),
     )
+
+
+def _chosen(root: EntryBatch, limit: int) -> list[int]:
+    """Rows of a root to show, in their order; leaves and changed files before carried ones."""
+    kinds = root.column("content_type").to_pylist()
+    statuses = root.column("tracking.status").to_pylist()
+    plain = [
+        kind < ContentType.DATA_MANIFEST and status == Status.EXISTING
+        for kind, status in zip(kinds, statuses, strict=True)
+    ]
+    return sorted(sorted(range(root.num_rows), key=lambda row: plain[row])[:limit])
 
 
 def _node(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,13 @@ class Settings:
 
     uri: str
     warehouse: str | None = None
+    name: str = "default"
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     source: str = "the command line"
 
     def open(self) -> Catalog:
         """Connect."""
-        return connect(self.uri, warehouse=self.warehouse, **dict(self.properties))
+        return connect(self.uri, warehouse=self.warehouse, name=self.name, **dict(self.properties))
 
 
 def settings_for(
@@ -65,13 +66,24 @@ def _from_file(path: Path, warehouse: str | None) -> Settings:
     section = content.get("catalog", {})
     if not isinstance(section, dict) or "uri" not in section:
         raise InvalidInput(f"{path}: expected a section [catalog] with a uri")
-    rest = {key: str(value) for key, value in section.items() if key not in ("uri", "warehouse")}
+    own = ("uri", "warehouse", "name")
+    rest = {key: str(value) for key, value in _flat(section) if key not in own}
     return Settings(
         uri=str(section["uri"]),
         warehouse=warehouse or section.get("warehouse"),
+        name=str(section.get("name", "default")),
         properties=rest,
         source=str(path),
     )
+
+
+def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys with dots, which TOML reads as tables inside tables."""
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def _from_pyiceberg(name: str) -> Settings | None:
@@ -96,6 +108,7 @@ def _from_pyiceberg(name: str) -> Settings | None:
     return Settings(
         uri=str(uri),
         warehouse=found.get("warehouse"),
+        name=name,
         properties=rest,
         source=".pyiceberg.yaml",
     )

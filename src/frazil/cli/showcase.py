@@ -14,8 +14,11 @@ from frazil.cli.app import JsonOption, app
 @app.command()
 def demo(
     folder: Annotated[
-        Path, typer.Option("--to", help="Where the warehouse and the report go.")
+        Path, typer.Option("--to", help="Folder of the warehouse that is made.")
     ] = Path("demo-warehouse"),
+    report: Annotated[Path, typer.Option("--report", help="Folder of the HTML report.")] = Path(
+        "demo-report"
+    ),
     spark: Annotated[
         bool, typer.Option("--spark/--no-spark", help="Run the pipeline on Spark.")
     ] = True,
@@ -23,11 +26,11 @@ def demo(
 ) -> None:
     """Run the whole story on a small shop: stream, merge, prune, change feed, upgrade, report.
 
-    Example: `frazil demo --to demo-warehouse`
+    Example: `frazil demo --to demo-warehouse --report demo-report`
     """
     from frazil.cli.demo import run_demo
 
-    done = run_demo(folder, with_spark=spark, quiet=as_json)
+    done = run_demo(folder, report=report, with_spark=spark, quiet=as_json)
     output.emit_text(str(done), done.to_dict(), as_json=as_json)
 
 
@@ -39,6 +42,10 @@ def bench(
     full: Annotated[
         bool, typer.Option("--full", help="Full sizes; the default is quick, under 5 minutes.")
     ] = False,
+    peers: Annotated[
+        str | None, typer.Option("--peers", help="Only these peers, comma-separated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the results.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure Frazil beside PyIceberg, delta-rs, DuckLake, Paimon and Iceberg on Spark.
@@ -47,5 +54,8 @@ def bench(
     """
     from frazil.cli.bench import run_bench
 
-    done = run_bench(names or [], full=full, quiet=as_json)
-    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+    wanted = None if peers is None else [peer.strip() for peer in peers.split(",")]
+    code = run_bench(names or [], quick=not full, peers=wanted, out=out)
+    if as_json:
+        output.emit_json({"exit-code": code})
+    raise typer.Exit(code)

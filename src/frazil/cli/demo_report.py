@@ -1,0 +1,163 @@
+"""The demo's report: one HTML file with plots drawn as SVG inside it; nothing is fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from frazil.cli import drawing, render
+from frazil.cli.demo_race import Lane, summed
+
+if TYPE_CHECKING:
+    from frazil.cli.demo import Story
+
+_COLOURS = ("#0969da", "#bc4c00")
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 260, 64, 34, 30, 16
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 920px; margin: 2rem auto; padding: 0 1rem;
+  color: #1f2328; background: #ffffff }
+h1 { font-size: 1.7rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid #d0d7de }
+table { border-collapse: collapse; margin: 1rem 0 } td, th { border: 1px solid #d0d7de;
+  padding: .3rem .7rem; text-align: right } td:first-child, th:first-child { text-align: left }
+pre { background: #f6f8fa; padding: .8rem; overflow-x: auto; font-size: 12px }
+figure { margin: 1rem 0; overflow-x: auto } figcaption { color: #57606a; font-size: 13px }
+svg { max-width: 100%; height: auto }
+"""
+
+
+def write_report(story: Story) -> None:
+    """Write `story.report`."""
+    story.report.parent.mkdir(parents=True, exist_ok=True)
+    story.report.write_text(_page(story), encoding="utf-8")
+
+
+def _page(story: Story) -> str:
+    parts = [
+        "<h1>Frazil demo</h1>",
+        "<p>Everything below was measured on this machine by <code>frazil demo</code>, Frazil and "
+        "PyIceberg side by side in one process, on local disk with a SQLite catalog.</p>",
+        "<h2>Small commits</h2>",
+        _costs(story.lanes),
+        _lines("Time of each append, milliseconds", _series(story.lanes, "ms")),
+        _lines(
+            "Metadata written so far, kilobytes", _series(story.lanes, "metadata_bytes", total=True)
+        ),
+        _lines("Metadata files written so far", _series(story.lanes, "metadata_files", total=True)),
+        "<h2>The tree as it adapts</h2>",
+        *(_figure(title, render.svg(picture)) for title, picture in story.pictures.items()),
+    ]
+    if story.plan is not None:
+        parts += ["<h2>A pruned query</h2>", _pre(str(story.plan))]
+    if story.feed:
+        rows = [(row["change"], f"{row['rows']:,}") for row in story.feed]
+        parts += ["<h2>The change feed</h2>", _table(("change", "rows"), rows)]
+    if story.upgrade:
+        parts += ["<h2>Upgrade in place</h2>", _pre("\n".join(story.upgrade))]
+    if story.pipeline:
+        parts += ["<h2>The pipeline on Spark</h2>", _pre("\n".join(story.pipeline))]
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><title>Frazil demo</title>'
+        f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _pre(text: str) -> str:
+    return f"<pre>{escape(text)}</pre>"
+
+
+def _figure(title: str, picture: str) -> str:
+    return f"<figure>{picture}<figcaption>{escape(title)}</figcaption></figure>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _costs(lanes: Sequence[Lane]) -> str:
+    rows = []
+    for what in dict.fromkeys(step.what for lane in lanes for step in lane.steps):
+        for lane in lanes:
+            cost = summed(lane.of(what))
+            rows.append(
+                (
+                    f"{what} × {cost['calls']:.0f}, {lane.engine}",
+                    f"{cost['median-ms']:.1f} ms",
+                    f"{cost['metadata-files']:.0f}",
+                    drawing.size(int(cost["metadata-bytes"])),
+                    drawing.size(int(cost["data-bytes"])),
+                )
+            )
+    return _table(("work", "median time", "metadata files", "metadata", "data written"), rows)
+
+
+def _series(
+    lanes: Sequence[Lane], name: str, *, total: bool = False
+) -> dict[str, tuple[float, ...]]:
+    found = {}
+    for lane in lanes:
+        values = [float(getattr(step, name)) for step in lane.of("append")]
+        if name.endswith("bytes"):
+            values = [value / 1000 for value in values]
+        found[lane.engine] = tuple(accumulate(values)) if total else tuple(values)
+    return found
+
+
+def _lines(title: str, series: dict[str, tuple[float, ...]]) -> str:
+    """A line plot, one line per engine, from zero."""
+    most = max((max(values, default=0.0) for values in series.values()), default=0.0) or 1.0
+    count = max((len(values) for values in series.values()), default=1)
+    step = _step(most)
+    top = step * -(-most // step)
+    wide, high = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+
+    def x(index: int) -> float:
+        return _LEFT + wide * index / max(1, count - 1)
+
+    def y(value: float) -> float:
+        return _TOP + high * (1 - value / top)
+
+    parts = []
+    mark = 0.0
+    while mark <= top * 1.0001:
+        parts.append(
+            f'<line x1="{_LEFT}" y1="{y(mark):.1f}" x2="{_WIDTH - _RIGHT}" y2="{y(mark):.1f}" '
+            f'stroke="#d0d7de"/><text x="{_LEFT - 6}" y="{y(mark) + 4:.1f}" '
+            f'text-anchor="end">{mark:,.10g}</text>'
+        )
+        mark += step
+    parts.append(
+        f'<text x="{_LEFT}" y="{_HEIGHT - 10}">commit 1</text>'
+        f'<text x="{_WIDTH - _RIGHT}" y="{_HEIGHT - 10}" text-anchor="end">commit {count}</text>'
+    )
+    for index, (name, values) in enumerate(series.items()):
+        colour = _COLOURS[index % len(_COLOURS)]
+        points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(values))
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
+            f'<rect x="{_LEFT + 130 * index}" y="8" width="12" height="12" fill="{colour}"/>'
+            f'<text x="{_LEFT + 130 * index + 17}" y="18">{escape(name)}</text>'
+        )
+    picture = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'width="{_WIDTH}" font-family="system-ui, sans-serif" font-size="12" role="img" '
+        f'aria-label="{escape(title)}">{"".join(parts)}</svg>'
+    )
+    return _figure(title, picture)
+
+
+def _step(most: float) -> float:
+    """A round distance between grid lines, four or five of them."""
+    size = 1.0
+    while size * 10 < most:
+        size *= 10
+    while size > most:
+        size /= 10
+    return next(size * part for part in (0.25, 0.5, 1, 2, 5) if size * part * 5 >= most)

@@ -1,0 +1,62 @@
+"""The demo's chapter on Spark: runs the pipeline of `examples/` in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from frazil.errors import Unsupported
+
+_PIPELINE = Path("examples") / "orders_pipeline.py"
+
+
+def pipeline_script() -> Path | None:
+    """The example in the checkout that this package, or the current folder, is part of."""
+    for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
+        if (folder / _PIPELINE).is_file():
+            return folder / _PIPELINE
+    return None
+
+
+def run_pipeline(script: Path, folder: Path, say: Callable[[str], None]) -> list[str]:
+    """Run it on a new warehouse below the folder; every line it prints is said and returned."""
+    folder.mkdir(parents=True, exist_ok=True)
+    errors = folder / "spark.log"
+    # Workers find the package where it was found here.
+    source = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH", "")) if part)
+    with errors.open("w", encoding="utf-8") as log:
+        running = subprocess.Popen(
+            [sys.executable, "-u", str(script), "--warehouse", str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        lines = _told(running, say)
+    if running.returncode:
+        last = errors.read_text(encoding="utf-8").strip().splitlines()[-1:] or ["no message"]
+        raise Unsupported(
+            f"{script} stopped with exit code {running.returncode}: {last[0]} (see {errors}). "
+            "Spark needs Java 17 or later; frazil demo --no-spark goes without",
+            feature="Spark",
+        )
+    return lines
+
+
+def _told(running: subprocess.Popen[str], say: Callable[[str], None]) -> list[str]:
+    assert running.stdout is not None
+    lines: list[str] = []
+    try:
+        for line in running.stdout:
+            lines.append(line.rstrip())
+            say(lines[-1])
+        running.wait()
+    except BaseException:
+        running.terminate()
+        running.wait()
+        raise
+    return lines
