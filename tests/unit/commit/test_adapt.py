@@ -216,3 +216,20 @@ def test_a_partitioned_flush_is_clustered_by_partition(tmp_path: Path) -> None:
     bench.append("D5", spec_id=0)
     leaves = [[entry.name for entry in bench.leaf(name)] for name in ("M1", "M2")]
     assert leaves == [["D4", "D2"], ["D3", "D1"]]
+
+
+def test_a_rewrite_into_leaves_keeps_the_age_of_its_rows(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, properties=SMALL_ROOT)
+    bench.append("D1")
+    bench.append("D2")
+    new = bench.files("R1", "R2", "R3", tracking__sequence_number=1)
+    change = Change(
+        replaced=located("D1", "D2"), added=new, is_rewrite=True, base_snapshot_id=bench.tip_id()
+    )
+    bench.commit(change)
+    assert bench.root()[0] == seen("M1", "ADDED", by=3, seq=3, row=20)
+    assert bench.row("M1")["manifest_info.min_sequence_number"] == 1
+    live = bench.reader().live(bench.tree().leaves()[0])
+    assert live.pylist("tracking.sequence_number") == [1, 1, 1]
+    assert live.pylist("tracking.file_sequence_number") == [3, 3, 3]
+    assert live.pylist("tracking.first_row_id") == [20, 30, 40]
