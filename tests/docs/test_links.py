@@ -1,0 +1,60 @@
+"""Links between pages lead somewhere, and no page names a machine."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import DOCS, Page, pages
+
+_OUTSIDE = ("http://", "https://", "mailto:")
+_MACHINE = re.compile(r"(?<![\w.:/])(?:/home/|/root/|/Users/|/work/|/tmp/|file:///|[A-Z]:\\)")
+
+
+def _ids(page: Page) -> str:
+    return page.name
+
+
+@pytest.mark.parametrize("page", pages(), ids=_ids)
+def test_every_link_leads_to_a_file_and_a_heading(page: Page) -> None:
+    broken = []
+    for line, target in page.links():
+        if target.startswith(_OUTSIDE):
+            continue
+        file, _, anchor = target.partition("#")
+        path = (page.path.parent / file).resolve() if file else page.path
+        if not path.exists():
+            broken.append(f"{page.name}:{line}: no file {target}")
+        elif anchor and path.suffix == ".md" and anchor not in Page.read(path).anchors():
+            broken.append(f"{page.name}:{line}: no heading #{anchor} in {path.name}")
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=_ids)
+def test_no_page_names_a_place_on_one_machine(page: Page) -> None:
+    found = [
+        f"{page.name}:{number}: {line.strip()}"
+        for number, line in enumerate(page.path.read_text(encoding="utf-8").splitlines(), 1)
+        if _MACHINE.search(line)
+    ]
+    assert found == []
+
+
+def test_pages_of_the_site_link_only_to_pages_of_the_site() -> None:
+    outside = []
+    for page in pages():
+        if not page.path.is_relative_to(DOCS):
+            continue
+        for line, target in page.links():
+            file = target.partition("#")[0]
+            if not file or target.startswith(_OUTSIDE):
+                continue
+            if not _within_docs((page.path.parent / file).resolve()):
+                outside.append(f"{page.name}:{line}: {target}")
+    assert outside == []
+
+
+def _within_docs(path: Path) -> bool:
+    return path.is_relative_to(DOCS)
