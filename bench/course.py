@@ -22,6 +22,8 @@ class Course:
     folder: Path
     chosen: Sequence[str] | None = None
     about: dict[str, dict[str, str]] = field(default_factory=dict)
+    histories: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Tables with so many commits, by peer: made by one workload, of use to another."""
 
     def peers(self, workload: dict[str, Any], among: dict[str, Peer] = PEERS) -> list[Peer]:
         """The peers of a workload that take part in this run, Frazil first."""

@@ -30,6 +30,7 @@ def small_appends(course: Course, workload: dict[str, Any], outcome: Outcome) ->
                 times[name] += session.ask("commits", start=start, count=count, total=total)
         processor = {name: session.ask("drain") for name, session in sessions.items()}
     for name, spent in times.items():
+        course.histories[name, total] = folders[name]
         files, size = footprint(folders[name])
         for share in (50, 95, 99):
             outcome.add("commit", f"p{share}", name, quantile(spent, share / 100), "ms")
@@ -64,14 +65,16 @@ def load(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
                 outcome.note(f"{peer.name} was not taken to {commits:,} commits: too slow.")
                 continue
             with forgiving(outcome, peer.name, f"{commits:,} commits"):
-                with course.session(peer) as session:
-                    session.ask("open" if done else "create", folder=folder)
-                    session.ask("commits", start=done, count=commits - done, total=commits)
-                done = commits
+                place = course.histories.get((peer.name, commits), folder)
+                if place == folder:
+                    with course.session(peer) as session:
+                        session.ask("open" if done else "create", folder=folder)
+                        session.ask("commits", start=done, count=commits - done, total=commits)
+                    done = commits
                 found = []
                 for _ in range(workload["repeats"]):
                     with course.session(peer) as session:
-                        found.append(session.ask("open", folder=folder))
+                        found.append(session.ask("open", folder=place))
                 case = f"{commits:,} commits"
                 outcome.add(case, "load", peer.name, median(f["load_ms"] for f in found), "ms")
                 whole = median(f["import_ms"] + f["load_ms"] for f in found)
