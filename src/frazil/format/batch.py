@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.types import TimestampNanoType, TimestampType
 
 from frazil.format import fields
+from frazil.format.types import promote
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +69,7 @@ class EntryBatch:
             return EntryBatch(full[0])
         schema = _common_schema(full)
         if schema is None:
-            merged = pa.concat_tables(full, promote_options="permissive")
+            merged = pa.concat_tables(_widened(full), promote_options="permissive")
             return EntryBatch(merged.combine_chunks() if combine else merged)
         alike = [_aligned(table, schema) for table in full]
         if not combine:
@@ -187,3 +189,29 @@ def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
         index = table.schema.get_field_index(field.name)
         arrays.append(table.column(index) if index >= 0 else pa.nulls(table.num_rows, field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _widened(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:
+    """The tables with dates as timestamps where another table has timestamps: Arrow itself does
+    not take the two for one column."""
+    moments: dict[str, pa.DataType] = {}
+    dates: set[str] = set()
+    for table in tables:
+        for field in table.schema:
+            if pa.types.is_timestamp(field.type):
+                moments[field.name] = field.type
+            elif pa.types.is_date32(field.type):
+                dates.add(field.name)
+    widened = dates & moments.keys()
+    if not widened:
+        return tables
+    return [_with_moments(table, {name: moments[name] for name in widened}) for table in tables]
+
+
+def _with_moments(table: pa.Table, moments: Mapping[str, pa.DataType]) -> pa.Table:
+    for name, kind in moments.items():
+        at = table.schema.get_field_index(name)
+        if at >= 0 and pa.types.is_date32(table.schema.field(at).type):
+            to = TimestampNanoType() if kind.unit == "ns" else TimestampType()
+            table = table.set_column(at, name, promote(table.column(at), to))
+    return table

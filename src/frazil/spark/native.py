@@ -202,7 +202,8 @@ class _NativeFrame:
                 return raw[f"__frazil{field.name}"]
             case ice_id if ice_id == PARTITION_ID:
                 return raw[f"__frazil{field.name}"]
-        return _stored_value(raw, field, names)
+        read = next(each for each in self.planned.wanted.fields if each.field_id == field.field_id)
+        return _pruned(_stored_value(raw, read, names), read.field_type, field.field_type)
 
     def _with_files(self, raw: DataFrame) -> DataFrame:
         """Joined with what holds for a whole file, when a column asks for it."""
@@ -286,6 +287,29 @@ def _stored_value(raw: DataFrame, field: ice.NestedField, names: ReadNames) -> C
         return F.regexp_replace(F.lower(F.hex(column)), _UUID_PARTS, "$1-$2-$3-$4-$5")
     if not kind.is_primitive and not names.is_clean(field):
         return column.cast(spark_type(kind))  # structs are cast by position
+    return column
+
+
+def _pruned(column: Column, has: ice.IcebergType, wanted: ice.IcebergType) -> Column:
+    """The parts of a nested column that are asked for, of those a filter made to be read."""
+    if has == wanted:
+        return column
+    match has, wanted:
+        case ice.StructType(), ice.StructType():
+            of_id = {field.field_id: field for field in has.fields}
+            parts = [
+                _pruned(
+                    column.getField(field.name), of_id[field.field_id].field_type, field.field_type
+                ).alias(field.name)
+                for field in wanted.fields
+            ]
+            return F.when(column.isNotNull(), F.struct(*parts))
+        case ice.ListType(), ice.ListType():
+            element = has.element_type, wanted.element_type
+            return F.transform(column, lambda value: _pruned(value, *element))
+        case ice.MapType(), ice.MapType():
+            value = has.value_type, wanted.value_type
+            return F.transform_values(column, lambda _, each: _pruned(each, *value))
     return column
 
 
