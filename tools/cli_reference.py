@@ -1,0 +1,117 @@
+"""Writes docs/reference/cli.md from the commands themselves; `--check` fails when it is old."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from frazil.cli import commands
+from frazil.cli.app import app
+from frazil.errors import FrazilError
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
+
+HEAD = """# Command line
+
+<!-- Written by tools/cli_reference.py; `make docs` renews it. -->
+
+Every command prints JSON with `--json` and help with `--help`. A table is named
+`namespace.name`, or `namespace.name@branch` on a branch. Ctrl-C stops a command; what it had
+committed stays, and nothing half-done is visible.
+
+## Which catalog
+
+In this order: `--catalog`, the environment variable `FRAZIL_CATALOG`, the file `frazil.toml` here
+or `~/.config/frazil/config.toml`, and the folder `warehouse`. A catalog is a folder, a database
+URI (`postgresql://…`, `sqlite:///…`; `FRAZIL_WAREHOUSE` says where its tables go), or the name of a
+SQL catalog in PyIceberg's `.pyiceberg.yaml`, whose storage properties come along.
+
+```toml
+[catalog]
+uri = "postgresql://user@host/lake"
+warehouse = "s3://bucket/lake"
+s3.endpoint = "https://storage.example"
+```
+"""
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    commands.load()
+    text = _page()
+    if "--check" in sys.argv[1:]:
+        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
+            print(f"{PAGE} is not up to date; run python tools/cli_reference.py")
+            return 1
+        return 0
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _page() -> str:
+    parts = [HEAD, _exit_codes()]
+    for name, command in sorted(_walk("", typer.main.get_command(app))):
+        parts.append(_section(name, command))
+    return "\n".join(parts)
+
+
+def _exit_codes() -> str:
+    rows = ["| code | kind | when |", "|---|---|---|", "| 0 | | it worked |"]
+    kinds = sorted(FrazilError.__subclasses__(), key=lambda kind: kind.exit_code)
+    for kind in kinds:
+        doc = (kind.__doc__ or "").strip().splitlines()[0]
+        rows.append(f"| {kind.exit_code} | `{kind.kind}` | {doc} |")
+    rows.append("| 130 | | stopped by the user |")
+    return "## Exit codes\n\n" + "\n".join(rows) + "\n\nWrong usage is 2 as well.\n"
+
+
+def _walk(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        full = f"{prefix} {name}".strip()
+        if hasattr(command, "commands"):
+            yield from _walk(full, command)
+        else:
+            yield full, command
+
+
+def _section(name: str, command: Any) -> str:
+    text, _, example = command.help.partition("Example: ")
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    shown = " ".join(_argument(each) for each in arguments)
+    lines = [f"## frazil {name}", "", " ".join(text.split()), ""]
+    lines += ["```sh", f"frazil {name} {shown}".rstrip() + " [OPTIONS]", "```", ""]
+    if example:
+        lines += [f"Example: {' '.join(example.split())}", ""]
+    rows = [(f"`{_argument(each)}`", each.help or "") for each in arguments]
+    rows += [
+        (", ".join(f"`{flag}`" for flag in (*each.opts, *each.secondary_opts)), _meaning(each))
+        for each in options
+        if each.name not in ("help", "catalog", "as_json")
+    ]
+    if rows:
+        lines += ["| | |", "|---|---|", *(f"| {left} | {right} |" for left, right in rows), ""]
+    return "\n".join(lines)
+
+
+def _argument(parameter: Any) -> str:
+    name = parameter.name.upper() + ("…" if parameter.nargs == -1 else "")
+    return str(name if parameter.required else f"[{name}]")
+
+
+def _meaning(parameter: Any) -> str:
+    text = (parameter.help or "").replace("|", "\\|")
+    default = parameter.default
+    if default in (None, False, (), []) or callable(default) or parameter.is_flag:
+        return text
+    shown = getattr(default, "value", default)
+    return f"{text} Default: `{shown}`."
+
+
+if __name__ == "__main__":
+    sys.exit(main())
