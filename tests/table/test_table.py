@@ -146,6 +146,17 @@ def test_a_transaction_sees_its_own_changes_and_lands_once(table: frazil.Table) 
     assert ids(table.scan(where="country = 'FR'")) == [16]
 
 
+def test_a_transaction_leaves_no_file_that_it_does_not_use(table: frazil.Table) -> None:
+    with table.transaction() as tx:
+        tx.append(orders(0, 9))
+        tx.delete("order_id = 0")
+        tx.delete("order_id = 3")  # a second vector on the same file: the first is not needed
+        tx.delete("order_date = '2024-01-02'")  # a whole file that was added just now
+    assert ids(table.scan()) == [2, 5, 6, 8]
+    found = table.remove_orphan_files(older_than=datetime(2100, 1, 1, tzinfo=UTC), dry_run=True)
+    assert not found.files
+
+
 def test_time_travel_by_id_tag_branch_and_time(table: frazil.Table) -> None:
     table.append(orders(0, 5))
     first = table.current_snapshot()

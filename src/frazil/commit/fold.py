@@ -16,7 +16,7 @@ from pyiceberg.expressions import BooleanExpression, Or
 
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.vectors import VectorMerger
-from frazil.format import bitmap
+from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.storage import Storage
 
@@ -28,8 +28,10 @@ def fold(
     storage: Storage,
     location: str,
     new_id: Callable[[], str],
+    written: list[str],
 ) -> Change:
-    """One change that does both. Puffin files of vectors on added files are written here."""
+    """One change that does both. Puffin files of vectors on added files are written here, and
+    their paths put on `written`."""
     added = first.added
     removed, gone = _split(second.removed, added)
     replaced, rewritten = _split(second.replaced, added)
@@ -48,7 +50,9 @@ def fold(
     if added is not None:
         added = _without(added, gone | rewritten)
         if born:
-            added = _born(added, born, storage=storage, location=location, new_id=new_id)
+            merger = VectorMerger(born, storage=storage, location=location, new_id=new_id)
+            added = _born(added, born, merger)
+            written += [paths.resolve(location, path) for path, _ in merger.written]
     return replace(
         first,
         added=_concat(added, second.added),
@@ -111,18 +115,10 @@ def _union(first: VectorEdit, second: VectorEdit) -> VectorEdit:
     )
 
 
-def _born(
-    added: EntryBatch,
-    edits: list[VectorEdit],
-    *,
-    storage: Storage,
-    location: str,
-    new_id: Callable[[], str],
-) -> EntryBatch:
+def _born(added: EntryBatch, edits: list[VectorEdit], merger: VectorMerger) -> EntryBatch:
     """Added entries with deletion vectors of their own."""
     names = added.pylist("location")
     rows = np.array([names.index(edit.location) for edit in edits], dtype=np.int64)
-    merger = VectorMerger(edits, storage=storage, location=location, new_id=new_id)
     changed = merger.merge(added.take(rows)).entries
     others = np.ones(added.num_rows, dtype=np.bool_)
     others[rows] = False

@@ -22,6 +22,7 @@ from frazil.commit.loop import Committed, discard
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.rows import Rows
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput
+from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
@@ -184,6 +185,7 @@ class Transaction:
                 storage=around.storage,
                 location=around.location,
                 new_id=around.new_id,
+                written=self._written,
             )
         self._unstage()
         return self
@@ -202,6 +204,8 @@ class Transaction:
         except BaseException:
             discard(self._handle.storage, self._written)
             raise
+        used = _files_of(self._change, self._handle.location)
+        discard(self._handle.storage, [path for path in self._written if path not in used])
         return self.result
 
     def abort(self) -> None:
@@ -264,3 +268,11 @@ class Transaction:
         if self._staged is not None:
             discard(self._handle.storage, self._staged[1].written)
             self._staged = None
+
+
+def _files_of(change: Change, location: str) -> frozenset[str]:
+    """Files that the entries a change adds point at."""
+    if change.added is None:
+        return frozenset()
+    names = (*change.added.pylist("location"), *change.added.pylist("deletion_vector.location"))
+    return frozenset(paths.resolve(location, name) for name in names if name is not None)
