@@ -6,9 +6,11 @@ manifest is decoded once however many snapshots share it.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from frazil.commit.handle import TableHandle
 from frazil.format import manifest, paths
@@ -31,6 +33,9 @@ from frazil.maintenance.reachable import root_address, statistics_files
 from frazil.tree.changes import changes_of
 from frazil.tree.layout import layout_of
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
+
+Parts = dict[tuple[str, bytes | None], frozenset[str]]
+"""Names of live files by the manifest that lists them and its dead positions."""
 
 FILE_KEYS = (
     "location",
@@ -92,30 +97,30 @@ class _Check:
         self.manifests: set[str] = set()
         self.snapshots = 0
         self._seen: set[tuple[Any, ...]] = set()
+        self._names: Parts = {}
 
     def run(
         self, snapshots: list[Snapshot], known: History, *, deep: bool, progress: Progress
     ) -> None:
         ordered = sorted(snapshots, key=lambda each: (each.sequence_number, each.timestamp_ms))
         is_all_ours = all(each.root_manifest is not None for each in known.snapshots)
-        names: dict[int, frozenset[str]] = {}
+        parts: dict[int, Parts] = {}
         for done, snapshot in enumerate(ordered, start=1):
             id = int(snapshot.snapshot_id)
             where = root_address(self._location, snapshot) or f"snapshot {id}"
             with self._problems.guarded(where, snapshot_id=id):
-                batches = self._tree(snapshot, where)
+                batches, parts[id] = self._tree(snapshot, where)
                 self._live(batches, snapshot, where, is_all_ours=is_all_ours)
-                names[id] = _content_names(batches)
-                parent = names.get(int(snapshot.parent_snapshot_id or 0))
+                parent = parts.get(int(snapshot.parent_snapshot_id or 0))
                 if parent is not None and snapshot.root_manifest is not None:
-                    self._flow(snapshot, parent, names[id], where, deep=deep)
+                    self._flow(snapshot, parent, parts[id], where, deep=deep)
             self.snapshots = done
             progress(done, len(ordered), "snapshots")
         self._metadata_files(known)
         self.files.run(deep=deep, progress=progress)
 
-    def _tree(self, snapshot: Snapshot, where: str) -> list[EntryBatch]:
-        """Check a root and its leaves; returns the live entries."""
+    def _tree(self, snapshot: Snapshot, where: str) -> tuple[EntryBatch, Parts]:
+        """Check a root and its leaves; returns the live entries, and their names by manifest."""
         self.manifests.add(where)
         reader = self._handle.reader()
         tree = reader.tree(snapshot)
@@ -124,14 +129,22 @@ class _Check:
         if snapshot.manifests is None:
             self.files.manifest(where, None)
         batches = [tree.content()]
+        parts: Parts = {(where, None): _content_names(batches)}
+        self.files.entries(tree.content())
         for ref in leaf_refs(tree.root):
             address = paths.resolve(self._location, ref.location)
             self.manifests.add(address)
             self.files.manifest(address, ref.file_size_in_bytes)
             with self._problems.guarded(address, snapshot_id=int(snapshot.snapshot_id)):
                 self._leaf(reader, tree, ref, address)
-                batches.append(reader.live(ref, keys=FILE_KEYS).without(POSITION))
-        return [batch.select(FILE_KEYS) for batch in batches]
+                live = reader.live(ref, keys=FILE_KEYS).without(POSITION)
+                batches.append(live)
+                state = (address, ref.dv)
+                if state not in self._names:
+                    self._names[state] = _content_names([live])
+                    self.files.entries(live)
+                parts[state] = self._names[state]
+        return EntryBatch.concat([batch.select(FILE_KEYS) for batch in batches]), parts
 
     def _root(self, tree: Tree, snapshot: Snapshot, where: str) -> None:
         read = manifest.decode(self._handle.storage.open(where).arrow(), path=where)
@@ -164,24 +177,18 @@ class _Check:
             check_aggregates(reader.live(ref), entry, layout, address, self._problems)
 
     def _live(
-        self, batches: list[EntryBatch], snapshot: Snapshot, where: str, *, is_all_ours: bool
+        self, merged: EntryBatch, snapshot: Snapshot, where: str, *, is_all_ours: bool
     ) -> None:
         """Rules over everything that is live in a snapshot."""
         problems, id = self._problems, int(snapshot.snapshot_id)
-        for batch in batches:
-            self.files.entries(batch)
-        merged = EntryBatch.concat(batches)
         content = merged.numpy("content_type") != ContentType.POSITION_DELETES
-        names = merged.filter(content).pylist("location")
-        if len(set(names)) < len(names):
-            seen: set[str] = set()
-            for name in names:
-                if name in seen:
-                    problems.add(
-                        where, "location", f"{name} is live more than once", snapshot_id=id
-                    )
-                seen.add(name)
-        for first, second in overlapping_rows(batches):
+        listed = merged.filter(content).column("location")
+        if pc.count_distinct(listed).as_py() < len(listed):
+            for name, count in Counter(listed.to_pylist()).items():
+                if count > 1:
+                    what = f"{name} is live more than once"
+                    problems.add(where, "location", what, snapshot_id=id)
+        for first, second in overlapping_rows(merged):
             what = f"row ids of {first} and {second} overlap"
             problems.add(where, "tracking.first_row_id", what, snapshot_id=id)
         data = merged.filter(merged.numpy("content_type") == ContentType.DATA)
@@ -196,7 +203,7 @@ class _Check:
                 f"row ids reach {int(ends.max())}; the table's next is {limit}",
                 snapshot_id=id,
             )
-        wrong = summary_totals(batches, snapshot, everything=is_all_ours)
+        wrong = summary_totals(merged, snapshot, everything=is_all_ours)
         for key, (value, stated) in wrong.items():
             problems.add(
                 f"snapshot {id}", key, f"is {stated}; live entries make {value}", snapshot_id=id
@@ -205,8 +212,8 @@ class _Check:
     def _flow(
         self,
         snapshot: Snapshot,
-        parent: frozenset[str],
-        live: frozenset[str],
+        parent: Parts,
+        live: Parts,
         where: str,
         *,
         deep: bool,
@@ -216,11 +223,16 @@ class _Check:
         changes = changes_of(self._handle.reader(), snapshot)
         gone = _content_names([changes.deleted, changes.replaced])
         came = _content_names([changes.added, changes.modified])
-        expected = (parent - gone) | came
+        # A leaf that both list with the same dead positions has the same files in both.
+        shared = parent.keys() & live.keys()
+        before = frozenset[str]().union(*(parent[key] for key in parent.keys() - shared))
+        after = frozenset[str]().union(*(live[key] for key in live.keys() - shared))
+        still = frozenset[str]().union(*(gone & parent[key] for key in shared))
+        expected = (before - gone) | came
         for names, what in (
-            (expected - live, "should be live and is not: nothing says that it went"),
-            (live - expected, "is live and should not be: nothing says that it came"),
-            (gone - parent, "went and was not live before"),
+            (expected - after, "should be live and is not: nothing says that it went"),
+            ((after - expected) | still, "is live and should not be: nothing says that it came"),
+            (gone - before - still, "went and was not live before"),
         ):
             for name in sorted(names)[:5]:
                 self._problems.add(where, "tracking.status", f"{name} {what}", snapshot_id=id)

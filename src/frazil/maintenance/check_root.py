@@ -210,10 +210,9 @@ def check_vectors(batch: EntryBatch, names: list[str], need: Any) -> None:
 
 
 def summary_totals(
-    batches: list[EntryBatch], snapshot: Snapshot, *, everything: bool
+    merged: EntryBatch, snapshot: Snapshot, *, everything: bool
 ) -> dict[str, tuple[int, str]]:
     """Totals that live entries give and the summary contradicts: key to the two of them."""
-    merged = EntryBatch.concat(batches)
     kind = merged.numpy("content_type")
     data = kind == ContentType.DATA
     equality = kind == ContentType.EQUALITY_DELETES
@@ -236,9 +235,8 @@ def summary_totals(
     return wrong
 
 
-def overlapping_rows(batches: list[EntryBatch]) -> list[tuple[str, str]]:
+def overlapping_rows(merged: EntryBatch) -> list[tuple[str, str]]:
     """Pairs of live data files whose row ids overlap."""
-    merged = EntryBatch.concat(batches)
     mask = (merged.numpy("content_type") == ContentType.DATA) & np.asarray(
         pc.is_valid(merged.column("tracking.first_row_id"))
     )
