@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -108,9 +109,11 @@ def decode(
             page_checksum_verification=True,
         )
         metadata = _metadata(file, path)
-        found = _leaf_columns(file, path)
-        _check_columns(file, found, metadata, path, is_sealed=is_sealed)
-        columns = {key: where for key, (where, _) in found.items()}
+        known = _columns_of(file.schema_arrow.serialize().to_pybytes())
+        if known.problem is not None:
+            raise FormatError(known.problem[1], path=path, field=known.problem[0])
+        _check_columns(file, known, metadata, path, is_sealed=is_sealed)
+        columns = dict(known.columns)
         if keys is not None:
             wanted = {*keys, "tracking.status", "content_type"}
             columns = {key: column for key, column in columns.items() if key in wanted}
@@ -166,7 +169,7 @@ def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:
 
 def _check_columns(
     file: pq.ParquetFile,
-    found: _Found,
+    known: _Columns,
     metadata: Mapping[str, str],
     path: str,
     *,
@@ -176,7 +179,7 @@ def _check_columns(
     stated = metadata.get(COLUMNS)
     if stated is None:
         return
-    seen = f"{file.metadata.num_rows} {checksum({key: kind for key, (_, kind) in found.items()})}"
+    seen = f"{file.metadata.num_rows} {known.checksum}"
     if is_sealed or (is_sealed is None and stated.endswith(_SEALED)):
         seen = f"{seen} {_SEALED}"
     if seen != stated:
@@ -187,11 +190,34 @@ def _check_columns(
         )
 
 
-def _leaf_columns(file: pq.ParquetFile, path: str) -> _Found:
-    """Key to Parquet column path and type, by field id."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """Columns of a manifest: key to Parquet column path, and what tells the set from others.
+
+    `problem` is a field that cannot be read, and why.
+    """
+
+    columns: Mapping[str, str]
+    checksum: str
+    problem: tuple[str, str] | None
+
+
+@lru_cache(maxsize=32)
+def _columns_of(schema: bytes) -> _Columns:
+    """The columns of a serialised schema: all leaves of a table have the same few."""
+    found, problem = _leaf_columns(pa.ipc.read_schema(pa.py_buffer(schema)))
+    return _Columns(
+        columns={key: where for key, (where, _) in found.items()},
+        checksum=checksum({key: kind for key, (_, kind) in found.items()}),
+        problem=problem,
+    )
+
+
+def _leaf_columns(schema: pa.Schema) -> tuple[_Found, tuple[str, str] | None]:
+    """Key to Parquet column path and type, by field id; and a field that is not what it should."""
     found: _Found = {}
     known = {field.id: field for field in fields.ENTRY}
-    for column in file.schema_arrow:
+    for column in schema:
         field = known.get(_field_id(column))
         if field is None:
             continue
@@ -199,7 +225,7 @@ def _leaf_columns(file: pq.ParquetFile, path: str) -> _Found:
             found[field.name] = (column.name, column.type)
             continue
         if not pa.types.is_struct(column.type):
-            raise FormatError(f"is {column.type}; expected a struct", path=path, field=field.name)
+            return found, (field.name, f"is {column.type}; expected a struct")
         for child in column.type:
             id = _field_id(child)
             where = f"{column.name}.{child.name}"
@@ -211,7 +237,7 @@ def _leaf_columns(file: pq.ParquetFile, path: str) -> _Found:
                 match = next((leaf for leaf in field.children if leaf.id == id), None)
                 if match is not None:
                     found[f"{field.name}.{match.name}"] = (where, child.type)
-    return found
+    return found, None
 
 
 def _stats_columns(found: _Found, column: pa.Field, where: str) -> None:
@@ -286,5 +312,5 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
     return {
         "metadata": _metadata(file, path),
         "entries": file.metadata.num_rows,
-        "columns": {key: where for key, (where, _) in _leaf_columns(file, path).items()},
+        "columns": dict(_columns_of(file.schema_arrow.serialize().to_pybytes()).columns),
     }
