@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import DOCS, ROOT, Block, Page
+from tests.docs.paimon_table import lay_out
 
 _ARROW = "# → "
 _SPARK = {
@@ -34,7 +35,7 @@ def _parameters() -> list[Any]:
     for page in map(Page.read, files):
         if page.snippets():
             uses_spark = any("pyspark" in block.code for block in page.snippets())
-            marks = [pytest.mark.spark] if uses_spark else []
+            marks = [pytest.mark.spark, pytest.mark.timeout(900)] if uses_spark else []
             found.append(pytest.param(page, id=page.name, marks=marks))
     return found
 
@@ -65,6 +66,8 @@ def test_a_page_runs_as_it_is_printed(
     if request.node.get_closest_marker("spark"):
         request.getfixturevalue("shared_spark")
     monkeypatch.chdir(tmp_path)
+    if page.path.name == "paimon.md":
+        lay_out(tmp_path / "paimon" / "shop.db" / "orders")
     names: dict[str, Any] = {"__name__": "__page__"}
     for block in page.snippets():
         _run(page, block, names)
