@@ -28,7 +28,8 @@ def progress_bars(title: str, *, shown: bool | None) -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+    console = Console(stderr=True)
+    with Bars(*columns, console=console, transient=console.is_terminal) as bars:
         yield _Bars(title, bars)
 
 

@@ -118,12 +118,12 @@ def rewrite_data_files(
         rewrite_all=rewrite_all,
         **({} if max_group_bytes is None else {"max_group_bytes": max_group_bytes}),
     )
-    writer = _GroupWriter.of(spark, target, where, strategy, by, size)
+    writer = _GroupWriter.of(spark, target, where, strategy, by, selection)
     if strategy != "bin-pack":
         selection = even(selection)
     job = _Job(
         writer=writer,
-        groups=selection.groups(writer.planned.plan, spec_id=target.spec.spec_id),
+        groups=selection.groups(writer.planned.plan, current=_current_specs(target)),
         partial=partial_progress,
         max_commits=max_commits if partial_progress else 1,
         concurrent=concurrent_groups,
@@ -131,6 +131,13 @@ def rewrite_data_files(
     )
     with progress_bars(f"rewrite {target.name}", shown=progress) as report:
         return job.run(report)
+
+
+def _current_specs(table: Table) -> set[int | None]:
+    """Ids of the table's spec; every spec without fields, and none at all, are the same one."""
+    if table.spec.fields:
+        return {table.spec.spec_id}
+    return {None, *(spec.spec_id for spec in table.metadata.partition_specs if not spec.fields)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +151,7 @@ class _GroupWriter:
     is_own_order: bool
     z_columns: tuple[str, ...]
     target_file_bytes: int
+    most_file_bytes: int
 
     @staticmethod
     def of(
@@ -152,7 +160,7 @@ class _GroupWriter:
         where: str | BooleanExpression | None,
         strategy: Strategy,
         by: Sequence[str] | None,
-        target_file_bytes: int,
+        selection: Selection,
     ) -> _GroupWriter:
         scan = table.scan(where)
         # The filter chooses files; all rows of a chosen file are written.
@@ -182,7 +190,8 @@ class _GroupWriter:
             order=order,
             is_own_order=is_own,
             z_columns=z_columns,
-            target_file_bytes=target_file_bytes,
+            target_file_bytes=selection.target_file_bytes,
+            most_file_bytes=selection.most_file_bytes,
         )
 
     def write(self, group: Group) -> EntryBatch:
@@ -199,7 +208,7 @@ class _GroupWriter:
         task = WriteTask.of(
             metadata, schema, storage=self.table.handle.storage, location=self.table.location
         )
-        sized = {**task.properties, TARGET_FILE_SIZE: str(self.target_file_bytes)}
+        sized = {**task.properties, TARGET_FILE_SIZE: str(self.most_file_bytes)}
         task = replace(task, properties=sized)
         if (self.order.fields and not self.is_own_order) or self.z_columns:
             task = replace(task, sort_order=UNSORTED)  # rows arrive in the order asked for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,20 +38,26 @@ class Selection:
         if not 0 < self.delete_ratio <= 1:
             raise InvalidInput(f"delete_ratio is {self.delete_ratio}; expected 0 to 1")
 
-    def groups(self, plan: Plan, *, spec_id: int) -> list[Group]:
-        """Groups of files to write anew, the largest first."""
+    @property
+    def most_file_bytes(self) -> int:
+        """Above this a file is too large; the room over the target takes in remainders."""
+        return self.max_file_bytes or self.target_file_bytes * 9 // 5
+
+    def groups(self, plan: Plan, *, current: Collection[int | None]) -> list[Group]:
+        """Groups of files to write anew, the largest first; `current` are ids of partition specs
+        that files may stay under."""
         files = plan.files
         if not files.num_rows:
             return []
         sizes = files.numpy("file_size_in_bytes").astype(np.int64)
         records = np.maximum(files.numpy("record_count").astype(np.int64), 1)
         deleted = files.numpy("deletion_vector.cardinality", missing=0).astype(np.int64)
-        stale = np.array([(id or 0) != spec_id for id in files.pylist("spec_id")], dtype=np.bool_)
+        stale = np.array([id not in current for id in files.pylist("spec_id")], dtype=np.bool_)
         live = (sizes * (1 - np.maximum(deleted, 0) / records)).astype(np.int64)
         needed = stale | (np.maximum(deleted, 0) / records >= self.delete_ratio)
         needed[list(plan.matches)] = True
         small = sizes < (self.min_file_bytes or self.target_file_bytes * 3 // 4)
-        large = sizes > (self.max_file_bytes or self.target_file_bytes * 9 // 5)
+        large = sizes > self.most_file_bytes
         chosen = (
             np.ones(len(sizes), dtype=np.bool_) if self.rewrite_all else (needed | small | large)
         )

@@ -1,7 +1,7 @@
 """Z-order: one number per row that is close for rows that are close in several columns.
 
-Each value is ranked among quantiles of its column, so that columns of unlike ranges weigh the same,
-and the bits of the ranks are interleaved.
+Each value is ranked among quantiles of its column, and ranks are spread over the same number of
+bits, so that columns of unlike ranges weigh the same; the bits are then interleaved.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ class ZValue:
 
     def of(self, values: pa.Array) -> pa.Array:
         """One number per row; nulls come first."""
-        ranks = [
-            np.searchsorted(cuts, ordered(values.field(at), name), side="right").astype(np.uint64)
-            for at, (name, cuts) in enumerate(zip(self.columns, self.cuts, strict=True))
-        ]
+        ranks = []
+        for at, (name, cuts) in enumerate(zip(self.columns, self.cuts, strict=True)):
+            rank = np.searchsorted(cuts, ordered(values.field(at), name), side="right")
+            spread = (rank.astype(np.int64) << self.bits) // (len(cuts) + 1)
+            ranks.append(spread.astype(np.uint64))
         return pa.array(interleaved(ranks, self.bits).astype(np.int64))
 
 
