@@ -1,0 +1,46 @@
+"""Every property that the source names is on the page of properties."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.docs.pages import DOCS, ROOT
+
+_PROPERTY = re.compile(
+    r"(?:write|commit|history|read|schema|publish|cache|gc|paimon|frazil|spark\.frazil)"
+    r"\.[a-z0-9.-]+"
+)
+_OTHER = {
+    "frazil.commit",  # names of loggers
+    "frazil.paimon",
+    "frazil.spark",
+    "frazil.cli.",  # modules
+    "frazil.toml",  # a file
+}
+
+
+def _named_in_source() -> set[str]:
+    texts = (
+        node.value
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    return {text for text in texts if _PROPERTY.fullmatch(text)} - _OTHER
+
+
+def _documented() -> set[str]:
+    """Names in the first column of the page's tables; `<name>` stands for any column."""
+    page = (DOCS / "reference" / "properties.md").read_text(encoding="utf-8")
+    first = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    names = {name for cell in first for name in re.findall(r"`([^`]+)`", cell)}
+    return {name.removesuffix("<name>") for name in names if not name.endswith("*")}
+
+
+def test_every_property_in_the_source_is_documented() -> None:
+    assert _named_in_source() - _documented() == set()
+
+
+def test_every_documented_property_is_in_the_source() -> None:
+    assert _documented() - _named_in_source() == set()
