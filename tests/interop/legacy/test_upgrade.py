@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from frazil import Table
+from frazil import InvalidInput, Table, connect
 from frazil.format.fields import ContentType
 from frazil.scan.tasks import TaskReader
 from tests.interop.legacy.test_read import READABLE
@@ -16,7 +16,7 @@ from tests.interop.peers.readers import read_manifest_with_java, read_with_java
 from tests.interop.peers.tables import PeerTable, local_path
 from tests.support.java import JavaOracle
 from tests.support.legacy_tables import delete_row
-from tests.support.upgrading import entered
+from tests.support.upgrading import entered, moved_metadata
 from tests.support.values import canonical_rows
 
 pytestmark = [pytest.mark.java, pytest.mark.peers]
@@ -156,6 +156,23 @@ def test_rows_deleted_by_position_alone_take_old_deletes_over(
     assert canonical_rows(read_with_java(java, location)) == after
     table.rewrite_manifests()
     assert _rows(table) == after
+
+
+@pytest.mark.parametrize("name", ["v4_mor", "v4_evolved", "v3_to_v4"])
+def test_an_interim_table_is_upgraded_when_it_is_registered(
+    peer_tables: Tables, tmp_path: Path, name: str
+) -> None:
+    peer = peer_tables[name]
+    location = moved_metadata(peer.metadata_location, tmp_path / "table")
+    table = connect(tmp_path / "catalog").register_table("peers.table", location)
+    assert _rows(table) == canonical_rows(peer.rows())
+    partitioned = any(spec.fields for spec in table.metadata.partition_specs)
+    assert bool(table.metadata.expressions) == partitioned
+    delete_row(table)
+    table.rewrite_manifests()
+    assert len(_rows(table)) == peer.rows().num_rows - 1
+    with pytest.raises(InvalidInput, match="format-version 4 already"):
+        table.upgrade()
 
 
 @pytest.mark.parametrize("name", ["v2_many_manifests", "v1_partitioned"])
