@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,7 @@ def _function(name: str, value: Any, *, level: int) -> str:
     parameters = [each for each in signature.parameters.values() if each.name != "self"]
     shown = signature.replace(parameters=parameters)
     text = f"{name.rsplit('.', 1)[-1]}{shown}".replace("'", "")
+    text = re.sub(r"<function ([\w.]+) at 0x[0-9a-f]+>", r"\1", text)
     return f"{'#' * level} {name}\n\n```text\n{_folded(text)}\n```\n\n{_doc(value)}\n"
 
 

@@ -50,7 +50,7 @@ def test_tree_shows_a_deletion_vector(shop: Run) -> None:
     statuses = [entry["status"] for entry in entries]
     assert sorted(statuses) == ["EXISTING", "MODIFIED", "REPLACED"]
     (modified,) = [entry for entry in entries if entry["status"] == "MODIFIED"]
-    assert "DV 1 rows" in modified["facts"]
+    assert "DV 1 row" in modified["facts"]
 
 
 def test_tree_as_svg_is_a_picture(shop: Run, tmp_path: Path) -> None:

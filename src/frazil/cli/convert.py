@@ -210,7 +210,7 @@ def recover(
 ) -> None:
     """Rebuild a lost catalog entry from the table's own files.
 
-    Example: `frazil recover shop.orders file:///data/warehouse/shop/orders`
+    Example: `frazil recover shop.orders s3://lake/shop/orders`
     """
     made, found = open_catalog(catalog).recover_table(table, location)
     value = {

@@ -104,7 +104,7 @@ def draw(
             f"{handle.name} · snapshot {snapshot.snapshot_id} · {snapshot.operation} · "
             f"sequence {snapshot.sequence_number}"
         ),
-        root=f"{_short(where)} · {tree.root.num_rows} entries",
+        root=f"{_short(where)} · {_entries(tree.root.num_rows)}",
         nodes=tuple(nodes),
         hidden=max(0, tree.root.num_rows - limit),
     )
@@ -168,12 +168,12 @@ def _leaf_node(batch: EntryBatch, at: int, is_dead: bool, names: dict[int, str])
 
 def _facts(entry: dict[str, Any]) -> list[str]:
     is_leaf = entry["content_type"] >= ContentType.DATA_MANIFEST
-    unit = "entries" if is_leaf else "rows"
-    facts = [f"{entry['record_count']:,} {unit}", size(entry["file_size_in_bytes"])]
+    count = _entries if is_leaf else _rows
+    facts = [count(entry["record_count"]), size(entry["file_size_in_bytes"])]
     if is_leaf and entry["format_version"] == 0:
         facts.append(f"carried {entry['file_format']}")
     if entry.get("deletion_vector.cardinality"):
-        facts.append(f"DV {entry['deletion_vector.cardinality']:,} rows")
+        facts.append(f"DV {_rows(entry['deletion_vector.cardinality'])}")
     for key, label in (
         ("manifest_info.dv", "dv"),
         ("tracking.deleted_positions", "deleted"),
@@ -182,6 +182,14 @@ def _facts(entry: dict[str, Any]) -> list[str]:
         if entry.get(key):
             facts.append(f"{label}={_positions(entry[key])}")
     return facts
+
+
+def _entries(count: int) -> str:
+    return f"{count:,} entr{'y' if count == 1 else 'ies'}"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _positions(data: bytes) -> str:

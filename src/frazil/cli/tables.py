@@ -84,7 +84,9 @@ def create(
     ] = None,
     partition_by: Annotated[
         list[str] | None,
-        typer.Option("--partition-by", "-p", help="day(ts), bucket[16](id), country; repeat."),
+        typer.Option(
+            "--partition-by", "-p", help="`day(ts)`, `bucket[16](id)`, `country`; repeat."
+        ),
     ] = None,
     sort_by: Annotated[list[str] | None, typer.Option("--sort-by", help="Column; repeat.")] = None,
     properties: Annotated[
