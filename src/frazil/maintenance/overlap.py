@@ -35,7 +35,7 @@ def overlap_of(tree: Tree, metadata: TableMetadata) -> Overlap:
     leaves = tree.root.take(np.array(refs, dtype=np.int64))
     if leaves.num_rows < 2:
         return Overlap()
-    for field_id, name in _cluster_columns(metadata):
+    for field_id, name in cluster_columns(metadata):
         ends = _ranks(leaves, field_id)
         if ends is not None:
             counts = shared_ranges(*ends)
@@ -43,7 +43,7 @@ def overlap_of(tree: Tree, metadata: TableMetadata) -> Overlap:
     return Overlap()
 
 
-def _cluster_columns(metadata: TableMetadata) -> list[tuple[int, str]]:
+def cluster_columns(metadata: TableMetadata) -> list[tuple[int, str]]:
     """Columns by which entries are ordered in leaves, first ones first."""
     derived = {column.partition_field_id: column for column in metadata.expressions}
     found: list[tuple[int, str]] = []

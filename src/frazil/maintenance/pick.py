@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow.compute as pc
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed
+from frazil.commit.loop import Committed, discard
 from frazil.commit.updates import RemoveRef, SetRef
-from frazil.commit.vectors import VECTOR_KEYS, read_vector
+from frazil.commit.vectors import VECTOR_KEYS, VectorMerger, read_vector
 from frazil.errors import CommitUnknown, InvalidInput, Unsupported
-from frazil.format import bitmap
+from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import RefKind, Snapshot, SnapshotRef
 from frazil.maintenance.ancestry import Ancestry
-from frazil.scan.steps import FileSets
+from frazil.scan.steps import FileSets, without_vector
 from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.read import LEAF, POSITION
 
@@ -70,8 +71,15 @@ def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> Committ
     _check_new(branch, lineage, snapshot)
     changes = changes_of(handle.reader(), snapshot, keys=None)
     _check_pickable(changes)
-    change = _change(handle, branch, changes, base=_common(ancestry, lineage, snapshot))
-    return _pinned(handle, change, snapshot)
+    written: list[str] = []
+    change = _change(handle, branch, changes, written, base=_common(ancestry, lineage, snapshot))
+    try:
+        return _pinned(handle, change, snapshot)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        discard(handle.storage, written)
+        raise
 
 
 def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> Committed:
@@ -119,14 +127,21 @@ def _common(ancestry: Ancestry, lineage: list[Snapshot], snapshot: Snapshot) -> 
     return None
 
 
-def _change(handle: TableHandle, branch: str, changes: TreeChanges, *, base: int | None) -> Change:
+def _change(
+    handle: TableHandle,
+    branch: str,
+    changes: TreeChanges,
+    written: list[str],
+    *,
+    base: int | None,
+) -> Change:
     snapshot = changes.snapshot
     is_rewrite = snapshot.operation == "replace"
     added = changes.added.without(LEAF, POSITION)
     if not is_rewrite:
         added = added.without("tracking.sequence_number")
     files = FileSets.of(changes)
-    came = added if added.num_rows else None
+    came = _with_own_vectors(handle, added, written) if added.num_rows else None
     gone = files.gone if files.gone.num_rows else None
     replaced = None if gone is None else _named(gone, changes.replaced)
     removed = None if gone is None else _named(gone, changes.deleted)
@@ -140,6 +155,38 @@ def _change(handle: TableHandle, branch: str, changes: TreeChanges, *, base: int
         is_rewrite=is_rewrite,
         summary={SOURCE_SNAPSHOT: str(snapshot.snapshot_id)},
     )
+
+
+def _with_own_vectors(handle: TableHandle, added: EntryBatch, written: list[str]) -> EntryBatch:
+    """Files that were born with deletion vectors, with vectors of this commit's own.
+
+    A Puffin file belongs to the commit that wrote it: what is older cannot name it.
+    """
+    if not added.has("deletion_vector.location"):
+        return added
+    born = np.asarray(pc.is_valid(added.column("deletion_vector.location")))
+    if not born.any():
+        return added
+    chosen, others = added.filter(born), added.filter(~born)
+    rows = zip(
+        chosen.pylist("location"),
+        chosen.pylist("record_count"),
+        zip(*(chosen.pylist(key) for key in VECTOR_KEYS), strict=True),
+        strict=True,
+    )
+    edits = [
+        VectorEdit(
+            location=name,
+            positions=read_vector(handle.storage, handle.location, vector, records),
+        )
+        for name, records, vector in rows
+    ]
+    merger = VectorMerger(
+        edits, storage=handle.storage, location=handle.location, new_id=handle.around.new_id
+    )
+    changed = merger.merge(without_vector(chosen)).entries
+    written += [paths.resolve(handle.location, path) for path, _ in merger.written]
+    return EntryBatch.concat([others, changed])
 
 
 def _named(gone: EntryBatch, listed: EntryBatch) -> EntryBatch | None:

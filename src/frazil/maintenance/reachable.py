@@ -6,8 +6,9 @@ entries. Files of dead entries belong to the snapshot before, if that is kept.
 The difference of two groups of snapshots opens only leaves that tell something. A leaf that both
 list is opened for the positions where they differ. A file is live at one place of a tree at most,
 so a position that is live in every tree that goes cannot hold a file that one of them has
-elsewhere; and a leaf whose least sequence number is above a file's cannot hold it. A Puffin file
-is shared by many entries, and is looked for in every leaf that is not older than itself.
+elsewhere; and a leaf whose bounds of a column lie apart from a file's cannot hold it. Sequence
+numbers say nothing here: a file that is picked or added again gets a new one. A Puffin file is
+shared by many entries, and is looked for in every leaf that is not older than itself.
 """
 
 from __future__ import annotations
@@ -21,12 +22,17 @@ import numpy as np
 from frazil.errors import NotFound
 from frazil.format import bitmap, legacy_list, paths, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import Snapshot
+from frazil.maintenance.overlap import cluster_columns
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
+Bounds = tuple[tuple[Any, Any] | None, ...]
+"""Lower and upper bound in each of a few columns; None where they are not known."""
+
+_COLUMNS = 3
 
 NAME_KEYS = (
     "location",
@@ -42,7 +48,7 @@ class HeldLeaf:
     """A leaf as a group of roots lists it."""
 
     ref: LeafRef
-    min_sequence_number: int
+    bounds: Bounds
     dead_in_all: Positions
     dead_in_any: Positions
     roots: int = 1
@@ -56,20 +62,22 @@ class HeldLeaf:
 
 @dataclass(slots=True, kw_only=True)
 class Names:
-    """Files with the sequence number of their data, Puffin files with the least age they can have.
+    """Files with their bounds, Puffin files with the least age they can have.
 
     `deletes` are the ones among the files that delete rows.
     """
 
-    files: dict[str, int] = field(default_factory=dict)
+    files: dict[str, Bounds] = field(default_factory=dict)
     vectors: dict[str, int] = field(default_factory=dict)
     deletes: set[str] = field(default_factory=set)
 
     def add(self, other: Names) -> None:
         """Take up more names."""
-        for mine, its in ((self.files, other.files), (self.vectors, other.vectors)):
-            for name, number in its.items():
-                mine[name] = max(number, mine.get(name, number))
+        for name, bounds in other.files.items():
+            if self.files.setdefault(name, bounds) != bounds:
+                self.files[name] = (None,) * len(bounds)
+        for name, age in other.vectors.items():
+            self.vectors[name] = min(age, self.vectors.get(name, age))
         self.deletes |= other.deletes
 
     def drop(self, other: Names) -> None:
@@ -126,6 +134,11 @@ class Reach:
         self._reader = reader
         self._progress = progress
         self._ages = {int(each.snapshot_id): each.sequence_number for each in snapshots}
+        columns = cluster_columns(reader.metadata)[:_COLUMNS]
+        self._bounds = [
+            (stats_key(id, "lower_bound"), stats_key(id, "upper_bound")) for id, _ in columns
+        ]
+        self._keys = (*NAME_KEYS, *(key for pair in self._bounds for key in pair))
 
     def holdings(
         self, snapshots: Sequence[Snapshot], *, what: str, missing_ok: bool = False
@@ -134,7 +147,7 @@ class Reach:
 
         def read(snapshot: Snapshot) -> Tree | None:
             try:
-                return self._reader.tree(snapshot, keys=_ROOT_NAME_KEYS)
+                return self._reader.tree(snapshot, keys=self._keys)
             except NotFound:
                 if missing_ok:
                     return None
@@ -153,7 +166,7 @@ class Reach:
         if root is not None:
             held.roots[root] = int(tree.snapshot.snapshot_id)
         held.names.add(self.names_of(tree.content()))
-        least = tree.root.numpy("manifest_info.min_sequence_number", missing=0)
+        bounds = self._bounds_of(tree.root)
         for ref in leaf_refs(tree.root):
             address = paths.resolve(self._reader.location, ref.location)
             known = held.leaves.get(address)
@@ -161,7 +174,7 @@ class Reach:
             if known is None:
                 held.leaves[address] = HeldLeaf(
                     ref=ref,
-                    min_sequence_number=int(least[ref.row]),
+                    bounds=bounds[ref.row],
                     dead_in_all=dead,
                     dead_in_any=dead,
                 )
@@ -179,20 +192,34 @@ class Reach:
         kinds = entries.numpy("content_type")
         vectors = entries.pylist("deletion_vector.location")
         ages = entries.pylist("tracking.dv_snapshot_id")
+        bounds = self._bounds_of(entries)
         for index, address in enumerate(addresses):
             number = int(numbers[index])
             vector = vectors[index]
             if kinds[index] == ContentType.POSITION_DELETES and vector is not None:
-                found.vectors[address] = max(number, found.vectors.get(address, 0))
+                found.vectors[address] = min(number, found.vectors.get(address, number))
                 continue
-            found.files[address] = number
+            found.files[address] = bounds[index]
             if kinds[index] != ContentType.DATA:
                 found.deletes.add(address)
             if vector is not None:
                 puffin = paths.resolve(location, vector)
                 age = self._ages.get(ages[index], number) if ages[index] is not None else number
-                found.vectors[puffin] = max(age, found.vectors.get(puffin, 0))
+                found.vectors[puffin] = min(age, found.vectors.get(puffin, age))
         return found
+
+    def _bounds_of(self, entries: EntryBatch) -> list[Bounds]:
+        """Per entry its bounds in the columns that leaves are clustered by."""
+        columns = [
+            [
+                None if low is None or high is None else (low, high)
+                for low, high in zip(entries.pylist(lower), entries.pylist(upper), strict=True)
+            ]
+            for lower, upper in self._bounds
+        ]
+        if not columns:
+            return [()] * entries.num_rows
+        return list(zip(*columns, strict=True))
 
     def names_in(
         self, leaves: Sequence[tuple[HeldLeaf, Positions | None]], *, missing_ok: bool = False
@@ -202,7 +229,7 @@ class Reach:
         def read(item: tuple[HeldLeaf, Positions | None]) -> Names:
             held, only = item
             try:
-                batch = self._reader.entries(held.ref, keys=NAME_KEYS)
+                batch = self._reader.entries(held.ref, keys=self._keys)
             except NotFound:
                 if missing_ok:
                     return Names()
@@ -252,21 +279,18 @@ class Reach:
         )
 
 
-_ROOT_NAME_KEYS = (*NAME_KEYS, "manifest_info.min_sequence_number")
-
-
 def _doubtful(
     names: Names, gone: Holdings, kept: Holdings
 ) -> list[tuple[HeldLeaf, Positions | None]]:
     """Leaves of the snapshots that stay which may hold one of the names."""
-    newest = max(names.files.values(), default=-1)
+    hull = _hull(names.files.values())
     oldest = min(names.vectors.values(), default=None)
     doubtful: list[tuple[HeldLeaf, Positions | None]] = []
     for address, leaf in kept.leaves.items():
         if oldest is not None and leaf.ref.sequence_number >= oldest:
             doubtful.append((leaf, None))
             continue
-        if leaf.min_sequence_number > newest:
+        if not names.files or _are_apart(leaf.bounds, hull):
             continue
         other = gone.leaves.get(address)
         if other is None or other.roots < gone.trees:
@@ -276,6 +300,29 @@ def _doubtful(
         if only.size:
             doubtful.append((leaf, only))
     return doubtful
+
+
+def _hull(files: Iterable[Bounds]) -> Bounds:
+    """The bounds of all files together; None in a column where they cannot be told."""
+    return tuple(_enclosing(column) for column in zip(*files, strict=True))
+
+
+def _enclosing(column: Sequence[tuple[Any, Any] | None]) -> tuple[Any, Any] | None:
+    known = [pair for pair in column if pair is not None]
+    kinds = {type(end) for pair in known for end in pair}
+    if len(known) < len(column) or len(kinds) != 1:
+        return None
+    return min(low for low, _ in known), max(high for _, high in known)
+
+
+def _are_apart(leaf: Bounds, hull: Bounds) -> bool:
+    """Whether a column tells that a leaf holds none of the files: their values do not meet."""
+    for mine, its in zip(leaf, hull, strict=True):
+        if mine is None or its is None or type(mine[0]) is not type(its[0]):
+            continue
+        if mine[1] < its[0] or its[1] < mine[0]:
+            return True
+    return False
 
 
 def root_address(location: str, snapshot: Snapshot) -> str | None:

@@ -178,3 +178,38 @@ def test_expiry_keeps_files_that_were_picked(table: Table) -> None:
     table.expire_snapshots(snapshot_ids=[picked])
     assert _ids(table) == [1, 2, 3, 4, 5]
     assert table.check(deep=True).problems == ()
+
+
+def _both_ways(folder: Path) -> tuple[Table, int, int]:
+    """Files in a leaf of a branch, one born with a vector, picked onto main and moved to a leaf."""
+    table = new_table(folder, properties={"write.root.max-data-entries": "1"})
+    table.append(rows(1))
+    audit = table.branch("audit")
+    with audit.transaction() as tx:
+        tx.append(rows(4, 5, 6))
+        tx.append(rows(7))
+        tx.delete("id = 5")
+    there = snapshot_id(audit)
+    for number in range(3):
+        table.refresh().append(rows(10 + number))
+    table.cherry_pick(there)
+    table.rewrite_manifests()
+    return table, there, snapshot_id(table)
+
+
+def test_files_in_leaves_of_two_branches_outlive_one_of_them(tmp_path: Path) -> None:
+    table, _, here = _both_ways(tmp_path / "source goes")
+    table.drop_ref("audit")
+    table.expire_snapshots(keep_last=1, older_than=2**60)
+    table.handle.around.cache.clear()
+    assert [int(s.snapshot_id) for s in table.snapshots()] == [here]
+    assert _ids(table) == [1, 4, 6, 7, 10, 11, 12]
+    assert table.check(deep=True).problems == ()
+
+    table, there, _ = _both_ways(tmp_path / "pick goes")
+    table.overwrite(rows(1))
+    table.expire_snapshots(keep_last=1, older_than=2**60)
+    table.handle.around.cache.clear()
+    assert len(table.snapshots()) == 2
+    assert sorted(id for id, _ in state_of(table, there).values()) == [1, 4, 6, 7]
+    assert table.check(deep=True).problems == ()
