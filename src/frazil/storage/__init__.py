@@ -1,0 +1,45 @@
+"""Where bytes live: read, write_new, list, delete; thin, and every call is counted.
+
+Local paths (plain or `file:`) go straight to the operating system and are written durably; any
+other scheme goes through PyIceberg's FileIO and takes its properties (`s3.endpoint`, …). Knows
+nothing of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from frazil.storage.base import (
+    Call,
+    Counters,
+    FileInfo,
+    RandomAccess,
+    Storage,
+    Verb,
+    is_local,
+    local_path,
+)
+from frazil.storage.local import LocalStorage
+from frazil.storage.objects import ObjectStorage
+
+
+def storage_for(location: str, properties: Mapping[str, str] | None = None) -> Storage:
+    """The storage that serves a location: local files, or PyIceberg's FileIO."""
+    if is_local(location):
+        return LocalStorage()
+    return ObjectStorage(dict(properties or {}), location)
+
+
+__all__ = [
+    "Call",
+    "Counters",
+    "FileInfo",
+    "LocalStorage",
+    "ObjectStorage",
+    "RandomAccess",
+    "Storage",
+    "Verb",
+    "is_local",
+    "local_path",
+    "storage_for",
+]

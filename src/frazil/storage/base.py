@@ -1,0 +1,152 @@
+"""What every storage answers, and how its calls are counted and its errors explained."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
+
+Verb = Literal["read", "write", "list", "delete", "head"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to the storage: what, where, how many bytes."""
+
+    verb: Verb
+    path: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """A file found by listing."""
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+@dataclass(slots=True)
+class Counters:
+    """Calls and bytes since the storage was made, by verb."""
+
+    calls: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, call: Call) -> None:
+        """Count one call."""
+        self.calls[call.verb] = self.calls.get(call.verb, 0) + 1
+        self.bytes[call.verb] = self.bytes.get(call.verb, 0) + call.bytes
+
+
+class RandomAccess(Protocol):
+    """An open file that can be read in ranges."""
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes of one range."""
+
+    def arrow(self) -> pa.NativeFile:
+        """The same file for pyarrow's readers; ranges read are counted."""
+
+
+class Storage(Protocol):
+    """Files by absolute path."""
+
+    @property
+    def counters(self) -> Counters:
+        """What has been done so far."""
+
+    def recording(self) -> Any:
+        """Context manager that yields the list of calls made inside it."""
+
+    def read(self, path: str) -> bytes:
+        """The whole file."""
+
+    def open(self, path: str, *, size: int | None = None) -> RandomAccess:
+        """The file for range reads; a known size saves a request."""
+
+    def write_new(self, path: str, data: bytes | pa.Buffer) -> None:
+        """Write a file that is not there yet, whole and durable."""
+
+    def create(self, path: str) -> pa.NativeFile:
+        """A stream into a new file; the file is whole when the stream is closed."""
+
+    def exists(self, path: str) -> bool:
+        """Whether the file is there."""
+
+    def size(self, path: str) -> int:
+        """Length of the file in bytes."""
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every file below a directory."""
+
+    def delete(self, path: str) -> None:
+        """Remove the file; one that is gone already is not an error."""
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is a local one."""
+    return urlsplit(path).scheme in ("", "file")
+
+
+def local_path(path: str) -> str:
+    """The operating system's path of a local path or `file:` URI."""
+    if path.startswith("file:"):
+        rest = path[5:]
+        return "/" + rest.lstrip("/")
+    return path
+
+
+class Counted:
+    """Counting shared by the storages."""
+
+    def __init__(self) -> None:
+        self.counters = Counters()
+        self._lock = threading.Lock()
+        self._journals: list[list[Call]] = []
+
+    @contextmanager
+    def recording(self) -> Iterator[list[Call]]:
+        journal: list[Call] = []
+        with self._lock:
+            self._journals.append(journal)
+        try:
+            yield journal
+        finally:
+            with self._lock:
+                self._journals = [kept for kept in self._journals if kept is not journal]
+
+    def count(self, verb: Verb, path: str, size: int = 0) -> None:
+        call = Call(verb, path, size)
+        with self._lock:
+            self.counters.add(call)
+            for journal in self._journals:
+                journal.append(call)
+
+
+@contextmanager
+def explained(path: str, verb: str) -> Iterator[None]:
+    """Turn the operating system's and the libraries' errors into ours, naming the path."""
+    try:
+        yield
+    except FrazilError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFound(f"{path}: no such file") from error
+    except FileExistsError as error:
+        raise AlreadyExists(f"{path}: the file is there already") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StorageError(f"{path}: {verb} failed: {reason}") from error
