@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 from tests.docs.pages import DOCS, ROOT
 
@@ -20,6 +21,7 @@ _OTHER = {
 }
 
 
+@cache
 def _named_in_source() -> set[str]:
     texts = (
         node.value
