@@ -1,0 +1,41 @@
+"""Commands on pages are commands that exist, with arguments and options that they take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+
+from frazil.cli import commands
+from frazil.cli.app import app
+from tests.docs.pages import pages
+
+
+def _commands() -> Iterator[tuple[str, str]]:
+    for page in pages():
+        if page.path.name == "cli.md":
+            continue
+        for block in page.blocks:
+            if block.language in ("sh", "bash"):
+                for number, line in enumerate(block.code.splitlines()):
+                    if line.startswith("frazil "):
+                        yield f"{page.name}:{block.line + number}", line
+        for number, line in page.prose:
+            for found in re.findall(r"`(frazil [^`]+)`", line):
+                yield f"{page.name}:{number}", found
+
+
+@pytest.mark.parametrize(("where", "line"), list(_commands()))
+def test_a_command_on_a_page_can_be_called(where: str, line: str) -> None:
+    commands.load()
+    command = typer.main.get_command(app)
+    words = shlex.split(line, comments=True)[1:]
+    while words and hasattr(command, "commands") and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    if not words or words == ["--help"]:
+        return  # only mentioned
+    assert not hasattr(command, "commands"), f"{where}: no such command"
+    command.make_context("frazil", words)
