@@ -127,6 +127,41 @@ def warm_up(subject: Subject) -> None:
     subject.plan("order_id = 1")
 
 
+def growth(commits: int, ends: int = 50) -> str:
+    """A table: late commits of one table beside first commits of another, taking turns.
+
+    Comparing the end of a run with its beginning also compares the machine then and now; turns
+    do not.
+    """
+    lines = [
+        "| entries in the root | first commits, cpu p50 | late commits, cpu p50 | ratio of p50 "
+        "| ratio of tenth percentiles |",
+        "|---|---|---|---|---|",
+    ]
+    for entries in (50, 100, 200):
+        with tempfile.TemporaryDirectory() as folder:
+            limit = {ROOT_MAX_DATA_ENTRIES: str(entries)}
+            old = Subject(f"{folder}/old", commits, **limit)
+            for index in range(commits - ends):
+                old.table.add_entries(old.entries(index, index + 1))
+            new = Subject(f"{folder}/new", commits, **limit)
+            first: list[float] = []
+            late: list[float] = []
+            for index in range(ends):
+                for subject, at, times in (
+                    (new, index, first),
+                    (old, commits - ends + index, late),
+                ):
+                    batch = subject.entries(at, at + 1)
+                    times.append(spent(partial(subject.table.add_entries, batch)).cpu_ms)
+            lines.append(
+                f"| {entries} | {median(first):.2f} ms | {median(late):.2f} ms "
+                f"| {median(late) / median(first):.2f} | {quick_of(late) / quick_of(first):.2f} |"
+            )
+            print(lines[-1], flush=True)
+    return "\n".join(lines)
+
+
 def leaf_sizes(files: int) -> str:
     """A table: what the size of leaves costs a large table."""
     lines = [
@@ -167,6 +202,7 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=400_000)
     arguments = parser.parse_args()
     print(root_sizes(arguments.commits), "\n")
+    print(growth(arguments.commits), "\n")
     print(leaf_sizes(arguments.files))
 
 
