@@ -47,8 +47,8 @@ class Driver:
             "version": f"duckdb {duckdb.__version__}",
             "settings": "metadata in a DuckDB file (synced at commit), library defaults; tables "
             "populated by inserting metadata rows, commits by ducklake_add_data_files of a real "
-            "small file (its footer is read), plans by a query on the metadata tables in the form "
-            "the extension uses (faster than ducklake_list_files)",
+            "small file (its footer is read), plans by our own SQL on its metadata tables (it "
+            "is faster than ducklake_list_files)",
         }
 
     def _connect(self, folder: str) -> None:
