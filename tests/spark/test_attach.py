@@ -48,6 +48,7 @@ def test_sql_sees_tables_and_their_metadata(
     ).collect()
     assert [tuple(row) for row in rows] == [("CA", 4), ("US", 6)]
     assert spark.sql("SELECT * FROM empty").count() == 0
+    assert spark.sql("SELECT * FROM empty__files").count() == 0
 
 
 def test_metadata_tables_hold_what_inspection_shows(
@@ -106,6 +107,23 @@ def test_refresh_follows_created_and_dropped_tables(
     assert not spark.catalog.tableExists("orders")
     assert not spark.catalog.tableExists("orders__files")
     assert spark.table("sales").count() == 20
+
+
+def test_views_show_what_was_there_when_they_were_made(
+    spark: Any, catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    empty = catalog.create_table("shop.empty", ORDERS)
+    with table.evolve_schema() as columns:
+        columns.add_column("odd name`s", "struct<`a b`: int>")
+    attached = frazil.spark.attach(spark, catalog, "shop")
+    table.append([{**row, "odd name`s": {"a b": 7}} for row in orders(20, 25)])
+    empty.append(orders(0, 3))
+    assert spark.table("orders").columns == ["order_id", "day", "country", "odd name`s"]
+    assert spark.sql("SELECT count(*), count(`odd name``s`) FROM orders").first() == (20, 0)
+    assert spark.table("empty").count() == spark.table("empty__files").count() == 0
+    attached.refresh()
+    assert spark.sql("SELECT sum(`odd name``s`.`a b`) FROM orders").first()[0] == 35
+    assert spark.table("empty").count() == 3
 
 
 def test_attached_sessions_know_their_catalog(

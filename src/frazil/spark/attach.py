@@ -11,7 +11,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import types as sql
+
 from frazil.errors import InvalidInput
+from frazil.spark.metadata_tables import metadata_schema
 from frazil.spark.options import METADATA_TABLES, SourceOptions
 from frazil.spark.session import (
     CATALOG_CONF,
@@ -19,6 +22,7 @@ from frazil.spark.session import (
     CatalogLike,
     catalog_of,
 )
+from frazil.spark.types import spark_schema
 from frazil.table.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -68,16 +72,45 @@ def attach(
     if set(options) == {"catalog", "catalog-name"} and options["catalog-name"] == "default":
         spark.conf.set(CATALOG_CONF, options["catalog"])
     for name, view in views.items():
-        _view(spark, view, {**options, "table": name})
+        table = found.load_table(name)
+        tip = table.current_snapshot()
+        pinned = {
+            **options,
+            "table": name,
+            "snapshot": "0" if tip is None else str(tip.snapshot_id),
+            "schema-id": str(table.metadata.current_schema_id),
+        }
+        _view(spark, view, spark_schema(table.schema), pinned)
         for each in METADATA_TABLES:
-            _view(spark, f"{view}__{each}", {**options, "table": name, "metadata": each})
+            shape = metadata_schema(table, each)
+            _view(spark, f"{view}__{each}", shape, {**pinned, "metadata": each})
     return Attached(spark, found, namespace, views)
 
 
-def _view(spark: SparkSession, name: str, options: dict[str, str]) -> None:
+def _view(spark: SparkSession, name: str, schema: sql.StructType, options: dict[str, str]) -> None:
+    """A view whose schema is given: Spark then starts no Python process to ask for it."""
     listed = ", ".join(f"{_text(key)} {_text(value)}" for key, value in options.items())
-    quoted = "`" + name.replace("`", "``") + "`"
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {quoted} USING frazil OPTIONS ({listed})")
+    columns = ", ".join(f"{_quoted(field.name)} {_ddl(field.dataType)}" for field in schema)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY VIEW {_quoted(name)} ({columns}) USING frazil "
+        f"OPTIONS ({listed})"
+    )
+
+
+def _ddl(kind: sql.DataType) -> str:
+    """A type as SQL writes it, with every name quoted."""
+    if isinstance(kind, sql.StructType):
+        inner = ", ".join(f"{_quoted(field.name)}: {_ddl(field.dataType)}" for field in kind)
+        return f"STRUCT<{inner}>"
+    if isinstance(kind, sql.ArrayType):
+        return f"ARRAY<{_ddl(kind.elementType)}>"
+    if isinstance(kind, sql.MapType):
+        return f"MAP<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
+    return str(kind.simpleString())
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _text(value: str) -> str:

@@ -10,13 +10,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from frazil.spark.types import arrow_of
 from frazil.table.inspect import Inspect
+from frazil.table.table import Table
 
 _ROWS_PER_TASK = 50_000
 
 
-def metadata_schema(inspect: Inspect, name: str) -> sql.StructType:
-    """The Spark schema of a metadata table."""
-    return _spark_schema(_table(inspect, name).schema)
+def metadata_schema(table: Table, name: str) -> sql.StructType:
+    """The Spark schema of a metadata table; no manifest is read for it."""
+    return _spark_schema(_table(Inspect(table.handle, None), name).schema)
 
 
 def metadata_parts(inspect: Inspect, name: str) -> Iterator[bytes]:

@@ -3,7 +3,9 @@
 - `path` or `table`: the table, `load("shop.orders")`
 - `catalog`: a warehouse folder or a database URI, as `frazil.connect` takes it
 - `catalog-name`, `warehouse`: the catalog's name in its database, and where its tables go
-- `snapshot`, `as-of`, `tag`, `branch`: what to read, at most one; `branch` is also where to write
+- `snapshot`, `as-of`, `tag`, `branch`: what to read, at most one; `branch` is also where to write.
+  Snapshot 0 is the table before its first commit
+- `schema-id`: in which of the table's schemas to read; by default that of the moment
 - `where`: which rows to read; prunes files while planning
 - `columns`: names to read, separated by commas; metadata columns too
 - `split-size`: bytes that one task reads
@@ -39,6 +41,7 @@ _KNOWN = frozenset(
         "catalog-name",
         "warehouse",
         "snapshot",
+        "schema-id",
         "as-of",
         "tag",
         "branch",
@@ -59,6 +62,7 @@ class SourceOptions:
     catalog_name: str = "default"
     warehouse: str | None = None
     snapshot: int | None = None
+    schema_id: int | None = None
     as_of: str | None = None
     tag: str | None = None
     branch: str | None = None
@@ -94,6 +98,7 @@ class SourceOptions:
             catalog_name=given.get("catalog-name", "default"),
             warehouse=given.get("warehouse"),
             snapshot=_number(given, "snapshot"),
+            schema_id=_number(given, "schema-id"),
             as_of=given.get("as-of"),
             tag=given.get("tag"),
             branch=given.get("branch"),
@@ -142,7 +147,7 @@ def _number(given: Mapping[str, str], key: str) -> int | None:
     text = given.get(key)
     if text is None:
         return None
-    if not text.isdigit() or int(text) == 0:
+    if not text.isdigit():
         raise InvalidInput(f"option {key} is {text!r}; expected a number")
     return int(text)
 

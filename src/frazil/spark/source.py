@@ -38,6 +38,7 @@ from frazil.spark.stream_options import STREAM_OPTIONS, StreamMode, StreamOption
 from frazil.spark.stream_sink import StreamSink
 from frazil.spark.stream_source import StreamSource, stream_schema
 from frazil.spark.types import spark_schema
+from frazil.table.inspect import Inspect
 from frazil.table.scan import Scan
 from frazil.table.table import Table
 
@@ -63,19 +64,18 @@ class FrazilSource(DataSource):  # type: ignore[misc]
             return stream_schema(options.load(), self.stream_options, options.columns)
         scan = self._scan()
         if self.source_options.metadata is not None:
-            return metadata_schema(_inspect(self.source_options.load(), scan), self._metadata)
+            return metadata_schema(self.source_options.load(), self._metadata)
         return spark_schema(scan.schema)
 
     def reader(self, schema: sql.StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""
         if self.stream_options.mode is StreamMode.CHANGES:
             raise InvalidInput("changes are read as a stream, or with frazil.spark.changes")
+        scan = self._scan()
         if self.source_options.metadata is not None:
-            table = self.source_options.load()
-            return MetadataReader(
-                list(metadata_parts(_inspect(table, self._scan()), self._metadata))
-            )
-        return FrazilReader(_narrowed(self._scan(), schema), self.source_options.split_bytes)
+            inspect = Inspect(scan.handle, scan.snapshot)
+            return MetadataReader(list(metadata_parts(inspect, self._metadata)))
+        return FrazilReader(_narrowed(scan, schema), self.source_options.split_bytes)
 
     def writer(self, schema: sql.StructType, overwrite: bool) -> DataSourceWriter:
         """A writer that appends, or replaces all rows."""
@@ -102,8 +102,7 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         options = self.source_options
         table = options.load()
         if self._pinned is None:
-            first = table.scan(as_of=options.moment(table))
-            self._pinned = (first.snapshot, first.table_schema)
+            self._pinned = _pinned(table, options)
         snapshot, schema = self._pinned
         return Scan(
             handle=table.handle,
@@ -120,9 +119,16 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         return dict(self.__dict__)
 
 
-def _inspect(table: Table, scan: Scan) -> Any:
-    made = table.inspect
-    return made if scan.snapshot is None else made.at(scan.snapshot)
+def _pinned(table: Table, options: SourceOptions) -> tuple[Snapshot | None, Schema]:
+    """The snapshot and the schema to read it in."""
+    if options.snapshot == 0:
+        snapshot, schema = None, table.schema
+    else:
+        first = table.scan(as_of=options.moment(table))
+        snapshot, schema = first.snapshot, first.table_schema
+    if options.schema_id is not None:
+        schema = table.metadata.schema_by_id(options.schema_id)
+    return snapshot, schema
 
 
 def _narrowed(scan: Scan, asked: sql.StructType) -> Scan:

@@ -36,7 +36,11 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
 
 class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Appends the rows of a frame, or replaces all rows by them."""
+    """Appends the rows of a frame, or replaces all rows by them.
+
+    Spark sends a writer as a whole to executors, so the catalog's address travels with it; a
+    secret in it is better kept where the driver's database client finds it by itself.
+    """
 
     def __init__(self, options: SourceOptions, task: WriteTask, *, overwrite: bool) -> None:
         self._options = options
