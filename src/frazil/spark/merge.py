@@ -179,11 +179,14 @@ class _Execution:
         if self._merge.has(Side.TARGET_ONLY) or not self._pairs():
             return self._run(source, AlwaysTrue())
         # The keys are looked at before the rows are joined: both must be the same rows.
-        kept = source.persist()
+        level = source.storageLevel
+        is_kept = level.useMemory or level.useDisk
+        rows = source if is_kept else source.persist()
         try:
-            return self._run(kept, reach(kept, self._pairs(), self._schema))
+            return self._run(rows, reach(rows, self._pairs(), self._schema))
         finally:
-            kept.unpersist()
+            if not is_kept:
+                rows.unpersist()
 
     def _run(self, rows: DataFrame, reached: BooleanExpression) -> RowCounts:
         with explained("merge"):
