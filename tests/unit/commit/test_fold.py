@@ -17,7 +17,12 @@ from tests.support.trees import Bench, located
 def _fold(bench: Bench, first: Change, second: Change) -> Change:
     around = bench.around
     return fold(
-        first, second, storage=around.storage, location=around.location, new_id=around.new_id
+        first,
+        second,
+        storage=around.storage,
+        location=around.location,
+        new_id=around.new_id,
+        written=[],
     )
 
 
