@@ -368,7 +368,7 @@ def test_the_feed_streams_and_converts(table: Table) -> None:
     assert feed.to_arrow().schema == feed.schema
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_any_range_replays_to_the_rows_at_its_end(tmp_path: Path, seed: int) -> None:
     """Random commits; a feed applied to the rows at its start gives those at its end."""
     chance = random.Random(seed)
@@ -379,7 +379,7 @@ def test_any_range_replays_to_the_rows_at_its_end(tmp_path: Path, seed: int) -> 
         properties=SMALL,
     )
     top = 0
-    for _ in range(22):
+    for _ in range(16):
         pick = chance.randrange(top + 1)
         match chance.choice("aaaaddduuexwco"):
             case "a":
@@ -403,7 +403,7 @@ def test_any_range_replays_to_the_rows_at_its_end(tmp_path: Path, seed: int) -> 
                 top += 2
     snapshots = table.snapshots()
     states = {int(s.snapshot_id): state_of(table, s.snapshot_id) for s in snapshots}
-    for _ in range(8):
+    for _ in range(5):
         first, last = sorted(chance.sample(range(len(snapshots) + 1), 2))
         since = None if first == 0 else int(snapshots[first - 1].snapshot_id)
         until = int(snapshots[last - 1].snapshot_id)
