@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
+import frazil
 from frazil.cli import commands
 from frazil.cli.app import app
 from tests.cli.conftest import Run
@@ -56,6 +57,10 @@ def test_every_command_can_print_json(name: str) -> None:
     assert "--json" in options
 
 
+def test_the_version_is_printed(run: Run) -> None:
+    assert run("--version").out.strip() == frazil.__version__
+
+
 def test_no_arguments_show_help(run: Run) -> None:
     assert "Usage" in run().out + run().err
 
@@ -88,8 +93,6 @@ def test_the_exit_code_tells_the_kind_of_error(
 
 
 def test_a_file_that_breaks_the_format_has_exit_code_7(shop: Run) -> None:
-    import frazil
-
     with frazil.connect("warehouse") as catalog:
         snapshot = catalog.load_table("shop.orders").current_snapshot()
         assert snapshot is not None

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+import frazil
 from frazil.cli import output
 from frazil.cli.settings import settings_for
 from frazil.errors import FrazilError
@@ -21,8 +22,23 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Tables with an adaptive metadata tree. Start with **frazil demo**.",
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.console.print(frazil.__version__, highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Tables with an adaptive metadata tree. Start with **frazil demo**."""
+
 
 CatalogOption = Annotated[
     str | None,
