@@ -21,7 +21,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api.md"
 
 HEAD = """# Python API
 
-<!-- Written by tools/api_reference.py; `make docs` renews it. -->
+<!-- Written by `python tools/api_reference.py` from the docstrings. -->
 
 Public names are those of `frazil`, `frazil.spark` and `frazil.spark.jobs`, and what their functions
 return. Schemas, partition specs, sort orders and expressions of PyIceberg can be passed in where

@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 
 HEAD = """# Command line
 
-<!-- Written by tools/cli_reference.py; `make docs` renews it. -->
+<!-- Written by `python tools/cli_reference.py` from the commands. -->
 
 Every command prints JSON with `--json` and help with `--help`. A table is named
 `namespace.name`, or `namespace.name@branch` on a branch. Ctrl-C stops a command; what it had

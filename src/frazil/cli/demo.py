@@ -93,9 +93,11 @@ def run_demo(
             teller.pruning()
             teller.change_feed()
             teller.upgrade()
-            if with_spark:
-                teller.spark_pipeline()
-    write_report(story)
+            try:
+                if with_spark:
+                    teller.spark_pipeline()
+            finally:
+                write_report(story)
     story.seconds = time.perf_counter() - began
     return story
 
