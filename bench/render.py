@@ -60,6 +60,7 @@ def markdown(
         f"run {where['load_before']}. Times are medians unless a line says otherwise. The last "
         "column is Frazil over the best peer: below 1 is better, for rates above 1.",
         "",
+        *_busy(where),
         "## Where Frazil is slower",
         "",
         *_slower(outcomes),
@@ -86,6 +87,18 @@ def markdown(
         for image in images.get(outcome.name, []):
             lines += [f"![{outcome.title}]({base}{image})", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _busy(where: dict[str, Any]) -> list[str]:
+    """A warning where the machine had more to do than it has cores."""
+    if where["load_before"] <= where["cores"]:
+        return []
+    return [
+        "**The machine was busy with other work during this run. Wall times are of that machine: "
+        "they are no figures of any library, and ratios between them are rough. Counts and bytes "
+        "are exact.**",
+        "",
+    ]
 
 
 def slower(outcomes: Sequence[Outcome]) -> list[tuple[Outcome, Row]]:
