@@ -9,11 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.expressions import parser
+from pyiceberg.io import load_file_io
+from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil.errors import CommitConflict, InvalidInput, NotFound
+from frazil.scan.pyiceberg_tasks import pyiceberg_metadata
 from frazil.storage import local_path
 from frazil.table.rows import RowEditor
 from tests.table.conftest import ORDERS, orders
@@ -288,3 +292,18 @@ def test_column_defaults_of_a_new_table_are_kept(catalog: frazil.Catalog) -> Non
     table = catalog.create_table("shop.defaults", schema)
     table.append([{"id": 1}])
     assert table.scan().to_pylist() == [{"id": 1, "kind": "plain"}]
+
+
+def test_pyiceberg_reads_a_plan(table: frazil.Table) -> None:
+    table.append(orders(0, 30))
+    table.delete("order_id = 3 or order_id = 4")
+    where = "order_date = '2024-01-01' and order_id < 20"
+    scan = table.scan(where=where)
+    reader = ArrowScan(
+        pyiceberg_metadata(table.metadata),
+        load_file_io({}, table.location),
+        table.schema,
+        parser.parse(where),
+    )
+    found = reader.to_table(scan.to_pyiceberg_tasks())
+    assert sorted(found["order_id"].to_pylist()) == [0, 6, 9, 12, 15, 18]

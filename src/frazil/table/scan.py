@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
 from frazil.data.columns import METADATA_COLUMNS, partition_column
@@ -19,6 +20,7 @@ from frazil.errors import InvalidInput
 from frazil.expr.parse import parse
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
+from frazil.scan.pyiceberg_tasks import file_scan_tasks
 from frazil.scan.report import ScanReport
 from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
 
@@ -98,6 +100,11 @@ class Scan:
         )
         tasks = list(tasks_of(planned, location=self.handle.location))
         return split_tasks(tasks, split_bytes) if split_bytes else tasks
+
+    def to_pyiceberg_tasks(self) -> list[FileScanTask]:
+        """The plan as PyIceberg's tasks, for its readers and tools."""
+        metadata = self.handle.metadata
+        return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
 
     def explain(self) -> ScanReport:
         """What planning looked at and pruned, per level. Prints as a table."""

@@ -1,0 +1,106 @@
+"""Tasks as PyIceberg's `FileScanTask`, so that its readers and tools can take a Frazil plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.table import FileScanTask
+from pyiceberg.table.metadata import TableMetadata as PyIcebergMetadata
+from pyiceberg.table.metadata import TableMetadataUtil
+from pyiceberg.typedef import Record
+
+from frazil.data.slices import DataFileSlice
+from frazil.errors import Unsupported
+from frazil.format import metadata_json
+from frazil.format.fields import ContentType
+from frazil.format.metadata import History, TableMetadata
+from frazil.scan.tasks import DeleteFile, Task, Vector
+
+_VERSION: Final = 3
+
+
+def file_scan_tasks(
+    tasks: Iterable[Task], metadata: TableMetadata, *, where: BooleanExpression
+) -> Iterator[FileScanTask]:
+    """One PyIceberg task per file. Deletion vectors become delete files of theirs; PyIceberg
+    cannot read equality deletes, so a file that has one is refused."""
+    for task in tasks:
+        deletes = {_delete_file(file, task, metadata) for file in task.deletes}
+        if task.vector is not None:
+            deletes.add(_vector_file(task.vector, task, metadata))
+        yield FileScanTask(
+            data_file=_data_file(task.source, metadata),
+            delete_files=deletes,
+            residual=AlwaysTrue() if task.must_match else where,
+        )
+
+
+def pyiceberg_metadata(metadata: TableMetadata) -> PyIcebergMetadata:
+    """The table's definition as PyIceberg knows it: v3, without snapshots."""
+    plain = replace(metadata, format_version=_VERSION, refs={}, expressions=())
+    return TableMetadataUtil.parse_raw(metadata_json.dumps(plain, History()).decode())
+
+
+def _data_file(
+    source: DataFileSlice,
+    metadata: TableMetadata,
+    *,
+    content: DataFileContent = DataFileContent.DATA,
+) -> DataFile:
+    made = DataFile.from_args(
+        _table_format_version=_VERSION,
+        content=content,
+        file_path=source.path,
+        file_format=FileFormat(source.file_format.upper()),
+        partition=_partition(source, metadata),
+        record_count=source.record_count,
+        file_size_in_bytes=source.file_size_in_bytes,
+        first_row_id=source.first_row_id,
+    )
+    made.spec_id = _spec_id(source, metadata)
+    return made
+
+
+def _vector_file(vector: Vector, task: Task, metadata: TableMetadata) -> DataFile:
+    made = DataFile.from_args(
+        _table_format_version=_VERSION,
+        content=DataFileContent.POSITION_DELETES,
+        file_path=vector.path,
+        file_format=FileFormat.PUFFIN,
+        partition=_partition(task.source, metadata),
+        record_count=vector.cardinality,
+        file_size_in_bytes=vector.offset + vector.size_in_bytes,
+        referenced_data_file=task.source.path,
+        content_offset=vector.offset,
+        content_size_in_bytes=vector.size_in_bytes,
+    )
+    made.spec_id = _spec_id(task.source, metadata)
+    return made
+
+
+def _delete_file(file: DeleteFile, task: Task, metadata: TableMetadata) -> DataFile:
+    if file.content_type is ContentType.EQUALITY_DELETES:
+        raise Unsupported(
+            f"{task.location}: equality deletes apply to it, which PyIceberg cannot read; "
+            "read it here, or turn them into deletion vectors first",
+            feature="equality deletes in PyIceberg",
+        )
+    if file.vector is not None:
+        return _vector_file(file.vector, task, metadata)
+    return _data_file(file.source, metadata, content=DataFileContent.POSITION_DELETES)
+
+
+def _spec_id(source: DataFileSlice, metadata: TableMetadata) -> int:
+    if source.spec_id is not None:
+        return source.spec_id
+    plain = [spec.spec_id for spec in metadata.partition_specs if not spec.fields]
+    return plain[0] if plain else int(metadata.default_spec_id)
+
+
+def _partition(source: DataFileSlice, metadata: TableMetadata) -> Record:
+    spec = metadata.specs_by_id()[_spec_id(source, metadata)]
+    return Record(*(source.partition.get(part.field_id) for part in spec.fields))
