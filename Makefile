@@ -24,8 +24,11 @@ demo: setup ## run the whole story and leave a warehouse and a report
 bench: setup ## measure beside the peers, quick sizes (bench/README.md has the full run)
 	$(BIN)/python -m bench
 
-docs: setup ## build the documentation site into site/
-	$(BIN)/mkdocs build --strict --quiet
+docs: setup ## renew the references and pictures, build the site into site/
+	$(BIN)/python tools/cli_reference.py
+	$(BIN)/python tools/api_reference.py
+	$(BIN)/python tools/tree_pictures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 check: setup ## lint, format, types, layers, module sizes
 	$(BIN)/ruff check .
