@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -64,6 +65,7 @@ def spark_session() -> Any:
     """Spark on two cores of this machine, quiet."""
     from pyspark.sql import SparkSession
 
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("orders")
