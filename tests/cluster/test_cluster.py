@@ -15,7 +15,7 @@ import pytest
 import frazil
 from tests.support.spark_cluster import run_on, standalone_cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 ROWS = 40_000
 

@@ -24,7 +24,7 @@ from frazil.spark.jobs.zorder import ZValue, interleaved, ordered
 from frazil.storage import local_path
 from tests.spark.shop import ORDERS, content, orders, row
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from frazil.spark.types import spark_schema
 from frazil.spark.writer import packed, unpacked
 from tests.spark.shop import ORDERS, content, orders, row
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def _until(ready: Callable[[], bool], cluster: Cluster, problem: str) -> None:
         time.sleep(0.1)
 
 
-def run_on(cluster: Cluster, module: str, *arguments: str, patience_s: float = 280.0) -> str:
+def run_on(cluster: Cluster, module: str, *arguments: str, patience_s: float = 800.0) -> str:
     """Run a module as a driver of its own on the cluster; what it prints on standard output.
 
     It is given the cluster's address, the ids of its processes, and the arguments.
