@@ -31,8 +31,8 @@ def main() -> int:
     """Run what is asked for; the exit code says whether a workload failed."""
     arguments = _arguments()
     if arguments.render is not None:
-        run = json.loads(arguments.render.read_text())
-        render.write(run, arguments.out, docs=arguments.docs)
+        finished = json.loads(arguments.render.read_text())
+        render.write(finished, arguments.out, docs=arguments.docs)
         return 0
     described = tomllib.loads((HERE / "workloads.toml").read_text())
     unknown = sorted(set(arguments.names) - set(described))
