@@ -94,8 +94,9 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
                 first.ask("create", folder=folder)
                 first.ask("commits", start=0, count=1, total=1)
                 started = [stack.enter_context(course.session(peer)) for _ in range(writers)]
-                for session in started:
+                for number, session in enumerate(started):
                     session.ask("open", folder=folder)
+                    session.ask("commits", start=1_000_000 + number, count=1, total=1)
                 began = time.perf_counter()
                 for number, session in enumerate(started):
                     start = 1 + number * each

@@ -19,11 +19,13 @@ def upgrade(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
     times: dict[tuple[str, str], float] = {}
     with course.session(theirs) as session:
         session.ask("open", folder=folder)
+        session.ask("plan", kind="day", total=files, cold=True)
         for kind in KINDS:
             times["PyIceberg", kind] = session.ask("plan", kind=kind, total=files, cold=True)["ms"]
     with course.session(ours) as session:
         opened = session.ask("open_legacy", folder=folder)
         outcome.add(f"{files:,} files", "open read-only", FRAZIL, opened["load_ms"], "ms")
+        session.ask("plan_legacy", kind="day", total=files)
         for stage in ("before the upgrade", "upgraded", "manifests rewritten"):
             if stage == "upgraded":
                 done = session.ask("upgrade", folder=folder)
