@@ -96,7 +96,7 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
                 started = [stack.enter_context(course.session(peer)) for _ in range(writers)]
                 for number, session in enumerate(started):
                     session.ask("open", folder=folder)
-                    session.ask("commits", start=1_000_000 + number, count=1, total=1)
+                    session.ask("commits", start=1_000_000 + number, count=1, total=2_000_000)
                 began = time.perf_counter()
                 for number, session in enumerate(started):
                     start = 1 + number * each
