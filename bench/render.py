@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,11 @@ def write(run: dict[str, Any], folder: Path, *, docs: Path | None = None) -> Non
     (folder / f"{mode}.md").write_text(page)
     (folder / f"{mode}.html").write_text(_html(run, outcomes, images))
     if docs is not None:
-        docs.write_text(markdown(run, outcomes, images, base="../bench/results/"))
+        assets = docs.parent / "assets" / "bench"
+        assets.mkdir(parents=True, exist_ok=True)
+        for name in {name for names in images.values() for name in names}:
+            shutil.copy(folder / name, assets / name)
+        docs.write_text(markdown(run, outcomes, images, base="assets/bench/"))
 
 
 def text(outcome: Outcome) -> str:
