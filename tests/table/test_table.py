@@ -16,7 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
-from frazil.errors import CommitConflict, InvalidInput, NotFound
+from frazil.errors import CommitConflict, InvalidInput, NotFound, Unsupported
 from frazil.scan.pyiceberg_tasks import pyiceberg_metadata
 from frazil.storage import local_path
 from frazil.table.rows import RowEditor
@@ -307,3 +307,17 @@ def test_pyiceberg_reads_a_plan(table: frazil.Table) -> None:
     )
     found = reader.to_table(scan.to_pyiceberg_tasks())
     assert sorted(found["order_id"].to_pylist()) == [0, 6, 9, 12, 15, 18]
+
+
+def test_files_with_rows_stay_when_garbage_is_not_collected(table: frazil.Table) -> None:
+    table.append(orders(0, 6))
+    table.overwrite(orders(6, 9))
+    table.set_properties({"gc.enabled": "false"})
+    data = sorted((Path(local_path(table.location)) / "data").rglob("*.parquet"))
+    soon = datetime(2100, 1, 1, tzinfo=UTC)
+    done = table.expire_snapshots(older_than=soon, keep_last=1)
+    assert len(done.snapshot_ids) == 1
+    assert len(done.spared) == 3
+    assert sorted((Path(local_path(table.location)) / "data").rglob("*.parquet")) == data
+    with pytest.raises(Unsupported, match=r"gc\.enabled"):
+        table.remove_orphan_files(older_than=soon)

@@ -20,19 +20,22 @@ from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
 from frazil.maintenance import retention
 from frazil.maintenance.ancestry import Ancestry
-from frazil.maintenance.files import delete_all, own_folders, plain
+from frazil.maintenance.files import collects_garbage, delete_all, own_folders, plain
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Holdings, Reach, Unreachable, statistics_files
 from frazil.maintenance.retention import Due, Retention
 
 _log = logging.getLogger(__name__)
 
+_ROWS = ("data-files", "delete-files", "deletion-vectors")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
     """What an expiry did, or with `is_dry_run` would do. `files` are addresses by kind.
 
-    `spared` are files that nothing reaches any more but that lie outside the table's folders.
+    `spared` are files that nothing reaches any more but that lie outside the table's folders, or
+    hold rows of a table with `gc.enabled=false`.
     """
 
     snapshot_ids: tuple[int, ...]
@@ -65,7 +68,7 @@ class Expired:
         if self.refs:
             text += f"; branches and tags removed: {', '.join(self.refs)}"
         if self.spared:
-            text += f"; {len(self.spared)} files outside the table left alone"
+            text += f"; {len(self.spared)} files left alone"
         if self.failed:
             text += f"; {len(self.failed)} could not be deleted"
         return text
@@ -102,13 +105,12 @@ def expire_snapshots(
         kept = [snapshot for snapshot in history if int(snapshot.snapshot_id) not in set(ids)]
         kinds = _files_of(handle, metadata, due.snapshots, kept, progress)
     folders = own_folders(metadata, handle.location)
+    frozen = () if collects_garbage(metadata) else _ROWS
     mine = {
-        kind: tuple(sorted(path for path in found if plain(path).startswith(folders)))
+        kind: tuple(sorted(p for p in found if kind not in frozen and plain(p).startswith(folders)))
         for kind, found in kinds.items()
     }
-    spared = sorted(
-        path for found in kinds.values() for path in found if not plain(path).startswith(folders)
-    )
+    spared = sorted(set().union(*kinds.values()) - {p for found in mine.values() for p in found})
     failed: tuple[tuple[str, str], ...] = ()
     if not dry_run:
         wanted = [path for found in mine.values() for path in found]

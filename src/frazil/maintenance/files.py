@@ -65,3 +65,8 @@ def delete_all(storage: Storage, files: Iterable[str], *, progress: Progress = s
         paths=tuple(path for path, problem in pairs if problem is None),
         failed=tuple((path, problem) for path, problem in pairs if problem is not None),
     )
+
+
+def collects_garbage(metadata: TableMetadata) -> bool:
+    """Whether files with rows may be deleted: not when `gc.enabled` says that others use them."""
+    return metadata.properties.get("gc.enabled", "true").lower() != "false"

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from frazil.commit.handle import TableHandle
-from frazil.errors import InvalidInput
+from frazil.errors import InvalidInput, Unsupported
 from frazil.format.metadata import History
 from frazil.legacy.published import published_files
-from frazil.maintenance.files import delete_all, own_folders, plain
+from frazil.maintenance.files import collects_garbage, delete_all, own_folders, plain
 from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files
@@ -78,6 +78,12 @@ def remove_orphan_files(
 ) -> Orphans:
     """Delete files below the table, or a folder in it, that nothing reaches and that are older
     than a moment, by default three days ago. `lister` lists a folder, with all that is below."""
+    if not dry_run and not collects_garbage(handle.metadata):
+        raise Unsupported(
+            f"{handle.name}: gc.enabled is false, so others may use its files and none is deleted; "
+            "look with dry_run, or remove the property",
+            feature="removing orphans of a table with gc.enabled=false",
+        )
     before = handle.around.now_ms() - SAFETY_AGE_MS if older_than_ms is None else older_than_ms
     folders = own_folders(handle.metadata, handle.location)
     chosen = folders if location is None else (_within(location, folders),)
