@@ -24,6 +24,7 @@ from frazil.errors import (
     Unsupported,
 )
 from frazil.storage import LocalStorage, local_path
+from frazil.table.catalog import connect_existing
 from tests.table.conftest import ORDERS, orders
 
 
@@ -155,6 +156,12 @@ def test_a_name_that_is_taken_is_refused(catalog: frazil.Catalog, table: frazil.
 def test_a_table_that_is_not_there_is_named(catalog: frazil.Catalog) -> None:
     with pytest.raises(NotFound, match=r"shop\.nothing"):
         catalog.load_table("shop.nothing")
+
+
+def test_a_warehouse_that_is_not_there_is_not_made_when_told_so(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no warehouse is there"):
+        connect_existing(tmp_path / "typo")
+    assert not (tmp_path / "typo").exists()
 
 
 def test_a_snapshot_that_is_not_there_is_named(filled: frazil.Table) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from frazil.errors import InvalidInput
-from frazil.table.catalog import Catalog, connect
+from frazil.table.catalog import Catalog, connect_existing
 from frazil.table.scan import DEFAULT_SPLIT_BYTES
 from frazil.table.table import AsOf, Table
 
@@ -123,12 +123,10 @@ class SourceOptions:
 
     def load(self) -> Table:
         """The table, on the branch asked for."""
-        catalog = connect(
-            self.catalog,
-            warehouse=self.warehouse,
-            name=self.catalog_name,
-            **dict(self.properties),
-        )
+        options = {**self.properties, "name": self.catalog_name}
+        if self.warehouse is not None:
+            options["warehouse"] = self.warehouse
+        catalog = connect_existing(self.catalog, **options)
         found = catalog.load_table(self.table)
         return found if self.branch is None else found.branch(self.branch, create=False)
 

@@ -79,6 +79,16 @@ def connect(
     )
 
 
+def connect_existing(uri: str | os.PathLike[str], **options: str) -> Catalog:
+    """Open a catalog as `connect` does, but make none: NotFound when a folder holds none."""
+    text = os.fspath(uri)
+    if not _is_database(text) and urlsplit(text).scheme in ("", "file"):
+        folder = Path(text.removeprefix("file://")).expanduser().resolve()
+        if not (folder / "catalog.db").is_file():
+            raise NotFound(f"{folder}: no warehouse is there; give its full path, or make it first")
+    return connect(text, **options)
+
+
 def _is_database(text: str) -> bool:
     return text.startswith(("postgresql", "postgres", "sqlite:"))
 
