@@ -61,6 +61,11 @@ def _transaction(table: frazil.Table) -> None:
         tx.update({"colour": "'blue'"}, where="id = 100")
 
 
+def _fast_forward(table: frazil.Table) -> None:
+    table.branch("audit").append(rows(200, 201))
+    table.fast_forward(to="audit")
+
+
 @dataclass(frozen=True)
 class Operation:
     """Something to do to a prepared table."""
@@ -111,4 +116,13 @@ OPERATIONS = {
     ),
     "branch": Operation(lambda t: t.branch("audit").append(rows(200, 201)), BEFORE),
     "tag": Operation(lambda t: t.tag("now"), BEFORE),
+    "rollback": Operation(lambda t: t.rollback("kept"), dict.fromkeys(range(10), "red")),
+    "fast forward": Operation(_fast_forward, {**BEFORE, 200: "red"}),
+    "evolve partitions": Operation(
+        lambda t: t.evolve_partitions().add("bucket[2](id)").commit(), BEFORE
+    ),
+    "set properties": Operation(lambda t: t.set_properties({"owner": "me"}), BEFORE),
+    "remove orphans": Operation(
+        lambda t: t.remove_orphan_files(older_than=datetime.now(UTC) + timedelta(days=1)), BEFORE
+    ),
 }
