@@ -23,20 +23,23 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import InvalidInput
+from frazil.format import legacy_types, stats
 
 FILE: Final = NestedField(field_id=2147483646, name="_file", field_type=StringType(), required=True)
 POS: Final = NestedField(field_id=2147483645, name="_pos", field_type=LongType(), required=True)
 SPEC_ID: Final = NestedField(field_id=2147483643, name="_spec_id", field_type=IntegerType())
 PARTITION_ID: Final = 2147483642
 DELETED_FILE_PATH: Final = NestedField(
-    field_id=2147483546, name="file_path", field_type=StringType(), required=True
+    field_id=legacy_types.FILE_PATH, name="file_path", field_type=StringType(), required=True
 )
 DELETED_POS: Final = NestedField(
     field_id=2147483545, name="pos", field_type=LongType(), required=True
 )
-ROW_ID: Final = NestedField(field_id=2147483540, name="_row_id", field_type=LongType())
+ROW_ID: Final = NestedField(field_id=stats.ROW_ID, name="_row_id", field_type=LongType())
 LAST_UPDATED: Final = NestedField(
-    field_id=2147483539, name="_last_updated_sequence_number", field_type=LongType()
+    field_id=stats.LAST_UPDATED_SEQUENCE_NUMBER,
+    name="_last_updated_sequence_number",
+    field_type=LongType(),
 )
 
 LINEAGE: Final = (ROW_ID, LAST_UPDATED)
