@@ -92,9 +92,7 @@ class Adapter:
         shape = RootShape(
             carried_data=data,
             carried_deletes=int((at.carried & (at.kind == _EQUALITY_DELETES)).sum()),
-            carried_bytes=int(root.table.get_total_buffer_size()) * data // root.num_rows
-            if data
-            else 0,
+            carried_bytes=root.nbytes * data // root.num_rows if data else 0,
             new_data=int((new == _DATA).sum()),
             new_deletes=int((new == _EQUALITY_DELETES).sum()),
             leaves=[

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
+import numpy as np
 
 from frazil.commit import conflicts, summary
 from frazil.commit.adapt import Adapter
@@ -240,10 +240,8 @@ def _context(metadata: TableMetadata) -> PruneContext:
 
 def _pointed_at(location: str, root: EntryBatch) -> set[str]:
     """Leaves and deletion vectors that a root names."""
-    is_leaf = root.numpy("content_type") >= ContentType.DATA_MANIFEST
-    names: list[str] = []
-    if is_leaf.any():
-        names += root.column("location").filter(pa.array(is_leaf)).to_pylist()
+    leaves = np.flatnonzero(root.numpy("content_type") >= ContentType.DATA_MANIFEST)
+    names: list[str] = root.pylist("location", leaves) if leaves.size else []
     if root.has("deletion_vector.location"):
         names += [name for name in root.pylist("deletion_vector.location") if name]
     return {paths.resolve(location, name) for name in names}

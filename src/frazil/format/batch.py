@@ -7,9 +7,8 @@ manifest is written (`frazil.format.manifest`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +18,41 @@ from pyiceberg.types import TimestampNanoType, TimestampType
 from frazil.format import fields
 from frazil.format.types import promote
 
+Column: TypeAlias = Any
+"""An Arrow array, or a chunked one where entries of several manifests are listed."""
 
-@dataclass(frozen=True, slots=True, eq=False)
+
 class EntryBatch:
-    """Entries as flat columns keyed by dotted path. Immutable; every edit returns a new batch."""
+    """Entries as flat columns keyed by dotted path. Immutable; every edit returns a new batch.
 
-    table: pa.Table
+    Columns are held one by one rather than as an Arrow table: a root has about a hundred, and a
+    commit sets a dozen of them in turn.
+    """
+
+    __slots__ = ("_columns", "_num_rows", "_table")
+    _columns: Mapping[str, Column]
+    _num_rows: int
+    _table: pa.Table | None
+
+    def __init__(self, table: pa.Table) -> None:
+        self._columns = {
+            name: column.chunk(0) if column.num_chunks == 1 else column
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        self._num_rows = table.num_rows
+        self._table = table
+
+    @staticmethod
+    def _of(columns: Mapping[str, Column], num_rows: int) -> EntryBatch:
+        batch = EntryBatch.__new__(EntryBatch)
+        batch._columns, batch._num_rows, batch._table = columns, num_rows, None
+        return batch
 
     @staticmethod
     def empty() -> EntryBatch:
         """No entries, every fixed column present so that types are known."""
-        return EntryBatch(
-            pa.table({key: pa.array([], leaf.type) for key, leaf in fields.LEAVES.items()})
+        return EntryBatch._of(
+            {key: pa.array([], leaf.type) for key, leaf in fields.LEAVES.items()}, 0
         )
 
     @staticmethod
@@ -42,7 +64,7 @@ class EntryBatch:
         `types` gives the Arrow types of table-dependent columns (stats and partition). Columns
         that are null in every row are left out.
         """
-        columns: dict[str, pa.Array] = {}
+        columns: dict[str, Column] = {}
         for key in dict.fromkeys(key for row in rows for key in row):
             values = [row.get(key) for row in rows]
             if all(value is None for value in values):
@@ -50,9 +72,7 @@ class EntryBatch:
             leaf = fields.LEAVES.get(key)
             kind = leaf.type if leaf is not None else (types or {}).get(key)
             columns[key] = pa.array(values, kind)
-        if not columns:
-            return EntryBatch(EntryBatch.empty().table)
-        return EntryBatch(pa.table(columns))
+        return EntryBatch._of(columns, len(rows)) if columns else EntryBatch.empty()
 
     @staticmethod
     def concat(batches: Iterable[EntryBatch], *, combine: bool = True) -> EntryBatch:
@@ -61,59 +81,88 @@ class EntryBatch:
         Where a column's type differs (a promoted column), the wider type is taken. Without
         `combine` nothing is copied: right for results that are large and read once.
         """
-        tables = [batch.table for batch in batches]
-        full = [table for table in tables if table.num_rows]
+        given = list(batches)
+        full = [batch for batch in given if batch.num_rows]
         if not full:
-            return EntryBatch(tables[0]) if tables else EntryBatch.empty()
+            return given[0] if given else EntryBatch.empty()
         if len(full) == 1:
-            return EntryBatch(full[0])
-        schema = _common_schema(full)
-        if schema is None:
-            merged = pa.concat_tables(_widened(full), promote_options="permissive")
-            return EntryBatch(merged.combine_chunks() if combine else merged)
-        alike = [_aligned(table, schema) for table in full]
-        if not combine:
-            return EntryBatch(pa.concat_tables(alike))
-        pieces = [piece for table in alike for piece in table.to_batches()]
-        return EntryBatch(pa.Table.from_batches([pa.concat_batches(pieces)]))
+            return full[0]
+        rows = sum(batch.num_rows for batch in full)
+        columns: dict[str, Column] = {}
+        for key in dict.fromkeys(key for batch in _widest_first(full) for key in batch._columns):
+            chunks = _chunks_of(full, key)
+            if chunks is None:
+                tables = _widened([batch.table for batch in full])
+                merged = pa.concat_tables(tables, promote_options="permissive")
+                return EntryBatch(merged.combine_chunks() if combine else merged)
+            columns[key] = pa.concat_arrays(chunks) if combine else pa.chunked_array(chunks)
+        return EntryBatch._of(columns, rows)
+
+    @property
+    def table(self) -> pa.Table:
+        """The entries as an Arrow table."""
+        if self._table is None:
+            arrays, names = list(self._columns.values()), list(self._columns)
+            self._table = pa.Table.from_arrays(arrays, names=names)
+        return self._table
 
     @property
     def num_rows(self) -> int:
         """How many entries."""
-        return int(self.table.num_rows)
+        return self._num_rows
 
     @property
     def keys(self) -> tuple[str, ...]:
         """Keys of the columns that are present."""
-        return tuple(self.table.column_names)
+        return tuple(self._columns)
+
+    def types(self) -> Iterator[tuple[str, pa.DataType]]:
+        """Keys and types of the columns that are present."""
+        for key, column in self._columns.items():
+            yield key, column.type
+
+    def arrays(self) -> Iterator[tuple[str, pa.Array]]:
+        """Keys and values of the columns that are present, each in one piece."""
+        for key, column in self._columns.items():
+            yield key, column if isinstance(column, pa.Array) else _one_piece(column)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the columns hold on to."""
+        return sum(column.get_total_buffer_size() for column in self._columns.values())
 
     def has(self, key: str) -> bool:
         """Whether the column is present (it may still be null everywhere)."""
-        return bool(self.table.schema.get_field_index(key) >= 0)
+        return key in self._columns
 
     def column(self, key: str) -> pa.ChunkedArray:
         """The column, or nulls of its type when absent."""
-        index = self.table.schema.get_field_index(key)
-        if index >= 0:
-            return self.table.column(index)
+        column = self._column(key)
+        return pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+
+    def _column(self, key: str) -> Column:
+        column = self._columns.get(key)
+        if column is not None:
+            return column
         leaf = fields.LEAVES.get(key)
         kind = leaf.type if leaf is not None and leaf.type is not None else pa.null()
-        return pa.chunked_array([pa.nulls(self.num_rows, kind)])
+        return pa.nulls(self.num_rows, kind)
 
     def numpy(self, key: str, *, missing: int = -1) -> np.ndarray[Any, np.dtype[Any]]:
         """An integer column as numpy, nulls replaced by `missing`."""
-        column = self.column(key)
+        column = self._column(key)
         if column.null_count:
             column = pc.fill_null(column, pa.scalar(missing, column.type))
-        return np.asarray(column.to_numpy())
+        return np.asarray(column)
 
-    def pylist(self, key: str) -> list[Any]:
-        """The column as Python values."""
-        return list(self.column(key).to_pylist())
+    def pylist(self, key: str, rows: np.ndarray[Any, np.dtype[Any]] | None = None) -> list[Any]:
+        """The column as Python values, of all entries or of those at these positions."""
+        column = self._column(key)
+        return list((column if rows is None else column.take(pa.array(rows))).to_pylist())
 
     def row(self, index: int) -> dict[str, Any]:
         """One entry as a mapping of its present, non-null columns."""
-        values = self.table.slice(index, 1).to_pylist()[0]
+        values = {key: column[index].as_py() for key, column in self._columns.items()}
         return {key: value for key, value in values.items() if value is not None}
 
     def filter(self, mask: np.ndarray[Any, np.dtype[np.bool_]] | pa.Array) -> EntryBatch:
@@ -141,10 +190,10 @@ class EntryBatch:
             values = pa.array(values, leaf.type if leaf is not None else None)
         elif leaf is not None and leaf.type is not None and values.type != leaf.type:
             values = values.cast(leaf.type)
-        index = self.table.schema.get_field_index(key)
-        if index >= 0:
-            return EntryBatch(self.table.set_column(index, key, values))
-        return EntryBatch(self.table.append_column(key, values))
+        rows = self.num_rows if self._columns else len(values)
+        if len(values) != rows:
+            raise ValueError(f"{key} has {len(values)} values for {rows} entries")
+        return EntryBatch._of({**self._columns, key: values}, rows)
 
     def with_constant(self, key: str, value: Any) -> EntryBatch:
         """The batch with one fixed column set to the same value in every row."""
@@ -153,42 +202,51 @@ class EntryBatch:
 
     def without(self, *keys: str) -> EntryBatch:
         """The batch without these columns (they become null)."""
-        present = [key for key in keys if self.has(key)]
-        return EntryBatch(self.table.drop_columns(present)) if present else self
+        if not any(key in self._columns for key in keys):
+            return self
+        left = {key: column for key, column in self._columns.items() if key not in keys}
+        return EntryBatch._of(left, self.num_rows)
 
     def select(self, keys: Iterable[str]) -> EntryBatch:
         """Only these columns, those that are present."""
-        return EntryBatch(self.table.select([key for key in keys if self.has(key)]))
+        picked = {key: self._columns[key] for key in keys if key in self._columns}
+        return EntryBatch._of(picked, self.num_rows)
+
+    def beside(self, more: EntryBatch) -> EntryBatch:
+        """The same entries with more columns."""
+        return EntryBatch._of({**self._columns, **more._columns}, self.num_rows)
 
     def combined(self) -> EntryBatch:
         """The same entries in one chunk; without this a long series of edits slows down."""
-        return EntryBatch(self.table.combine_chunks())
+        return EntryBatch._of(dict(self.arrays()), self.num_rows)
+
+    def __reduce__(self) -> tuple[type[EntryBatch], tuple[pa.Table]]:
+        return EntryBatch, (self.table,)
 
 
-def _common_schema(tables: Sequence[pa.Table]) -> pa.Schema | None:
-    """The columns of all tables; None when two of them differ in a column's type."""
-    widest: pa.Schema = max(tables, key=lambda table: table.num_columns).schema
-    more: dict[str, pa.Field] = {}
-    for table in tables:
-        if table.schema.equals(widest):
-            continue
-        for field in table.schema:
-            index = widest.get_field_index(field.name)
-            known = more.setdefault(field.name, field) if index < 0 else widest.field(index)
-            if known.type != field.type:
-                return None
-    return pa.schema([*widest, *more.values()]) if more else widest
+def _widest_first(batches: Sequence[EntryBatch]) -> Sequence[EntryBatch]:
+    return sorted(batches, key=lambda batch: -len(batch.keys))
 
 
-def _aligned(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The table with all columns of the schema, in its order."""
-    if table.schema.equals(schema):
-        return table
-    arrays = []
-    for field in schema:
-        index = table.schema.get_field_index(field.name)
-        arrays.append(table.column(index) if index >= 0 else pa.nulls(table.num_rows, field.type))
-    return pa.Table.from_arrays(arrays, schema=schema)
+def _one_piece(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _chunks_of(batches: Sequence[EntryBatch], key: str) -> list[pa.Array] | None:
+    """The column of all batches, nulls where it is missing; None when two differ in its type."""
+    columns = [batch._columns.get(key) for batch in batches]
+    kind = next(column.type for column in columns if column is not None)
+    chunks: list[pa.Array] = []
+    for batch, column in zip(batches, columns, strict=True):
+        if column is None:
+            chunks.append(pa.nulls(batch.num_rows, kind))
+        elif column.type != kind:
+            return None
+        elif isinstance(column, pa.Array):
+            chunks.append(column)
+        else:
+            chunks += column.chunks
+    return chunks
 
 
 def _widened(tables: Sequence[pa.Table]) -> Sequence[pa.Table]:

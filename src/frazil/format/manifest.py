@@ -60,7 +60,7 @@ def encode(
     table, nesting = nest(batch, names)
     shape = f"{batch.num_rows} {nesting.checksum}"
     stated = {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
-    if batch.num_rows * batch.table.num_columns <= _SEALED_VALUES:
+    if batch.num_rows * len(batch.keys) <= _SEALED_VALUES:
         whole = {**stated, COLUMNS: f"{shape} {_SEALED}"}
         data = sealed(_parquet(table, nesting, codec, whole, page_checksums=False))
         if data.size <= SEALED_BYTES:

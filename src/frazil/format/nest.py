@@ -121,19 +121,11 @@ def nest(batch: EntryBatch, names: ColumnNames) -> tuple[pa.Table, Nesting]:
 
 def _present(batch: EntryBatch) -> dict[str, pa.Array]:
     rows = batch.num_rows
-    pieces = batch.table.to_batches()
-    if len(pieces) != 1:
-        pieces = batch.table.combine_chunks().to_batches() or [_no_rows(batch.table.schema)]
-    columns = zip(batch.table.schema.names, pieces[0].columns, strict=True)
     return {
         key: array
-        for key, array in columns
+        for key, array in batch.arrays()
         if array.null_count < rows or key in fields.REQUIRED_KEYS
     }
-
-
-def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], kind) for kind in schema.types], schema=schema)
 
 
 class _Build:

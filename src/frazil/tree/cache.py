@@ -9,9 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-
-import pyarrow as pa
+from dataclasses import dataclass
 
 from frazil.format.batch import EntryBatch
 
@@ -52,14 +50,14 @@ class ManifestCache:
         else:
             assert held.keys is not None
             missing = frozenset(keys) - held.keys
-            batch = _merged(held.batch, load(missing))
+            batch = held.batch.beside(load(missing))
             known = held.keys | missing
         self.put(path, batch, keys=known)
         return batch
 
     def put(self, path: str, batch: EntryBatch, *, keys: frozenset[str] | None = None) -> None:
         """Keep a manifest, e.g. one that was just written; `keys` None means it is whole."""
-        size = int(batch.table.get_total_buffer_size())
+        size = batch.nbytes
         with self._lock:
             before = self._held.pop(path, None)
             if before is not None:
@@ -80,9 +78,3 @@ class ManifestCache:
 
     def __reduce__(self) -> tuple[type[ManifestCache], tuple[int]]:
         return (ManifestCache, (self._max_bytes,))
-
-
-def _merged(held: EntryBatch, more: EntryBatch) -> EntryBatch:
-    columns = dict(zip(held.table.column_names, held.table.columns, strict=True))
-    columns.update(zip(more.table.column_names, more.table.columns, strict=True))
-    return replace(held, table=pa.table(columns))

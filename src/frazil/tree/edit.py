@@ -76,7 +76,8 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
     parts: list[EntryBatch] = []
     files: EntryBatch | None = None
     if parent.num_rows:
-        leaves, files = _split(_carried(parent, edit, stamp))
+        carried = _carried(parent, edit, stamp)
+        leaves, files = _split(carried) if _has_new_leaves(edit) else (carried, None)
         parts.append(leaves)
     if edit.added_leaves is not None and edit.added_leaves.num_rows:
         leaves, next_row_id = _new_leaves(edit.added_leaves, stamp, next_row_id)
@@ -92,6 +93,10 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
         added, next_row_id = _new_files(edit.added, stamp, next_row_id)
         parts.append(added)
     return Edited(root=EntryBatch.concat(parts), next_row_id=next_row_id)
+
+
+def _has_new_leaves(edit: RootEdit) -> bool:
+    return any(batch is not None and batch.num_rows for batch in (edit.added_leaves, edit.moved_to))
 
 
 def _split(batch: EntryBatch) -> tuple[EntryBatch, EntryBatch]:

@@ -34,8 +34,7 @@ class Layout:
 
     def conformed(self, batch: EntryBatch) -> EntryBatch:
         """The batch with the statistics of the current schema, as a manifest written now has."""
-        schema = batch.table.schema
-        for key, kind in zip(schema.names, schema.types, strict=True):
+        for key, kind in batch.types():
             if key.startswith(STATS_PREFIX) and self.types.get(key) != kind:
                 return aggregate.conform(batch, self.metadata.schema(), derived=self.derived)
         return batch

@@ -91,8 +91,7 @@ def leaf_refs(root: EntryBatch) -> tuple[LeafRef, ...]:
     rows = np.flatnonzero(tracking.live_mask(root) & (kind >= ContentType.DATA_MANIFEST))
     if not rows.size:
         return ()
-    picked = root.select(_REF_KEYS.values()).take(rows)
-    columns = {name: picked.pylist(key) for name, key in _REF_KEYS.items()}
+    columns = {name: root.pylist(key, rows) for name, key in _REF_KEYS.items()}
     return tuple(
         LeafRef(
             row=int(row),
