@@ -241,7 +241,7 @@ def _context(metadata: TableMetadata) -> PruneContext:
 def _pointed_at(location: str, root: EntryBatch) -> set[str]:
     """Leaves and deletion vectors that a root names."""
     leaves = np.flatnonzero(root.numpy("content_type") >= ContentType.DATA_MANIFEST)
-    names: list[str] = root.pylist("location", leaves) if leaves.size else []
+    names = root.pylist("location", leaves)
     if root.has("deletion_vector.location"):
         names += [name for name in root.pylist("deletion_vector.location") if name]
     return {paths.resolve(location, name) for name in names}

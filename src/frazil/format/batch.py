@@ -87,16 +87,15 @@ class EntryBatch:
             return given[0] if given else EntryBatch.empty()
         if len(full) == 1:
             return full[0]
-        rows = sum(batch.num_rows for batch in full)
         columns: dict[str, Column] = {}
-        for key in dict.fromkeys(key for batch in _widest_first(full) for key in batch._columns):
-            chunks = _chunks_of(full, key)
+        for key, kind in _kinds(full).items():
+            chunks = _chunks_of(full, key, kind)
             if chunks is None:
                 tables = _widened([batch.table for batch in full])
                 merged = pa.concat_tables(tables, promote_options="permissive")
                 return EntryBatch(merged.combine_chunks() if combine else merged)
             columns[key] = pa.concat_arrays(chunks) if combine else pa.chunked_array(chunks)
-        return EntryBatch._of(columns, rows)
+        return EntryBatch._of(columns, sum(batch.num_rows for batch in full))
 
     @property
     def table(self) -> pa.Table:
@@ -156,9 +155,15 @@ class EntryBatch:
         return np.asarray(column)
 
     def pylist(self, key: str, rows: np.ndarray[Any, np.dtype[Any]] | None = None) -> list[Any]:
-        """The column as Python values, of all entries or of those at these positions."""
+        """The column as Python values: of all entries, or at these ascending positions."""
         column = self._column(key)
-        return list((column if rows is None else column.take(pa.array(rows))).to_pylist())
+        if rows is None:
+            return list(column.to_pylist())
+        if not rows.size:
+            return []
+        # Leaves come first in a root, so what is asked for is mostly the beginning.
+        values = column.slice(0, int(rows[-1]) + 1).to_pylist()
+        return [values[row] for row in rows]
 
     def row(self, index: int) -> dict[str, Any]:
         """One entry as a mapping of its present, non-null columns."""
@@ -224,28 +229,33 @@ class EntryBatch:
         return EntryBatch, (self.table,)
 
 
-def _widest_first(batches: Sequence[EntryBatch]) -> Sequence[EntryBatch]:
-    return sorted(batches, key=lambda batch: -len(batch.keys))
+def _kinds(batches: Sequence[EntryBatch]) -> dict[str, pa.DataType]:
+    """Columns of all batches, those of the widest first."""
+    kinds = dict(max(batches, key=lambda batch: len(batch._columns)).types())
+    for batch in batches:
+        for key, column in batch._columns.items():
+            if key not in kinds:
+                kinds[key] = column.type
+    return kinds
 
 
 def _one_piece(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _chunks_of(batches: Sequence[EntryBatch], key: str) -> list[pa.Array] | None:
-    """The column of all batches, nulls where it is missing; None when two differ in its type."""
-    columns = [batch._columns.get(key) for batch in batches]
-    kind = next(column.type for column in columns if column is not None)
+def _chunks_of(batches: Sequence[EntryBatch], key: str, kind: pa.DataType) -> list[pa.Array] | None:
+    """The column of all batches, nulls where it is missing; None when one is of another type."""
     chunks: list[pa.Array] = []
-    for batch, column in zip(batches, columns, strict=True):
+    for batch in batches:
+        column = batch._columns.get(key)
         if column is None:
-            chunks.append(pa.nulls(batch.num_rows, kind))
+            chunks.append(pa.nulls(batch._num_rows, kind))
         elif column.type != kind:
             return None
-        elif isinstance(column, pa.Array):
-            chunks.append(column)
-        else:
+        elif isinstance(column, pa.ChunkedArray):
             chunks += column.chunks
+        else:
+            chunks.append(column)
     return chunks
 
 
