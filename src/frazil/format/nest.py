@@ -53,12 +53,14 @@ class _Leaf:
     key: str
     is_uuid: bool = False
     fill: str | int | bool | None = None
+    marker: str = ""  # of the struct that it is a required part of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Struct:
     field: pa.Field
     children: tuple[_Node, ...]
+    parts: tuple[pa.Field, ...]
     null: _Null
     marker: str = ""
 
@@ -139,16 +141,14 @@ class _Build:
         if isinstance(node, _Leaf):
             return self._leaf(node)
         arrays = [self.array(child) for child in node.children]
-        parts = [child.field for child in node.children]
-        mask = self._mask(node, arrays)
-        return pa.StructArray.from_arrays(arrays, fields=parts, mask=mask)
+        return pa.StructArray.from_arrays(arrays, fields=node.parts, mask=self._mask(node, arrays))
 
     def _leaf(self, node: _Leaf) -> pa.Array:
         array = self._columns.get(node.key)
         if array is None:  # only a column that must not be null is made up
             return pa.repeat(pa.scalar(node.fill), self._batch.num_rows)
         if node.fill is not None and array.null_count:
-            array = pc.fill_null(array, pa.scalar(node.fill, array.type))
+            array = _filled(array, node.fill, self._columns.get(node.marker))
         return pa.ExtensionArray.from_storage(pa.uuid(), array) if node.is_uuid else array
 
     def _mask(self, node: _Struct, arrays: list[pa.Array]) -> pa.Array | None:
@@ -165,19 +165,29 @@ class _Build:
                 missing = self._batch.numpy("content_type") >= fields.ContentType.DATA_MANIFEST
                 missing |= np.asarray(self._batch.column("spec_id").is_null())
             case _Null.WITHOUT_VALUES:
-                keys = [child.key for child in node.children if isinstance(child, _Leaf)]
-                own = [self._columns[key] for key in keys if key in self._columns]
-                inner = [
-                    array
-                    for array, child in zip(arrays, node.children, strict=True)
-                    if isinstance(child, _Struct)
-                ]
-                if any(not array.null_count for array in (*own, *inner)):
-                    return None
-                missing = np.logical_and.reduce(
-                    [np.asarray(array.is_null()) for array in (*own, *inner)]
-                )
+                values = []
+                for child, array in zip(node.children, arrays, strict=True):
+                    # Of a leaf that is filled where it is missing, what was there before.
+                    given = self._columns.get(child.key) if isinstance(child, _Leaf) else array
+                    if given is None:
+                        continue
+                    if not given.null_count:
+                        return None
+                    values.append(given)
+                missing = np.logical_and.reduce([np.asarray(each.is_null()) for each in values])
         return pa.array(missing) if missing.any() else None
+
+
+def _filled(array: pa.Array, fill: str | int | bool, marker: pa.Array | None) -> pa.Array:
+    """The array without nulls. Where its struct is null as well, any value does."""
+    validity, *values = array.buffers()
+    if marker is not None and array.offset == marker.offset and len(values) == 1:
+        hidden = marker.buffers()[0]
+        if hidden is not None and validity.equals(hidden):
+            return pa.Array.from_buffers(
+                array.type, len(array), [None, *values], null_count=0, offset=array.offset
+            )
+    return pc.fill_null(array, pa.scalar(fill, array.type))
 
 
 # --- working out how columns nest ----------------------------------------------------------------
@@ -261,9 +271,14 @@ def _nodes(types: Mapping[str, pa.DataType], names: ColumnNames) -> Iterator[_No
                 yield _declared(declared, declared.name, types[declared.name])
             continue
         if parts:
-            required = next((child.name for child in declared.children if child.required), "")
-            marker = f"{declared.name}.{required}"
+            marker = _marker(declared)
             yield _struct(declared.name, declared.id, parts, null, declared.required, marker)
+
+
+def _marker(group: fields.Field) -> str:
+    """The column that is null where the struct is."""
+    required = next((child.name for child in group.children if child.required), "")
+    return f"{group.name}.{required}"
 
 
 def _struct(
@@ -274,10 +289,11 @@ def _struct(
     required: bool = False,
     marker: str = "",
 ) -> _Struct:
-    kind = pa.struct([child.field for child in children])
+    parts = tuple(child.field for child in children)
     return _Struct(
-        field=_with_id(pa.field(name, kind, nullable=not required), id),
+        field=_with_id(pa.field(name, pa.struct(parts), nullable=not required), id),
         children=children,
+        parts=parts,
         null=null,
         marker=marker,
     )
@@ -286,23 +302,21 @@ def _struct(
 def _group(group: fields.Field, types: Mapping[str, pa.DataType]) -> tuple[_Node, ...]:
     """A declared struct; where it is null, its required children hold placeholders."""
     return tuple(
-        _declared(child, key, types[key], placeholder=not group.required)
+        _declared(child, key, types[key], marker="" if group.required else _marker(group))
         for child in group.children
         if (key := f"{group.name}.{child.name}") in types
     )
 
 
-def _declared(
-    declared: fields.Field, key: str, kind: pa.DataType, *, placeholder: bool = False
-) -> _Leaf:
+def _declared(declared: fields.Field, key: str, kind: pa.DataType, *, marker: str = "") -> _Leaf:
     fill: str | int | None = None
-    if placeholder and declared.required:
+    if marker and declared.required:
         fill = "" if pa.types.is_string(kind) else 0
     if declared.element_id is not None:
         element = pa.field("element", kind.value_type, nullable=False)
         kind = pa.list_(_with_id(element, declared.element_id))
     made = _with_id(pa.field(declared.name, kind, nullable=not declared.required), declared.id)
-    return _Leaf(field=made, key=key, fill=fill)
+    return _Leaf(field=made, key=key, fill=fill, marker=marker)
 
 
 def _partition(types: Mapping[str, pa.DataType], names: ColumnNames) -> tuple[_Node, ...]:
