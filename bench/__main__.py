@@ -3,7 +3,8 @@
     python -m bench [NAME …] [--full] [--peers PyIceberg,DuckLake] [--out bench/results]
     python -m bench --render bench/results/full.json
 
-Without names every workload runs, quick by default.
+Without names every workload runs, quick by default. A run of named workloads takes their place in
+the results there are.
 """
 
 from __future__ import annotations
@@ -43,22 +44,33 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-", dir=arguments.work))
     chosen = arguments.peers.split(",") if arguments.peers else None
     course = Course(mode=mode, folder=folder, chosen=chosen)
-    run: dict[str, Any] = {"mode": mode, "machine": machine.described(), "workloads": []}
+    run: dict[str, Any] = {"mode": mode, "machine": machine.described()}
+    earlier = _earlier(arguments.out / f"{mode}.json") if arguments.names else {}
+    found = {data["name"]: data for data in earlier.get("workloads", [])}
+    tables = sys.stderr if arguments.json else sys.stdout
     failed = False
     for name in arguments.names or described:
         outcome = _run(course, name, described[name])
         failed |= outcome is None
         if outcome is not None:
-            run["workloads"].append(outcome.to_dict())
-            print(render.text(outcome), flush=True)
-        run["peers"] = course.about
+            outcome.commit, outcome.when = run["machine"]["commit"], run["machine"]["when"]
+            found[name] = outcome.to_dict()
+            print(render.text(outcome), file=tables, flush=True)
+        run["workloads"] = [found[name] for name in described if name in found]
+        run["peers"] = {**earlier.get("peers", {}), **course.about}
         render.save(run, arguments.out)
     render.write(run, arguments.out, docs=arguments.docs)
+    if arguments.json:
+        print(json.dumps(run))
     if arguments.keep or failed:
-        print(f"tables and logs are in {folder}")
+        print(f"tables and logs are in {folder}", file=sys.stderr)
     else:
         shutil.rmtree(folder, ignore_errors=True)
     return int(failed)
+
+
+def _earlier(results: Path) -> dict[str, Any]:
+    return dict(json.loads(results.read_text())) if results.is_file() else {}
 
 
 def _run(course: Course, name: str, described: dict[str, Any]) -> Outcome | None:
@@ -84,6 +96,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--docs", type=Path, help="a page to write the tables to")
     parser.add_argument("--work", type=Path, help="where tables are made; the temporary folder")
     parser.add_argument("--keep", action="store_true", help="keep the tables and logs")
+    parser.add_argument("--json", action="store_true", help="results as JSON on standard output")
     parser.add_argument("--render", type=Path, help="only render these results")
     return parser.parse_args()
 

@@ -81,7 +81,7 @@ def markdown(
         "",
     ]
     for outcome in outcomes:
-        lines += [f"## {outcome.title}", ""]
+        lines += [f"## {outcome.title}", "", *_apart(outcome, where)]
         sizes = ", ".join(f"{name} {value}" for name, value in outcome.settings.items())
         lines += [f"`{outcome.name}`: {sizes}", ""]
         heads, body = _table(outcome)
@@ -173,6 +173,13 @@ tr.faster td:last-child { color: #070; font-weight: 600 }
 img { max-width: 100% }
 li { color: #456 }
 """
+
+
+def _apart(outcome: Outcome, where: dict[str, Any]) -> list[str]:
+    """When a workload was run on its own, at another commit than the last one."""
+    if outcome.commit in ("", where["commit"]):
+        return []
+    return [f"Run at {outcome.when[:16].replace('T', ' ')}, commit {outcome.commit}.", ""]
 
 
 def _html(run: dict[str, Any], outcomes: Sequence[Outcome], images: dict[str, list[str]]) -> str:

@@ -37,6 +37,8 @@ class Outcome:
     series: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    commit: str = ""
+    when: str = ""
 
     def add(self, case: str, metric: str, peer: str, value: float | None, unit: str) -> None:
         """Record one number; None is not recorded."""

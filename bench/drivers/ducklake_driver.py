@@ -146,20 +146,32 @@ class Driver:
         meta.execute(
             f"insert into ducklake_file_partition_value select id, {table}, 0, day from arriving"
         )
-        for column in range(columns):
-            if shop.kind_of(column) == "date":
-                lower = upper = days
-            else:
-                lower = pa.array(files.lower[column]).cast(pa.string())
-                upper = pa.array(files.upper[column]).cast(pa.string())
-            meta.register("bounds", pa.table({"id": ids, "lower": lower, "upper": upper}))
-            nan = "false" if shop.kind_of(column) == "double" else "null"
-            meta.execute(
-                "insert into ducklake_file_column_stats(data_file_id, table_id, column_id, "
-                "column_size_bytes, value_count, null_count, min_value, max_value, contains_nan) "
-                f"select id, {table}, {column + 1}, 1000, {shop.ROWS}, 0, lower, upper, {nan} "
-                "from bounds"
-            )
+        # In the order that files added one after the other leave: file by file, not by column.
+        texts = [self._bounds(files, column, days) for column in range(columns)]
+        bounds = pa.table(
+            {
+                "id": np.concatenate([ids] * columns),
+                "field": np.repeat(np.arange(1, columns + 1), len(ids)),
+                "lower": pa.concat_arrays([lower for lower, _ in texts]),
+                "upper": pa.concat_arrays([upper for _, upper in texts]),
+            }
+        )
+        meta.register("bounds", bounds)
+        doubles = [n + 1 for n in range(columns) if shop.kind_of(n) == "double"] or [0]
+        meta.execute(
+            "insert into ducklake_file_column_stats(data_file_id, table_id, column_id, "
+            "column_size_bytes, value_count, null_count, min_value, max_value, contains_nan) "
+            f"select id, {table}, field, 1000, {shop.ROWS}, 0, lower, upper, "
+            f"case when field in ({', '.join(map(str, doubles))}) then false end "
+            "from bounds order by id, field"
+        )
+
+    @staticmethod
+    def _bounds(files: shop.Files, column: int, days: pa.Array) -> tuple[pa.Array, pa.Array]:
+        if shop.kind_of(column) == "date":
+            return days, days
+        lower, upper = files.lower[column], files.upper[column]
+        return pa.array(lower).cast(pa.string()), pa.array(upper).cast(pa.string())
 
     def commits(self, start: int, count: int, total: int) -> list[float]:
         """One file per commit, a hard link to one small real file."""

@@ -34,6 +34,7 @@ def run_bench(
     quick: bool = True,
     peers: Sequence[str] | None = None,
     out: Path | None = None,
+    as_json: bool = False,
 ) -> int:
     """Run workloads, all of them by default; returns the exit code of the run."""
     if sys.platform == "win32":
@@ -45,4 +46,6 @@ def run_bench(
         command += ["--peers", ",".join(peers)]
     if out is not None:
         command += ["--out", str(out.resolve())]
+    if as_json:
+        command.append("--json")
     return subprocess.run(command, cwd=checkout(), check=False).returncode

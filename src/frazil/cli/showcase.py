@@ -50,12 +50,10 @@ def bench(
 ) -> None:
     """Measure Frazil beside PyIceberg, delta-rs, DuckLake, Paimon and Iceberg on Spark.
 
-    Example: `frazil bench appends planning`
+    Example: `frazil bench small_appends planning`
     """
     from frazil.cli.bench import run_bench
 
     wanted = None if peers is None else [peer.strip() for peer in peers.split(",")]
-    code = run_bench(names or [], quick=not full, peers=wanted, out=out)
-    if as_json:
-        output.emit_json({"exit-code": code})
+    code = run_bench(names or [], quick=not full, peers=wanted, out=out, as_json=as_json)
     raise typer.Exit(code)

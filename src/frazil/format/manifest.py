@@ -9,9 +9,9 @@ are unknown are ignored.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -32,6 +32,7 @@ SEALED_BYTES = 64 * 1024
 """Up to this size a manifest has one checksum, over all of it, and is meant to be read whole."""
 _SEALED_VALUES = 20_000
 _SEALED = "sealed"
+_MOST_SCHEMAS = 16
 _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
 
@@ -102,14 +103,15 @@ def decode(
     """Read a manifest: all columns, or those of `keys` (status and content type always)."""
     try:
         opened, is_sealed = _verified(source, path)
-        file = pq.ParquetFile(
+        file = pq.ParquetReader()
+        file.open(
             opened,
             pre_buffer=False,
             arrow_extensions_enabled=False,
             page_checksum_verification=True,
         )
-        metadata = _metadata(file, path)
-        known = _columns_of(file.schema_arrow.serialize().to_pybytes())
+        metadata = _metadata(file.metadata, path)
+        known = _columns_of(file.schema_arrow)
         if known.problem is not None:
             raise FormatError(known.problem[1], path=path, field=known.problem[0])
         _check_columns(file, known, metadata, path, is_sealed=is_sealed)
@@ -117,7 +119,8 @@ def decode(
         if keys is not None:
             wanted = {*keys, "tracking.status", "content_type"}
             columns = {key: column for key, column in columns.items() if key in wanted}
-        table = file.read(columns=list(columns.values()), use_threads=False)
+        indices = [index for column in columns.values() for index in known.indices[column]]
+        table = file.read_all(column_indices=indices, use_threads=False)
         flat = _flatten(table, {column: key for key, column in columns.items()})
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise FormatError(
@@ -146,8 +149,8 @@ def _verified(
     return pa.BufferReader(source), check_seal(source, path=path)
 
 
-def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:
-    raw = file.metadata.metadata or {}
+def _metadata(footer: pq.FileMetaData, path: str) -> dict[str, str]:
+    raw = footer.metadata or {}
     metadata = {
         key.decode("utf-8", "replace"): value.decode("utf-8", "replace")
         for key, value in raw.items()
@@ -168,7 +171,7 @@ def _metadata(file: pq.ParquetFile, path: str) -> dict[str, str]:
 
 
 def _check_columns(
-    file: pq.ParquetFile,
+    file: pq.ParquetReader,
     known: _Columns,
     metadata: Mapping[str, str],
     path: str,
@@ -192,25 +195,55 @@ def _check_columns(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """Columns of a manifest: key to Parquet column path, and what tells the set from others.
+    """Columns of a manifest: key to Parquet column path, path to the indices of its leaves, and
+    what tells the set from others.
 
     `problem` is a field that cannot be read, and why.
     """
 
     columns: Mapping[str, str]
+    indices: Mapping[str, range]
     checksum: str
     problem: tuple[str, str] | None
 
 
-@lru_cache(maxsize=32)
-def _columns_of(schema: bytes) -> _Columns:
-    """The columns of a serialised schema: all leaves of a table have the same few."""
-    found, problem = _leaf_columns(pa.ipc.read_schema(pa.py_buffer(schema)))
-    return _Columns(
+_seen: deque[tuple[pa.Schema, _Columns]] = deque(maxlen=_MOST_SCHEMAS)
+
+
+def _columns_of(schema: pa.Schema) -> _Columns:
+    """The columns of a schema, worked out once: all leaves of a table have the same few."""
+    for known, columns in tuple(_seen):
+        if known.equals(schema, check_metadata=True):
+            return columns
+    found, problem = _leaf_columns(schema)
+    columns = _Columns(
         columns={key: where for key, (where, _) in found.items()},
+        indices=_indices(schema),
         checksum=checksum({key: kind for key, (_, kind) in found.items()}),
         problem=problem,
     )
+    _seen.appendleft((schema, columns))
+    return columns
+
+
+def _indices(schema: pa.Schema) -> dict[str, range]:
+    """Where the leaves of each column are among all leaves of the file, by path."""
+    found: dict[str, range] = {}
+    count = 0
+
+    def visit(path: str, kind: pa.DataType) -> None:
+        nonlocal count
+        start = count
+        if not pa.types.is_nested(kind):
+            count += 1
+        for index in range(kind.num_fields):
+            child = kind.field(index)
+            visit(f"{path}.{child.name}", child.type)
+        found[path] = range(start, count)
+
+    for column in schema:
+        visit(column.name, column.type)
+    return found
 
 
 def _leaf_columns(schema: pa.Schema) -> tuple[_Found, tuple[str, str] | None]:
@@ -310,7 +343,7 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
             f"not a readable Parquet manifest: {_first_line(error)}", path=path
         ) from error
     return {
-        "metadata": _metadata(file, path),
+        "metadata": _metadata(file.metadata, path),
         "entries": file.metadata.num_rows,
-        "columns": dict(_columns_of(file.schema_arrow.serialize().to_pybytes()).columns),
+        "columns": dict(_columns_of(file.schema_arrow).columns),
     }

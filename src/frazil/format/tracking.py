@@ -116,48 +116,65 @@ def inherit(
     manifest's is 0, as those of v1 are; null first row ids of live data files count on from
     `first_row_id`, in entry order.
     """
-    added = pc.equal(batch.column("tracking.status"), int(Status.ADDED))
+    added = batch.numpy("tracking.status") == Status.ADDED
+    all_added = bool(added.all())
     for key, value in (
         ("tracking.snapshot_id", snapshot_id),
         ("tracking.sequence_number", sequence_number),
         ("tracking.file_sequence_number", sequence_number),
     ):
+        for_all = all_added or key == "tracking.snapshot_id" or sequence_number == 0
+        if for_all and not batch.has(key):
+            batch = batch.with_constant(key, value)
+            continue
         column = batch.column(key)
         if column.null_count:
             filled = pc.fill_null(column, pa.scalar(value, pa.int64()))
-            if key != "tracking.snapshot_id" and sequence_number != 0:
-                filled = pc.if_else(added, filled, column)
+            if not for_all:
+                filled = pc.if_else(pa.array(added), filled, column)
             batch = batch.with_column(key, filled)
     return assign_row_ids(batch, first_row_id=first_row_id)
 
 
 def assign_row_ids(batch: EntryBatch, *, first_row_id: int | None) -> EntryBatch:
     """Live data entries without a first row id count on from `first_row_id`, in entry order."""
-    if first_row_id is None or not batch.column("tracking.first_row_id").null_count:
+    if first_row_id is None:
         return batch
-    known = batch.column("tracking.first_row_id")
-    unnumbered = np.asarray(pc.is_null(known)) & (batch.numpy("content_type") == ContentType.DATA)
-    unnumbered &= live_mask(batch)
+    known = batch.column("tracking.first_row_id") if batch.has("tracking.first_row_id") else None
+    if known is not None and not known.null_count:
+        return batch
+    unnumbered = (batch.numpy("content_type") == ContentType.DATA) & live_mask(batch)
+    if known is not None:
+        unnumbered &= np.asarray(pc.is_null(known))
     if not unnumbered.any():
         return batch
-    rows = np.where(unnumbered, batch.numpy("record_count", missing=0), 0)
-    starts = first_row_id + np.concatenate(([0], np.cumsum(rows)[:-1]))
-    assigned = pa.array(starts, pa.int64(), mask=~unnumbered)
-    return batch.with_column("tracking.first_row_id", pc.coalesce(known, assigned))
+    rows = batch.numpy("record_count", missing=0)
+    if not unnumbered.all():
+        rows = np.where(unnumbered, rows, 0)
+    starts = np.cumsum(rows)
+    starts += first_row_id - rows
+    mask = None if unnumbered.all() else ~unnumbered
+    assigned = pa.array(starts, pa.int64(), mask=mask)
+    if known is not None:
+        assigned = pc.coalesce(known, assigned)
+    return batch.with_column("tracking.first_row_id", assigned)
 
 
 def unnumbered_rows(batch: EntryBatch) -> int:
     """How many row ids the data entries without a first row id will take."""
-    unnumbered = np.asarray(pc.is_null(batch.column("tracking.first_row_id")))
-    data = batch.numpy("content_type") == ContentType.DATA
-    return int(batch.numpy("record_count", missing=0)[unnumbered & data].sum())
+    unnumbered = batch.numpy("content_type") == ContentType.DATA
+    if batch.has("tracking.first_row_id"):
+        unnumbered &= np.asarray(pc.is_null(batch.column("tracking.first_row_id")))
+    return int(batch.numpy("record_count", missing=0)[unnumbered].sum())
 
 
 def check(batch: EntryBatch, *, root: bool, path: str | None = None) -> None:
     """Refuse statuses and content types that are unknown or do not belong at this level."""
+    if not batch.num_rows:
+        return
     status = batch.numpy("tracking.status")
-    bad = status[(status < 0) | (status > max(Status))]
-    if bad.size:
+    if status.min() < 0 or status.max() > max(Status):
+        bad = status[(status < 0) | (status > max(Status))]
         raise FormatError(
             f"status is {int(bad[0])}; expected 0 to {int(max(Status))}. "
             "The file may come from a newer writer.",
@@ -166,7 +183,8 @@ def check(batch: EntryBatch, *, root: bool, path: str | None = None) -> None:
         )
     content = batch.numpy("content_type")
     known = {int(kind) for kind in ContentType} - {ContentType.POSITION_DELETES}
-    for kind in np.unique(content):
+    alike = content.min() == content.max()
+    for kind in content[:1] if alike else np.unique(content):
         if int(kind) not in known:
             raise FormatError(
                 f"content type is {int(kind)}; expected one of {sorted(known)}. "

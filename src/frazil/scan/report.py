@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 
@@ -23,8 +23,10 @@ class LevelReport:
 
     def plus(self, other: LevelReport) -> LevelReport:
         """The sum of two."""
-        mine, theirs = asdict(self), asdict(other)
-        return LevelReport(**{name: mine[name] + theirs[name] for name in mine})
+        return LevelReport(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
+
+
+_COUNTS = tuple(each.name for each in fields(LevelReport))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class Thresholds:
     root_max_data_entries: int = 100
     root_max_delete_entries: int = 100
     root_target_bytes: int = 512 * 1024
-    leaf_target_entries: int = 10_000
+    leaf_target_entries: int = 20_000
     leaf_max_dead_ratio: float = 0.5
 
     @staticmethod

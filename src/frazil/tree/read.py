@@ -21,7 +21,7 @@ from frazil.format import bitmap, legacy_list, legacy_manifest, manifest, paths,
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.storage import Storage
+from frazil.storage import Storage, is_local
 from frazil.tree.cache import ManifestCache
 
 POSITION = "@position"
@@ -135,6 +135,7 @@ _INHERIT_KEYS = frozenset(
         "tracking.first_row_id",
     }
 )
+_REQUESTS_AT_ONCE = 16
 _LINEAGE = frozenset(key for key in _INHERIT_KEYS if key.startswith("tracking."))
 
 
@@ -188,14 +189,26 @@ class TreeReader:
                 wanted |= _INHERIT_KEYS
         path = paths.resolve(self.location, leaf.location)
         known_as = self._own(path) if leaf.format_version == 0 else path
-        batch = self.cache.fetch(known_as, wanted, lambda part: self._read_leaf(leaf, path, part))
+        # What entries inherit is kept with them, and so are the columns it was worked out from.
+        given = f"{leaf.snapshot_id} {leaf.sequence_number} {leaf.first_row_id}"
+        batch = self.cache.fetch(
+            f"{known_as}\n{given}", wanted, lambda part: self._explicit(leaf, path, part)
+        )
         if batch.num_rows != leaf.record_count:
             raise FormatError(
                 f"the leaf has {batch.num_rows} entries; its root says {leaf.record_count}",
                 path=path,
                 field="record_count",
             )
-        if wanted is None or wanted >= _INHERIT_KEYS:
+        return batch
+
+    def _explicit(self, leaf: LeafRef, path: str, keys: Collection[str] | None) -> EntryBatch:
+        """Entries of a leaf with what they inherit from its entry in the root."""
+        inherits = keys is None or not _LINEAGE.isdisjoint({*keys} - {"tracking.status"})
+        if keys is not None and inherits:
+            keys = _INHERIT_KEYS.union(keys)
+        batch = self._read_leaf(leaf, path, keys)
+        if inherits:
             batch = tracking.inherit(
                 batch,
                 snapshot_id=leaf.snapshot_id,
@@ -239,8 +252,12 @@ class TreeReader:
         if len(leaves) < 2 or not parallel:
             yield from map(work, leaves)
             return
-        with ThreadPoolExecutor(max_workers=min(len(leaves), _threads())) as pool:
+        with ThreadPoolExecutor(max_workers=min(len(leaves), self._threads())) as pool:
             yield from pool.map(work, leaves)
+
+    def _threads(self) -> int:
+        """Decoding keeps a core busy; what comes over a network is mostly waited for."""
+        return os.cpu_count() or 2 if is_local(self.location) else _REQUESTS_AT_ONCE
 
     def all_live(self, tree: Tree, *, keys: Collection[str] | None = None) -> Iterator[EntryBatch]:
         """Live file entries of the whole tree, one batch per manifest, the root's first."""
@@ -270,10 +287,6 @@ def data_leaves(leaves: Iterable[LeafRef]) -> list[LeafRef]:
 def delete_leaves(leaves: Iterable[LeafRef]) -> list[LeafRef]:
     """Those that list delete files."""
     return [leaf for leaf in leaves if leaf.content_type is ContentType.DELETE_MANIFEST]
-
-
-def _threads() -> int:
-    return min(16, 2 * (os.cpu_count() or 2))
 
 
 __all__ = [
