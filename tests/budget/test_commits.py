@@ -56,11 +56,11 @@ def test_writing_does_not_grow_with_the_number_of_commits(tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """100,000 files in six leaves."""
-    bench = orders_bench(tmp_path_factory.mktemp("large"))
+    """100,000 files in ten leaves."""
+    bench = orders_bench(tmp_path_factory.mktemp("large"), **{"write.leaf.target-entries": "10000"})
     for batch in batches(bench, 100_000, 50_000, files_per_day=100):
         bench.commit(Change(added=batch))
-    assert len(bench.tree().leaves()) == 6
+    assert len(bench.tree().leaves()) == 10
     return bench
 
 
