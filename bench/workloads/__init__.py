@@ -12,7 +12,7 @@ from bench.workloads.changes import change_feed, small_changes
 from bench.workloads.designs import bitmaps, designs
 from bench.workloads.object_store import object_store
 from bench.workloads.planning import planning, wide_table
-from bench.workloads.spark import spark
+from bench.workloads.spark import spark, spark_parquet
 from bench.workloads.upgrade import upgrade
 
 Workload = Callable[[Course, dict[str, Any], Outcome], None]
@@ -30,4 +30,5 @@ WORKLOADS: dict[str, Workload] = {
     "designs": designs,
     "bitmaps": bitmaps,
     "spark": spark,
+    "spark_parquet": spark_parquet,
 }

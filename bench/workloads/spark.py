@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.course import Course, forgiving
-from bench.peers import SPARK_PEERS
+from bench.peers import FRAZIL, SPARK_PEERS
 from bench.results import Outcome, median
 
 STEPS = ("full scan", "selective scan", "append", "delete 1 %", "scan with deletes", "merge")
@@ -46,4 +46,37 @@ def spark(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
     outcome.note(
         "two Sparks: Frazil on PySpark 4.3, Iceberg 1.12 on PySpark 4.1 (the newest it supports); "
         "local[2], the first query of each session is not counted."
+    )
+
+
+PLAIN = "plain Parquet"
+
+
+def spark_parquet(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+    """What a table costs over the bare files, in one session."""
+    (peer,) = course.peers(workload, SPARK_PEERS)
+    repeats = workload["repeats"]
+
+    def both(case: str, times: list[list[float]], other: str = PLAIN) -> None:
+        for name, spent in zip((FRAZIL, other), times, strict=True):
+            outcome.add(case, "time", name, median(spent), "ms")
+
+    with course.session(peer) as session:
+        folder = course.place("spark_parquet", peer)
+        session.ask("create", folder=folder, rows=workload["rows"], files=workload["files"])
+        scans = session.ask("scans", repeats=repeats)
+        both("full scan", scans["plain"])
+        both("scan, 1 % of the rows deleted", scans["deleted"], "the same without deletes")
+        both("append", session.ask("appends", rows=workload["rows"] // 4, repeats=repeats))
+        many = workload["many"]
+        both(f"one order of {many:,} files", session.ask("many_files", count=many, repeats=repeats))
+        listed = workload["listed"]
+        spent = session.ask("listed", count=listed, repeats=repeats)
+        case = f"plan {listed:,} files and hand them to Spark"
+        outcome.add(case, "time", FRAZIL, median(spent), "ms")
+        found = session.ask("stream", batches=workload["batches"])
+        outcome.add("streaming micro-batch", "our commit", FRAZIL, median(found["commit"]), "ms")
+    outcome.note(
+        "the append is clustered by day on both sides; plain Parquet keeps no statistics of its "
+        "files apart from footers, no snapshots, and is not atomic."
     )

@@ -6,7 +6,8 @@ and storage, never the catalog.
 
 Filters of a query are not taken into planning. Spark 4.3 keeps what it planned for one query of a
 relation and hands it to others, so a relation that was read with a filter loses rows when it is
-read again without, or twice in one query. Filters that are to prune go into the option `where`.
+read again without, or twice in one query. Filters that are to prune go into the option `where`, and
+`Attached.sql` does that for SQL.
 """
 
 from __future__ import annotations
@@ -103,20 +104,31 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         table = options.load()
         if self._pinned is None:
             self._pinned = _pinned(table, options)
-        snapshot, schema = self._pinned
-        return Scan(
-            handle=table.handle,
-            snapshot=snapshot,
-            where=options.where,
-            columns=options.columns,
-            schema_override=schema,
-        )
+        return _scan_of(table, options, *self._pinned)
 
     def __getstate__(self) -> dict[str, Any]:
         """A source that is sent anywhere is pinned: with a schema given, nothing else does it."""
         if self._pinned is None:
             self._scan()
         return dict(self.__dict__)
+
+
+def pinned_scan(options: SourceOptions) -> Scan:
+    """The scan that options ask for."""
+    table = options.load()
+    return _scan_of(table, options, *_pinned(table, options))
+
+
+def _scan_of(
+    table: Table, options: SourceOptions, snapshot: Snapshot | None, schema: Schema
+) -> Scan:
+    return Scan(
+        handle=table.handle,
+        snapshot=snapshot,
+        where=options.where,
+        columns=options.columns,
+        schema_override=schema,
+    )
 
 
 def _pinned(table: Table, options: SourceOptions) -> tuple[Snapshot | None, Schema]:
