@@ -41,6 +41,9 @@ class TableHandle:
     head: Head
     around: Surroundings
     state: State = field(repr=False)
+    has_rivals: bool = field(default=False, repr=False)
+    """Whether others committed between this handle's last two commits. Then the state seen last is
+    likely stale, and a first attempt on it would be written for nothing."""
     after_commit: tuple[AfterCommit, ...] = field(default=(), repr=False)
     """What follows a commit that has landed, e.g. publishing. It cannot undo the commit, so it must
     not raise; what the caller should know it returns as a note."""
@@ -110,7 +113,9 @@ class TableHandle:
     def commit(self, change: Change) -> Committed:
         """Land a change and take the new state."""
         self.check_writable()
-        done = commit(change, head=self.head, around=self.around, base=self.state)
+        base = None if self.has_rivals else self.state
+        done = commit(change, head=self.head, around=self.around, base=base)
+        self.has_rivals = done.state.version > self.state.version + 1
         self.state = done.state
         notes = [note for note in (step(self, done) for step in self.after_commit) if note]
         return replace(done, notes=tuple(notes)) if notes else done

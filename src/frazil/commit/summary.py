@@ -146,7 +146,7 @@ def changed_partitions(*batches: EntryBatch | None) -> int:
         if not keys:
             seen.add(frozenset())
             continue
-        table = batch.table.select(keys)
+        table = batch.select(keys).table
         if batch.num_rows > 1:
             table = table.group_by(keys).aggregate([])
         # Fields of other specs are null, or their columns are not there: both are left out.
