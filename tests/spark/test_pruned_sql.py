@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -46,18 +47,21 @@ def orders(file: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[frazil.Catalog]:
+def spark(spark_context: Any) -> Any:
+    """One session for all queries: nothing in it changes."""
+    return spark_context.newSession()
+
+
+@pytest.fixture(scope="module")
+def attached(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[frazil.spark.Attached]:
     with frazil.connect(tmp_path_factory.mktemp("pruned")) as catalog:
         made = catalog.create_table("shop.orders", ORDERS)
         for file in range(FILES):
             made.append(orders(file))
         catalog.create_table("shop.people", pa.schema([("name", pa.string())]))
-        yield catalog
-
-
-@pytest.fixture
-def attached(spark: Any, shop: frazil.Catalog) -> frazil.spark.Attached:
-    return frazil.spark.attach(spark, shop, "shop")
+        yield frazil.spark.attach(spark, catalog, "shop")
 
 
 def answers(frame: Any) -> list[str]:
@@ -141,7 +145,7 @@ def test_a_cached_view_is_not_pruned_by_another_reference(
         spark.catalog.uncacheTable("orders")
 
 
-def test_a_statement_that_writes_is_done_once(spark: Any, tmp_path: Any) -> None:
+def test_a_statement_that_writes_is_done_once(spark: Any, tmp_path: Path) -> None:
     catalog = frazil.connect(tmp_path)
     table = catalog.create_table("shop.sums", pa.schema([("n", pa.int64())]))
     table.append([{"n": 1}, {"n": 2}])
