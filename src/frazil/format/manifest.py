@@ -231,7 +231,8 @@ _seen: deque[tuple[pa.Schema, _Columns]] = deque(maxlen=_MOST_SCHEMAS)
 
 
 def _columns_of(schema: pa.Schema) -> _Columns:
-    """The columns of a schema, worked out once: all leaves of a table have the same few."""
+    """The columns of a schema, worked out once: manifests of a table have the same few."""
+    schema = schema.remove_metadata()  # that of the file; fields keep their ids
     for known, columns in tuple(_seen):
         if known.equals(schema, check_metadata=True):
             return columns

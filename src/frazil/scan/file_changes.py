@@ -88,9 +88,11 @@ class _Sheet:
 
     def add_changes(self) -> None:
         changes = changes_of(self._reader, self._snapshot)
-        files = FileSets.of(changes)
         self.add("added", changes.added)
         self.add("deleted", changes.deleted)
+        if not (changes.replaced.num_rows or changes.modified.num_rows):
+            return
+        files = FileSets.of(changes)
         for kind in (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES):
             same = changes.replaced.numpy("content_type") == kind
             self.add("replaced", changes.replaced.filter(same))
