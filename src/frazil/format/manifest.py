@@ -42,13 +42,11 @@ _Found = dict[str, tuple[str, pa.DataType]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A manifest as read: its entries, what its key-value metadata says, and how many bytes of the
-    file that took."""
+    """A manifest as read: its entries and what its key-value metadata says."""
 
     batch: EntryBatch
     content: Content
     metadata: Mapping[str, str]
-    bytes_read: int
 
 
 def encode(
@@ -135,25 +133,7 @@ def decode(
             f"content is {content!r}; expected root, data or delete", path=path, field="content"
         )
     tracking.check(batch, root=content == "root", path=path)
-    return Manifest(
-        batch=batch,
-        content=content,  # type: ignore[arg-type]
-        metadata=metadata,
-        bytes_read=_bytes_of(file.metadata, indices),
-    )
-
-
-_TRAILER_BYTES = 8
-_FOOTER_READ_BYTES = 64 * 1024
-"""What pyarrow reads from the end of a file at least."""
-
-
-def _bytes_of(footer: pq.FileMetaData, indices: Collection[int]) -> int:
-    """Bytes read of a large file: its end with the footer, and these columns."""
-    size = max(footer.serialized_size + _TRAILER_BYTES, _FOOTER_READ_BYTES)
-    for group in map(footer.row_group, range(footer.num_row_groups)):
-        size += sum(group.column(index).total_compressed_size for index in indices)
-    return int(size)
+    return Manifest(batch=batch, content=content, metadata=metadata)  # type: ignore[arg-type]
 
 
 def _verified(

@@ -47,8 +47,8 @@ class Counters:
         self.bytes[call.verb] = self.bytes.get(call.verb, 0) + call.bytes
 
 
-class Ranges(Protocol):
-    """Something of a known length that can be read in ranges."""
+class RandomAccess(Protocol):
+    """An open file that can be read in ranges."""
 
     @property
     def size(self) -> int:
@@ -57,19 +57,8 @@ class Ranges(Protocol):
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes of one range."""
 
-
-class RandomAccess(Ranges, Protocol):
-    """An open file that can be read in ranges."""
-
     def arrow(self) -> pa.NativeFile:
         """The same file for pyarrow's readers; ranges read are counted."""
-
-    def direct(self) -> pa.NativeFile | None:
-        """The same with no Python between pyarrow and the file, where there is such a way and the
-        file is large enough for it to matter; whoever reads it says how much with `count`."""
-
-    def count(self, size: int) -> None:
-        """Count bytes that were read directly."""
 
 
 class Storage(Protocol):

@@ -35,15 +35,6 @@ class _LocalFile:
             return pa.BufferReader(self.read_at(0, self.size))
         return pa.PythonFile(RangeFile(self), mode="r")
 
-    def direct(self) -> pa.NativeFile | None:
-        if self.size <= _WHOLE_FILE_BYTES:
-            return None
-        with explained(self.path, "read"):
-            return pa.OSFile(local_path(self.path), "r")
-
-    def count(self, size: int) -> None:
-        self.storage.count("read", self.path, size)
-
     def __del__(self) -> None:
         os.close(self.handle)
 

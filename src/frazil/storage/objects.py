@@ -40,12 +40,6 @@ class _ObjectFile:
             return pa.BufferReader(self.read_at(0, self.size))
         return pa.PythonFile(RangeFile(_ReadAhead(self, self.size)), mode="r")
 
-    def direct(self) -> pa.NativeFile | None:
-        return None
-
-    def count(self, size: int) -> None:
-        self.storage.count("read", self.path, size)
-
 
 @dataclass(slots=True)
 class _ReadAhead:
@@ -63,6 +57,9 @@ class _ReadAhead:
             self._held = self.source.read_at(self._start, min(wanted, self.size - self._start))
         at = offset - self._start
         return self._held[at : at + length]
+
+    def arrow(self) -> pa.NativeFile:
+        return pa.PythonFile(RangeFile(self), mode="r")
 
 
 class ObjectStorage(Counted):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from frazil.storage.base import Counted, Ranges, explained
+from frazil.storage.base import Counted, RandomAccess, explained
 
 
 class RangeFile:
     """Adapts a range reader to the file object that pyarrow expects."""
 
-    def __init__(self, access: Ranges) -> None:
+    def __init__(self, access: RandomAccess) -> None:
         self._access = access
         self._position = 0
         self.closed = False

@@ -21,7 +21,7 @@ from frazil.format import bitmap, legacy_list, legacy_manifest, manifest, paths,
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.storage import RandomAccess, Storage, is_local
+from frazil.storage import Storage, is_local
 from frazil.tree.cache import ManifestCache
 
 POSITION = "@position"
@@ -169,7 +169,7 @@ class TreeReader:
         return Tree(snapshot=snapshot, root=root)
 
     def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
-        read = self._decode(self.storage.open(path), path, keys)
+        read = manifest.decode(self.storage.open(path).arrow(), path=path, keys=keys)
         if read.content != "root":
             raise FormatError(f"content is {read.content!r}; expected root", path=path)
         return read.batch
@@ -233,17 +233,8 @@ class TreeReader:
                 location=self.location,
                 keys=keys,
             )
-        file = self.storage.open(path, size=leaf.file_size_in_bytes)
-        return self._decode(file, path, keys).batch
-
-    @staticmethod
-    def _decode(file: RandomAccess, path: str, keys: Collection[str] | None) -> manifest.Manifest:
-        source = file.direct()
-        if source is None:
-            return manifest.decode(file.arrow(), path=path, keys=keys)
-        read = manifest.decode(source, path=path, keys=keys)
-        file.count(read.bytes_read)
-        return read
+        source = self.storage.open(path, size=leaf.file_size_in_bytes).arrow()
+        return manifest.decode(source, path=path, keys=keys).batch
 
     def live(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
         """The entries of a leaf that are part of the snapshot."""
