@@ -36,8 +36,9 @@ class Course:
     def session(self, peer: Peer, **environment: str) -> Session:
         """A new driver process."""
         started = Session(peer, self.folder / "logs" / f"{peer.name}.log", **environment)
-        if peer.name not in self.about:
-            self.about[peer.name] = started.ask("about")
+        name = peer.name if peer in PEERS.values() else f"{peer.name}, on Spark"
+        if name not in self.about:
+            self.about[name] = started.ask("about")
         return started
 
     def place(self, name: str, peer: Peer) -> str:
