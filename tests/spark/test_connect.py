@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -59,11 +60,12 @@ def test_a_client_of_spark_connect_reads_and_writes(tmp_path: Path) -> None:
         text=True,
         timeout=300,
         cwd=tmp_path,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         check=False,
     )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
-    assert lines, done.stderr[-3000:]
-    found = json.loads(lines[0].removeprefix("FOUND "))
+    _, marked, answer = done.stdout.partition("FOUND ")
+    assert marked, done.stderr[-3000:]
+    found = json.loads(answer.splitlines()[0])
     assert found["client"].startswith("pyspark.sql.connect")
     assert found["rows"] == 10
     assert found["where"] == 3
