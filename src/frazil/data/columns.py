@@ -24,9 +24,12 @@ from pyiceberg.types import (
 
 from frazil.errors import InvalidInput
 from frazil.format import legacy_types, stats
+from frazil.format.puffin import POSITION_FIELD_ID
 
 FILE: Final = NestedField(field_id=2147483646, name="_file", field_type=StringType(), required=True)
-POS: Final = NestedField(field_id=2147483645, name="_pos", field_type=LongType(), required=True)
+POS: Final = NestedField(
+    field_id=POSITION_FIELD_ID, name="_pos", field_type=LongType(), required=True
+)
 SPEC_ID: Final = NestedField(field_id=2147483643, name="_spec_id", field_type=IntegerType())
 PARTITION_ID: Final = 2147483642
 DELETED_FILE_PATH: Final = NestedField(

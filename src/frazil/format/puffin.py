@@ -31,8 +31,8 @@ REFERENCED_DATA_FILE = "referenced-data-file"
 CARDINALITY = "cardinality"
 CREATED_BY = "created-by"
 
-# The reserved field id of `_pos`: what a deletion vector is computed from.
-_POSITION_FIELD_ID = 2147483645
+POSITION_FIELD_ID = 2147483645
+"""The reserved field id of `_pos`: what a deletion vector is computed from."""
 # A vector's snapshot and sequence number are inherited from the entry that refers to it.
 _INHERITED = -1
 _TRAILER_BYTES = 12
@@ -308,7 +308,7 @@ def _blob_from_json(value: Any, where: str, end_of_blobs: int) -> Blob:
 def _blob_json(vector: VectorBlob) -> dict[str, Any]:
     return {
         "type": VECTOR_TYPE,
-        "fields": [_POSITION_FIELD_ID],
+        "fields": [POSITION_FIELD_ID],
         "snapshot-id": _INHERITED,
         "sequence-number": _INHERITED,
         "offset": vector.offset,
