@@ -32,7 +32,9 @@ SEALED_BYTES = 64 * 1024
 """Up to this size a manifest has one checksum, over all of it, and is meant to be read whole."""
 _SEALED_VALUES = 20_000
 _SEALED = "sealed"
+_FORMATS = {"parquet", "avro", "orc"}
 _MOST_SCHEMAS = 16
+_FILE_FORMAT = "file_format"
 _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
 
@@ -84,7 +86,7 @@ def _parquet(
         nesting.schema,
         compression=codec,
         store_schema=False,
-        write_statistics=False,
+        write_statistics=[_FILE_FORMAT] if many else False,
         write_page_checksum=page_checksums,
         use_dictionary=nesting.dictionaries if many else False,
         column_encoding=nesting.differences_beside if many else nesting.differences,
@@ -119,9 +121,14 @@ def decode(
         if keys is not None:
             wanted = {*keys, "tracking.status", "content_type"}
             columns = {key: column for key, column in columns.items() if key in wanted}
+        file_format = _only_format(file.metadata, known.indices.get(columns.get(_FILE_FORMAT, "")))
+        if file_format is not None:
+            del columns[_FILE_FORMAT]
         indices = [index for column in columns.values() for index in known.indices[column]]
         table = file.read_all(column_indices=indices, use_threads=False)
         flat = _flatten(table, {column: key for key, column in columns.items()})
+        if file_format is not None:
+            flat[_FILE_FORMAT] = pa.repeat(pa.scalar(file_format), table.num_rows)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise FormatError(
             f"not a readable Parquet manifest: {_first_line(error)}", path=path
@@ -289,6 +296,20 @@ def _stats_columns(found: _Found, column: pa.Field, where: str) -> None:
 def _field_id(field: pa.Field) -> int:
     value = (field.metadata or {}).get(FIELD_ID)
     return int(value) if value is not None else -1
+
+
+def _only_format(footer: pq.FileMetaData, indices: range | None) -> str | None:
+    """The file format of all entries, where the statistics of the column say that there is one:
+    thousands of equal texts take a fifth of the time of a listing."""
+    if indices is None:
+        return None
+    found = set()
+    for group in range(footer.num_row_groups):
+        told = footer.row_group(group).column(indices[0]).statistics
+        if told is None or not told.has_min_max or told.null_count or told.min != told.max:
+            return None
+        found.add(told.max)
+    return found.pop() if len(found) == 1 and found <= _FORMATS else None
 
 
 def _flatten(table: pa.Table, keys: Mapping[str, str]) -> dict[str, pa.Array]:

@@ -6,8 +6,10 @@ manifests are handled as columns by the functions at the end (`carry`, `inherit`
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -109,8 +111,10 @@ def inherit(
     snapshot_id: int,
     sequence_number: int,
     first_row_id: int | None,
+    keys: Collection[str] | None = None,
 ) -> EntryBatch:
-    """A leaf's entries with explicit tracking, given its entry in the root.
+    """A leaf's entries with explicit tracking, given its entry in the root; `keys` are the columns
+    that are asked for.
 
     Null snapshot ids inherit; null sequence numbers inherit for ADDED entries, and for all when the
     manifest's is 0, as those of v1 are; null first row ids of live data files count on from
@@ -123,9 +127,11 @@ def inherit(
         ("tracking.sequence_number", sequence_number),
         ("tracking.file_sequence_number", sequence_number),
     ):
+        if keys is not None and key not in keys:
+            continue
         for_all = all_added or key == "tracking.snapshot_id" or sequence_number == 0
         if for_all and not batch.has(key):
-            batch = batch.with_constant(key, value)
+            batch = batch.with_column(key, _constant(value, batch.num_rows))
             continue
         column = batch.column(key)
         if column.null_count:
@@ -133,7 +139,15 @@ def inherit(
             if not for_all:
                 filled = pc.if_else(pa.array(added), filled, column)
             batch = batch.with_column(key, filled)
+    if keys is not None and "tracking.first_row_id" not in keys:
+        return batch
     return assign_row_ids(batch, first_row_id=first_row_id)
+
+
+@lru_cache(maxsize=8)
+def _constant(value: int, rows: int) -> pa.Array:
+    """Leaves of one commit inherit the same, so they share it."""
+    return pa.repeat(pa.scalar(value, pa.int64()), rows)
 
 
 def assign_row_ids(batch: EntryBatch, *, first_row_id: int | None) -> EntryBatch:

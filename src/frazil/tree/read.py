@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -124,19 +125,17 @@ ROOT_KEYS = frozenset(_REF_KEYS.values()) | {
 }
 """Columns of a root that reading the tree always needs."""
 
-_INHERIT_KEYS = frozenset(
+_ALWAYS = frozenset({"content_type", "tracking.status"})
+_INHERITED = frozenset(
     {
-        "content_type",
-        "record_count",
-        "tracking.status",
         "tracking.snapshot_id",
         "tracking.sequence_number",
         "tracking.file_sequence_number",
         "tracking.first_row_id",
     }
 )
+_ROW_IDS = "tracking.first_row_id"
 _REQUESTS_AT_ONCE = 16
-_LINEAGE = frozenset(key for key in _INHERIT_KEYS if key.startswith("tracking."))
 
 
 class TreeReader:
@@ -184,9 +183,7 @@ class TreeReader:
         """Every entry of a leaf, dead ones included, with explicit tracking and its position."""
         wanted: frozenset[str] | None = None
         if keys is not None:
-            wanted = frozenset(keys) | {"content_type", "tracking.status"}
-            if wanted & _LINEAGE - {"tracking.status"}:
-                wanted |= _INHERIT_KEYS
+            wanted = _ALWAYS.union(keys)
         path = paths.resolve(self.location, leaf.location)
         known_as = self._own(path) if leaf.format_version == 0 else path
         # What entries inherit is kept with them, and so are the columns it was worked out from.
@@ -204,18 +201,18 @@ class TreeReader:
 
     def _explicit(self, leaf: LeafRef, path: str, keys: Collection[str] | None) -> EntryBatch:
         """Entries of a leaf with what they inherit from its entry in the root."""
-        inherits = keys is None or not _LINEAGE.isdisjoint({*keys} - {"tracking.status"})
-        if keys is not None and inherits:
-            keys = _INHERIT_KEYS.union(keys)
+        if keys is not None and _ROW_IDS in keys:
+            keys = {*keys, "record_count"}  # from which row ids are counted on
         batch = self._read_leaf(leaf, path, keys)
-        if inherits:
+        if keys is None or not _INHERITED.isdisjoint(keys):
             batch = tracking.inherit(
                 batch,
                 snapshot_id=leaf.snapshot_id,
                 sequence_number=leaf.sequence_number,
                 first_row_id=leaf.first_row_id,
+                keys=keys,
             )
-        return batch.with_column(POSITION, pa.array(np.arange(batch.num_rows, dtype=np.int64)))
+        return batch.with_column(POSITION, _positions(batch.num_rows))
 
     def _own(self, name: str) -> str:
         """The cache key of an old manifest: its paths are decoded as seen from this table."""
@@ -267,6 +264,12 @@ class TreeReader:
             leaves, self.each(leaves, lambda ref: self.live(ref, keys=keys)), strict=True
         ):
             yield labelled(batch, leaf)
+
+
+@lru_cache(maxsize=4)
+def _positions(rows: int) -> pa.Array:
+    """Most leaves are of one size, so they share their positions."""
+    return pa.array(np.arange(rows, dtype=np.int64))
 
 
 def labelled(batch: EntryBatch, leaf: LeafRef | None) -> EntryBatch:

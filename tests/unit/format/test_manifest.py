@@ -424,3 +424,24 @@ def test_a_column_that_lost_its_id_is_noticed() -> None:
     with pytest.raises(FormatError, match="The file is damaged") as error:
         _decode(sink.getvalue(), keys=["location"])
     assert error.value.field == "frazil.columns"
+
+
+@pytest.mark.parametrize("last", ["parquet", "orc", "iceberg"])
+def test_the_file_format_of_many_entries_is_told_by_statistics_or_read(last: str) -> None:
+    rows = [DATA] * 600 + [{**DATA, "file_format": last}]
+    data = _encode(rows)
+    formats = [*["parquet"] * 600, last]
+    assert _decode(data).pylist("file_format") == formats
+    assert _decode(data, keys=["file_format"]).pylist("file_format") == formats
+    assert not _decode(data, keys=["location"]).has("file_format")
+
+
+def test_manifests_of_one_shape_are_known_whatever_their_files_say() -> None:
+    batch = EntryBatch.from_rows([DATA])
+    for number in ("1", "2"):
+        data = manifest.encode(
+            batch, content="root", names=NAMES, codec="zstd", metadata={"snapshot-id": number}
+        )
+        read = manifest.decode(data, path="m.parquet")
+        assert read.metadata["snapshot-id"] == number
+        assert read.batch.row(0) == DATA
