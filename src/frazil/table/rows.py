@@ -211,7 +211,8 @@ class RowEditor:
         pieces: list[pa.RecordBatch] = []
         if changed.size:
             updates = source.take(pa.array(matches.source_rows[changed]))
-            ids = pa.array(matches.row_ids[changed])
+            known = matches.row_ids[changed]
+            ids = pa.array(known, pa.int64(), mask=known == _NO_ROW_ID)
             pieces += _lineage_batches(updates, ids)
         if insert_unmatched and fresh.any():
             inserts = source.filter(pa.array(fresh))
@@ -260,6 +261,10 @@ class Upserted:
     rows_inserted: int
 
 
+_NO_ROW_ID = -1
+"""Rows of files from before row lineage have none until the next commit."""
+
+
 class _Matches:
     """Target rows that a source row has the key of."""
 
@@ -280,7 +285,7 @@ class _Matches:
                 task,
                 reader,
                 np.asarray(batch.column("_pos")),
-                np.asarray(batch.column(ROW_ID.name).fill_null(-1)),
+                np.asarray(batch.column(ROW_ID.name).fill_null(_NO_ROW_ID)),
                 rows,
                 ~same,
             )

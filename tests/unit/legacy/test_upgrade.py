@@ -274,3 +274,20 @@ def test_the_location_is_spelled_as_in_the_paths_of_manifests(shop: Shop) -> Non
     assert _ids(table.scan()) == [1, 3, 4, 5]
     root = table.handle.reader().tree(table.current_snapshot()).root
     assert not any(name.startswith("file:") for name in root.pylist("location"))
+
+
+@pytest.mark.parametrize("change", ["upsert", "update", "overwrite"])
+def test_the_first_change_of_an_upgraded_table_gives_every_row_an_id_of_its_own(
+    shop: Shop, change: str
+) -> None:
+    table = shop.ours.load_table("shop.orders")
+    table.upgrade()
+    if change == "upsert":
+        table.upsert(pa.table([[1, 2, 9], ["y", "y", "y"]], schema=SCHEMA), on=["id"])
+    elif change == "update":
+        table.update({"name": "'y'"}, where="id <= 2")
+    else:
+        table.overwrite(rows(9), where="id <= 2")
+    ids = [row["_row_id"] for row in table.scan(columns=["id", "_row_id"]).to_pylist()]
+    assert all(isinstance(each, int) and each >= 0 for each in ids)
+    assert len(set(ids)) == len(ids)
