@@ -50,7 +50,6 @@ class Driver:
             .config("spark.driver.memory", "2g")
             .config("spark.parquet.compression.codec", "zstd")
             .config("spark.sql.parquet.fieldId.read.enabled", "true")
-            .config("spark.sql.python.filterPushdown.enabled", "true")
             .getOrCreate()
         )
         self.folder = Path(folder)
@@ -115,16 +114,7 @@ class Driver:
 
     def stream(self, batches: int) -> dict[str, list[float]]:
         """Small batches through foreachBatch; how long a batch and our commit in it took."""
-        source = self.folder / "arriving"
-        for number in range(batches):
-            rows = spark_rows.frame(
-                self.spark, 10_000_000 + number * 100, 10_000_100 + number * 100
-            )
-            rows.coalesce(1).write.parquet(str(source / f"part-{number}"))
-        frames = self.spark.readStream.schema(spark_rows.frame(self.spark, 0, 1).schema).option(
-            "maxFilesPerTrigger", 1
-        )
-        arriving = frames.parquet(str(source / "*"))
+        arriving = spark_rows.arriving(self.spark, self.folder / "arriving", batches)
         into = foreach_batch(self.table)
         spent: list[float] = []
 

@@ -102,17 +102,7 @@ class Driver:
 
     def stream(self, batches: int) -> dict[str, list[float]]:
         """Small batches through foreachBatch."""
-        source = self.folder / "arriving"
-        for number in range(batches):
-            rows = spark_rows.frame(
-                self.spark, 10_000_000 + number * 100, 10_000_100 + number * 100
-            )
-            rows.coalesce(1).write.parquet(str(source / f"part-{number}"))
-        arriving = (
-            self.spark.readStream.schema(spark_rows.frame(self.spark, 0, 1).schema)
-            .option("maxFilesPerTrigger", 1)
-            .parquet(str(source / "*"))
-        )
+        arriving = spark_rows.arriving(self.spark, self.folder / "arriving", batches)
         spent: list[float] = []
 
         def batch(frame: Any, number: int) -> None:

@@ -221,10 +221,6 @@ class EntryBatch:
         """The same entries with more columns."""
         return EntryBatch._of({**self._columns, **more._columns}, self.num_rows)
 
-    def combined(self) -> EntryBatch:
-        """The same entries in one chunk; without this a long series of edits slows down."""
-        return EntryBatch._of(dict(self.arrays()), self.num_rows)
-
     def __reduce__(self) -> tuple[type[EntryBatch], tuple[pa.Table]]:
         return EntryBatch, (self.table,)
 

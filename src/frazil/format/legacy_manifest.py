@@ -74,13 +74,15 @@ def entries_of(
 ) -> EntryBatch:
     """The entries of a v1 to v3 manifest, in file order, dead ones included.
 
-    `keys` limits the columns that are decoded; None reads all, with the statistics of the current
-    schema's columns. Null tracking is left null, except for v1 manifests, which have no sequence
-    numbers: theirs are 0. `content_type` is that of the manifest's own entry. `file_format` is
-    what that entry says; the file's first bytes decide.
+    `keys` limits the columns that are decoded (status and content type always are); None reads
+    all, with the statistics of the current schema's columns. Null tracking is left null, except
+    for v1 manifests, which have no sequence numbers: theirs are 0. `content_type` is that of the
+    manifest's own entry. `file_format` is what that entry says; the file's first bytes decide.
     """
     context = legacy_types.TableTypes.of(metadata)
-    wanted = frozenset(_all_keys(context) if keys is None else keys)
+    wanted = frozenset(
+        _all_keys(context) if keys is None else {*keys, "tracking.status", "content_type"}
+    )
     try:
         columns = read_columns(data, _wanted_paths(wanted, context), path=path)
         built = _fixed_columns(columns, wanted, path, location)
@@ -90,7 +92,7 @@ def entries_of(
         raise error.at(path) from error
     rows = columns.num_rows
     constants: dict[str, int] = {"format_version": 0}
-    if "content_type" in wanted and "content_type" not in built:
+    if "content_type" not in built:
         if content_type is ContentType.DELETE_MANIFEST and rows:
             raise FormatError("a delete manifest without content", path=path, field="content")
         constants["content_type"] = ContentType.DATA
@@ -100,8 +102,6 @@ def entries_of(
     for key, value in constants.items():
         if key in wanted:
             built[key] = pa.repeat(pa.scalar(value, pa.int32()), rows)
-    if not built:  # one column is there always, so that the number of entries is known
-        built["format_version"] = pa.repeat(pa.scalar(0, pa.int32()), rows)
     return EntryBatch(pa.table(built))
 
 

@@ -1,8 +1,8 @@
 """A manifest file: `EntryBatch` to Parquet bytes and back, columns found by field id.
 
-Written lean: no Arrow schema blob, no Parquet statistics, no column that is null in every row, and
-numbers and text as differences. A small manifest has one checksum over all of it, a large one has
-one per page; both are verified.
+Written lean: no Arrow schema blob, no column that is null in every row, numbers and text as
+differences, and no Parquet statistics but, in a large manifest, those of the file format. A small
+manifest has one checksum over all of it, a large one has one per page; both are verified.
 Read by projection: only the columns whose keys are asked for are fetched and decoded. Columns that
 are unknown are ignored.
 """

@@ -77,7 +77,7 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
     files: EntryBatch | None = None
     if parent.num_rows:
         carried = _carried(parent, edit, stamp)
-        leaves, files = _split(carried) if _has_new_leaves(edit) else (carried, None)
+        leaves, files = _split(carried) if _needs_split(carried, edit) else (carried, None)
         parts.append(leaves)
     if edit.added_leaves is not None and edit.added_leaves.num_rows:
         leaves, next_row_id = _new_leaves(edit.added_leaves, stamp, next_row_id)
@@ -95,8 +95,12 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
     return Edited(root=EntryBatch.concat(parts), next_row_id=next_row_id)
 
 
-def _has_new_leaves(edit: RootEdit) -> bool:
-    return any(batch is not None and batch.num_rows for batch in (edit.added_leaves, edit.moved_to))
+def _needs_split(carried: EntryBatch, edit: RootEdit) -> bool:
+    """Whether leaves are to come first among what is carried, or new ones between."""
+    if any(batch is not None and batch.num_rows for batch in (edit.added_leaves, edit.moved_to)):
+        return True
+    is_leaf = carried.numpy("content_type") >= ContentType.DATA_MANIFEST
+    return not is_leaf[: int(is_leaf.sum())].all()
 
 
 def _split(batch: EntryBatch) -> tuple[EntryBatch, EntryBatch]:

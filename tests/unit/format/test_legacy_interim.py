@@ -99,9 +99,14 @@ def test_entries_are_those_of_the_same_manifest_in_avro() -> None:
     assert batch.pylist(f"content_stats.{day}.upper_bound") == days
 
 
-def test_only_the_columns_asked_for_are_read() -> None:
+def test_only_the_columns_asked_for_are_read_and_those_always_needed() -> None:
     batch = read(manifest([entry(1)]), {"location", "content_stats.1.lower_bound"})
-    assert batch.row(0) == {"location": "data/1.parquet", "content_stats.1.lower_bound": -1}
+    assert batch.row(0) == {
+        "tracking.status": 1,
+        "content_type": 0,
+        "location": "data/1.parquet",
+        "content_stats.1.lower_bound": -1,
+    }
 
 
 def test_a_manifest_without_entries_is_empty() -> None:

@@ -317,19 +317,14 @@ def test_paths_under_the_table_become_relative_with_or_without_scheme(tmp_path: 
     ]
 
 
-def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
+def test_only_the_columns_asked_for_are_read_and_those_always_needed(tmp_path: Path) -> None:
     entries = [legacy_files.entry(2, path="s3://b/f", **with_stats(1))]
     data = legacy_files.write_manifest(
         tmp_path / "m", 2, entries, schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
     )
-    keys = {
-        "location",
-        "content_type",
-        "content_stats.5.lower_bound",
-        "content_stats.77.lower_bound",
-    }
-    batch = read(data, keys=keys)
-    assert set(batch.keys) == {"location", "content_type", "content_stats.5.lower_bound"}
+    asked = {"location", "content_stats.5.lower_bound"}
+    batch = read(data, keys={*asked, "content_stats.77.lower_bound"})
+    assert set(batch.keys) == {*asked, "tracking.status", "content_type"}
     assert batch.pylist("content_stats.5.lower_bound") == [-7]
 
 

@@ -291,3 +291,28 @@ def test_the_first_change_of_an_upgraded_table_gives_every_row_an_id_of_its_own(
     ids = [row["_row_id"] for row in table.scan(columns=["id", "_row_id"]).to_pylist()]
     assert all(isinstance(each, int) and each >= 0 for each in ids)
     assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("before", [(), ("location",), ("record_count",), ("spec_id",)])
+def test_what_old_entries_inherit_is_the_same_whatever_was_read_before(
+    shop: Shop, before: tuple[str, ...]
+) -> None:
+    table = shop.ours.load_table("shop.orders")
+    added_by = {snapshot.sequence_number: snapshot.snapshot_id for snapshot in table.snapshots()}
+    table.upgrade()
+    table.append(rows(6))
+    reader = table.handle.reader()
+    old = [leaf for leaf in reader.tree(table.current_snapshot()).leaves() if not leaf.dead]
+    found = []
+    for leaf in old:
+        reader.cache.clear()
+        reader.entries(leaf, keys=before)
+        first_row = reader.entries(leaf, keys=["tracking.first_row_id"])
+        numbers = reader.entries(leaf, keys=["tracking.sequence_number", "tracking.snapshot_id"])
+        assert first_row.pylist("tracking.first_row_id") == [leaf.first_row_id]
+        assert numbers.pylist("tracking.sequence_number") == [leaf.sequence_number]
+        assert numbers.pylist("tracking.snapshot_id") == [leaf.snapshot_id]
+        found.append(leaf.first_row_id)
+        if shop.orders.metadata.format_version == 2:
+            assert added_by[leaf.sequence_number] == leaf.snapshot_id
+    assert set(found) == {0, 2}  # the newer manifest, of two rows, comes first
