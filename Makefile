@@ -18,6 +18,9 @@ test: setup ## run every test that continuous integration needs
 soak: setup ## run the concurrency test for a minute per database
 	FRAZIL_SOAK_SECONDS=60 $(BIN)/python -m pytest tests/soak
 
+search: setup ## look for new counterexamples: random values, and sequences of operations
+	$(BIN)/python -m pytest --hypothesis-profile=search tests/property tests/state
+
 demo: setup ## run the whole story and leave a warehouse and a report
 	$(BIN)/frazil demo
 
@@ -41,4 +44,4 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help setup test soak demo bench docs check format
+.PHONY: help setup test soak search demo bench docs check format

@@ -36,9 +36,7 @@ from frazil.data.columns import POS, with_columns
 from frazil.expr.parse import parse
 from tests.support.data_files import read, slice_of, write
 
-SETTINGS = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 VALUES: dict[type[IcebergType], st.SearchStrategy[Any]] = {
     BooleanType: st.booleans(),

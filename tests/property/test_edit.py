@@ -61,9 +61,7 @@ step = st.tuples(
 )
 
 
-@settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
-)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(step, min_size=1, max_size=14))
 def test_a_sequence_of_commits_leaves_what_the_model_has(steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:

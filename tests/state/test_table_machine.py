@@ -382,11 +382,11 @@ def _net(
     return rows
 
 
-TestTable = pytest.mark.timeout(600)(TableMachine.TestCase)
+IS_SEARCH = not settings().derandomize
+TestTable = pytest.mark.timeout(6000 if IS_SEARCH else 600)(TableMachine.TestCase)
 TestTable.settings = settings(
-    max_examples=12,
+    max_examples=500 if IS_SEARCH else 30,
     stateful_step_count=12,
     deadline=None,
-    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
