@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier
-from frazil.commit.head import Draft, Outcome, State
+from frazil.commit.head import Draft, Outcome, ReadOnly, State
 from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from frazil.catalog.base import Catalog
 
 
-class LegacyHead:
+class LegacyHead(ReadOnly):
     """Reads a JSON file again only when the catalog points to another one.
 
     `catalog` is the one that can upgrade the table; None when the table is none of a catalog's.

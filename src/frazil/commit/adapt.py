@@ -311,12 +311,12 @@ def _spent(reader: TreeReader, at: _Attempt) -> Rows:
     if not at.leaves:
         return np.zeros(0, dtype=np.int64)
     root = at.tree.root
-    by_status = root.numpy("manifest_info.deleted_files_count", missing=0) + root.numpy(
-        "manifest_info.replaced_files_count", missing=0
-    )
+    rows = np.array([leaf.row for leaf in at.untouched], dtype=np.int64)
+    deleted = root.pylist("manifest_info.deleted_files_count", rows)
+    replaced = root.pylist("manifest_info.replaced_files_count", rows)
     spent: list[int] = []
-    for leaf in at.untouched:
-        by_vector, retired = leaf.dead, int(by_status[leaf.row])
+    for index, leaf in enumerate(at.untouched):
+        by_vector, retired = leaf.dead, (deleted[index] or 0) + (replaced[index] or 0)
         if by_vector + retired < leaf.record_count:
             continue
         # Writers differ in whether the vector repeats positions that are dead by status.

@@ -22,9 +22,8 @@ from frazil.commit.updates import RemoveSnapshots
 from frazil.commit.vectors import VectorMerger
 from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.expr.prune import PruneContext
-from frazil.format import paths
+from frazil.format import paths, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
 from frazil.format.metadata import RefKind, SchemaId, Snapshot, SnapshotId, TableMetadata
 from frazil.storage import Storage
 from frazil.tree import edit
@@ -240,7 +239,7 @@ def _context(metadata: TableMetadata) -> PruneContext:
 
 def _pointed_at(location: str, root: EntryBatch) -> set[str]:
     """Leaves and deletion vectors that a root names."""
-    leaves = np.flatnonzero(root.numpy("content_type") >= ContentType.DATA_MANIFEST)
+    leaves = np.flatnonzero(tracking.leaf_mask(root))
     names = root.pylist("location", leaves)
     if root.has("deletion_vector.location"):
         names += [name for name in root.pylist("deletion_vector.location") if name]

@@ -6,9 +6,10 @@ implement it; the commit loop uses nothing else of them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from frazil.errors import FrazilError
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
@@ -82,9 +83,9 @@ class Head(Protocol):
         """The whole history, oldest first."""
 
 
-@runtime_checkable
-class ReadOnly(Protocol):
+class ReadOnly(ABC):
     """A head that can be read from and never committed to."""
 
+    @abstractmethod
     def refusal(self) -> FrazilError:
         """Why, and what to do instead."""

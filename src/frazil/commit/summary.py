@@ -11,6 +11,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot
 
+_DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 ROOT_ENTRIES = "frazil.root-entries"
 LEAVES_WRITTEN = "frazil.leaves-written"
 METADATA_BYTES_WRITTEN = "frazil.metadata-bytes-written"
@@ -59,8 +60,8 @@ class Tally:
 
 
 def _tally(batch: EntryBatch) -> Tally:
-    data = batch.numpy("content_type") == ContentType.DATA
-    equality = batch.numpy("content_type") == ContentType.EQUALITY_DELETES
+    kind = batch.numpy("content_type")
+    data, equality = kind == _DATA, kind == _EQUALITY_DELETES
     records = batch.numpy("record_count", missing=0)
     vectors = batch.column("deletion_vector.cardinality")
     return Tally(
@@ -146,12 +147,9 @@ def changed_partitions(*batches: EntryBatch | None) -> int:
         if not keys:
             seen.add(frozenset())
             continue
-        table = batch.select(keys).table
-        if batch.num_rows > 1:
-            table = table.group_by(keys).aggregate([])
+        parts = batch.select(keys)
+        if parts.num_rows > 1:
+            parts = EntryBatch(parts.table.group_by(keys).aggregate([]))
         # Fields of other specs are null, or their columns are not there: both are left out.
-        seen.update(
-            frozenset(item for item in row.items() if item[1] is not None)
-            for row in table.to_pylist()
-        )
+        seen.update(frozenset(parts.row(index).items()) for index in range(parts.num_rows))
     return len(seen)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format import fields, stats
+from frazil.format import fields, stats, tracking
 from frazil.format.batch import EntryBatch
 
 FIELD_ID = b"PARQUET:field_id"
@@ -162,8 +162,10 @@ class _Build:
                     np.ones(rows, np.bool_) if marker is None else np.asarray(marker.is_null())
                 )
             case _Null.WITHOUT_PARTITION:
-                missing = self._batch.numpy("content_type") >= fields.ContentType.DATA_MANIFEST
-                missing |= np.asarray(self._batch.column("spec_id").is_null())
+                missing = tracking.leaf_mask(self._batch)
+                spec = self._columns.get("spec_id")
+                if spec is None or spec.null_count:
+                    missing = missing | np.asarray(self._batch.column("spec_id").is_null())
             case _Null.WITHOUT_VALUES:
                 values = []
                 for child, array in zip(node.children, arrays, strict=True):

@@ -99,13 +99,13 @@ def _needs_split(carried: EntryBatch, edit: RootEdit) -> bool:
     """Whether leaves are to come first among what is carried, or new ones between."""
     if any(batch is not None and batch.num_rows for batch in (edit.added_leaves, edit.moved_to)):
         return True
-    is_leaf = carried.numpy("content_type") >= ContentType.DATA_MANIFEST
+    is_leaf = tracking.leaf_mask(carried)
     return not is_leaf[: int(is_leaf.sum())].all()
 
 
 def _split(batch: EntryBatch) -> tuple[EntryBatch, EntryBatch]:
     """Leaves and files. In roots of ours the leaves come first, and nothing is copied."""
-    is_leaf = batch.numpy("content_type") >= ContentType.DATA_MANIFEST
+    is_leaf = tracking.leaf_mask(batch)
     count = int(is_leaf.sum())
     if not count:
         return batch.slice(0, 0), batch
@@ -116,14 +116,14 @@ def _split(batch: EntryBatch) -> tuple[EntryBatch, EntryBatch]:
 
 def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
     """Rows of the parent that the new root keeps, statuses and manifest vectors set."""
-    status = np.full(parent.num_rows, Status.EXISTING, dtype=np.int32)
+    status = np.full(parent.num_rows, int(Status.EXISTING), dtype=np.int32)
     status[edit.deleted_rows] = Status.DELETED
     status[edit.replaced_rows] = Status.REPLACED
     status[list(edit.leaf_edits)] = Status.MODIFIED
     keep = tracking.live_mask(parent)
     keep[edit.dropped_rows] = False
     batch = parent.without(*ONE_SNAPSHOT_KEYS).with_column("tracking.status", pa.array(status))
-    dead = (status == Status.DELETED) | (status == Status.REPLACED)
+    dead = ~tracking.live_mask(batch)
     if dead.any():
         ids = batch.column("tracking.snapshot_id")
         batch = batch.with_column(
@@ -141,9 +141,7 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
     """
     if not root.num_rows:
         return root, next_row_id
-    carried = (root.numpy("content_type") >= ContentType.DATA_MANIFEST) & (
-        root.numpy("format_version") == 0
-    )
+    carried = tracking.leaf_mask(root) & (root.numpy("format_version") == 0)
     if not carried.any():
         return root, next_row_id
     ages = root.column("tracking.file_sequence_number")

@@ -81,15 +81,12 @@ class Tree:
 
     def content(self) -> EntryBatch:
         """Live data and delete files listed in the root itself."""
-        kind = self.root.numpy("content_type")
-        mask = tracking.live_mask(self.root) & (kind < ContentType.DATA_MANIFEST)
-        return self.root.filter(mask)
+        return self.root.filter(tracking.live_mask(self.root) & ~tracking.leaf_mask(self.root))
 
 
 def leaf_refs(root: EntryBatch) -> tuple[LeafRef, ...]:
     """Live manifest entries of a root as values."""
-    kind = root.numpy("content_type")
-    rows = np.flatnonzero(tracking.live_mask(root) & (kind >= ContentType.DATA_MANIFEST))
+    rows = np.flatnonzero(tracking.live_mask(root) & tracking.leaf_mask(root))
     if not rows.size:
         return ()
     columns = {name: root.pylist(key, rows) for name, key in _REF_KEYS.items()}
