@@ -1,8 +1,9 @@
 """What changed between two snapshots: files and rows, snapshot by snapshot or in the end.
 
-Per snapshot its root is read and the leaves that root names, nothing else. Rows come from the
-files that were added, removed, or lost rows; where delete files are in force those are read too. A
-`replace` moves rows and changes none.
+Per snapshot its root is read and the leaves that root names, nothing else; of appends that follow
+one another, the last root and the leaves written meanwhile. Rows come from the files that were
+added, removed, or lost rows; where delete files are in force those are read too. A `replace` moves
+rows and changes none.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from frazil.format.metadata import Snapshot
 from frazil.scan.live_deletes import tasks_for
 from frazil.scan.steps import FileSets, data_files
 from frazil.scan.tasks import Positions, Task
-from frazil.tree.changes import CHANGE_KEYS, changes_of
+from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
+from frazil.tree.locate import Rows
 from frazil.tree.read import TreeReader
 
 FILE_CHANGES = pa.schema(
@@ -61,48 +62,60 @@ def file_changes(
     modified files lost.
     """
     schema = FILE_CHANGES.append(POSITIONS) if positions else FILE_CHANGES
-    tables: list[pa.Table] = []
-    for ordinal, snapshot in enumerate(snapshots):
-        sheet = _Sheet(reader, snapshot, ordinal, positions)
-        if whole_first and ordinal == 0:
-            tree = reader.tree(snapshot, keys=CHANGE_KEYS)
-            for batch in reader.all_live(tree, keys=CHANGE_KEYS):
-                sheet.add("added", batch)
+    sheet = _Sheet(reader, snapshots, positions)
+    start = 0
+    if whole_first and snapshots:
+        tree = reader.tree(snapshots[0], keys=CHANGE_KEYS)
+        for batch in reader.all_live(tree, keys=CHANGE_KEYS):
+            sheet.add(0, "added", batch)
+        start = 1
+    for run in append_runs(snapshots[start:]):
+        together = appended(reader, run)
+        if together is not None:
+            sheet.add(start + together.by, "added", together.files)
         else:
-            sheet.add_changes()
-        tables += sheet.tables
-    return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
+            for ordinal in range(start, start + len(run)):
+                sheet.add_changes(ordinal)
+        start += len(run)
+    return pa.concat_tables([schema.empty_table(), *sheet.tables]).combine_chunks()
 
 
 class _Sheet:
-    """The rows of one snapshot."""
+    """The rows of snapshots. `ordinal` is the place of one, or an array with one per file."""
 
-    def __init__(
-        self, reader: TreeReader, snapshot: Snapshot, ordinal: int, positions: bool
-    ) -> None:
+    def __init__(self, reader: TreeReader, snapshots: Sequence[Snapshot], positions: bool) -> None:
         self._reader = reader
-        self._snapshot = snapshot
-        self._ordinal = ordinal
+        self._ids = np.array([int(each.snapshot_id) for each in snapshots], dtype=np.int64)
+        self._moments = np.array([each.timestamp_ms * 1000 for each in snapshots], dtype=np.int64)
+        self._operations = pa.array([each.operation for each in snapshots], pa.string())
+        self._snapshots = snapshots
         self._positions = positions
         self.tables: list[pa.Table] = []
 
-    def add_changes(self) -> None:
-        changes = changes_of(self._reader, self._snapshot)
-        self.add("added", changes.added)
-        self.add("deleted", changes.deleted)
+    def add_changes(self, ordinal: int) -> None:
+        changes = changes_of(self._reader, self._snapshots[ordinal])
+        self.add(ordinal, "added", changes.added)
+        self.add(ordinal, "deleted", changes.deleted)
         if not (changes.replaced.num_rows or changes.modified.num_rows):
             return
         files = FileSets.of(changes)
         for kind in (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES):
             same = changes.replaced.numpy("content_type") == kind
-            self.add("replaced", changes.replaced.filter(same))
+            self.add(ordinal, "replaced", changes.replaced.filter(same))
         modified = set(files.after.pylist("location"))
         replaced = data_files(changes.replaced)
         alone = [name not in modified for name in replaced.pylist("location")]
-        self.add("replaced", replaced.filter(np.array(alone, dtype=np.bool_)))
-        self.add("modified", files.after, before=files.before)
+        self.add(ordinal, "replaced", replaced.filter(np.array(alone, dtype=np.bool_)))
+        self.add(ordinal, "modified", files.after, before=files.before)
 
-    def add(self, change: str, batch: EntryBatch, *, before: EntryBatch | None = None) -> None:
+    def add(
+        self,
+        ordinal: int | Rows,
+        change: str,
+        batch: EntryBatch,
+        *,
+        before: EntryBatch | None = None,
+    ) -> None:
         rows = batch.num_rows
         if not rows:
             return
@@ -115,12 +128,12 @@ class _Sheet:
             removed = pc.subtract(dead, _cardinality(before))
         else:
             removed = none if change == "added" else live
-        moment = pa.scalar(self._snapshot.timestamp_ms * 1000, pa.timestamp("us", tz="UTC"))
+        at = np.broadcast_to(np.asarray(ordinal, dtype=np.int64), rows)
         columns = [
-            _repeat(self._ordinal, rows),
-            _repeat(int(self._snapshot.snapshot_id), rows),
-            pa.repeat(moment, rows),
-            pa.repeat(pa.scalar(self._snapshot.operation, pa.string()), rows),
+            pa.array(at),
+            pa.array(self._ids[at]),
+            pa.array(self._moments[at], pa.timestamp("us", tz="UTC")),
+            self._operations.take(pa.array(at)),
             pa.repeat(pa.scalar(change), rows),
             pa.array([_CONTENT[ContentType(kind)] for kind in batch.pylist("content_type")]),
             paths.resolve_all(self._reader.location, batch.column("location")),
@@ -160,7 +173,3 @@ def _cardinality(batch: EntryBatch) -> pa.ChunkedArray:
     is_data = pc.equal(batch.column("content_type"), int(ContentType.DATA))
     dead = pc.fill_null(batch.column("deletion_vector.cardinality"), 0)
     return pc.if_else(is_data, dead, 0)
-
-
-def _repeat(value: int, rows: int) -> pa.Array:
-    return pa.repeat(pa.scalar(value, pa.int64()), rows)

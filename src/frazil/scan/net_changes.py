@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot
 from frazil.scan.steps import FileSets
-from frazil.tree.changes import changes_of
+from frazil.tree.changes import append_runs, appended, changes_of
 from frazil.tree.read import TreeReader
 
 _VECTOR = ("deletion_vector.location", "deletion_vector.offset")
@@ -35,8 +35,13 @@ class _Fate:
 def net_files(reader: TreeReader, snapshots: Iterable[Snapshot]) -> FileSets:
     """The files that a range of snapshots, oldest first, changed in the end."""
     fates: dict[str, _Fate] = {}
-    for snapshot in snapshots:
-        _fold(fates, FileSets.of(changes_of(reader, snapshot)))
+    for run in append_runs(snapshots):
+        together = appended(reader, run)
+        if together is not None:
+            _fold_added(fates, together.files)
+        else:
+            for snapshot in run:
+                _fold(fates, FileSets.of(changes_of(reader, snapshot)))
     changed = [fate for fate in fates.values() if not fate.is_same]
     stayed = [fate for fate in changed if fate.start is not None and fate.end is not None]
     return FileSets(
@@ -52,7 +57,11 @@ def _fold(fates: dict[str, _Fate], files: FileSets) -> None:
         fates.setdefault(name, _Fate(entry, entry)).end = None
     for (name, old), (_, new) in zip(_each(files.before), _each(files.after), strict=True):
         fates.setdefault(name, _Fate(old, old)).end = new
-    for name, entry in _each(files.added):
+    _fold_added(fates, files.added)
+
+
+def _fold_added(fates: dict[str, _Fate], added: EntryBatch) -> None:
+    for name, entry in _each(added):
         fates.setdefault(name, _Fate(None, None)).end = entry
 
 

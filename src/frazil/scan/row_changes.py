@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -92,10 +93,10 @@ class RowFeed:
         `whole_first` takes every row of the first one as inserted, whatever made it.
         """
         planner = StepPlanner(reader=self.reader, reading=self.reading)
-        for ordinal, snapshot in enumerate(snapshots, start=first_ordinal):
-            is_start = whole_first and ordinal == first_ordinal
-            step = planner.whole(snapshot) if is_start else planner.snapshot(snapshot)
-            yield from self._step(step, snapshot, ordinal)
+        whole = snapshots[:1] if whole_first else ()
+        steps = chain(map(planner.whole, whole), planner.each(snapshots[len(whole) :]))
+        for ordinal, (snapshot, step) in enumerate(zip(snapshots, steps, strict=True)):
+            yield from self._step(step, snapshot, first_ordinal + ordinal)
 
     def net_batches(
         self, since: Snapshot | None, snapshots: Sequence[Snapshot]

@@ -7,7 +7,7 @@ comes out as rows that went and came with the same ids, and is recognised by the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from frazil.format.metadata import Snapshot
 from frazil.scan.live_deletes import DeleteSets, live_deletes, reach_of, tasks_for
 from frazil.scan.plan import plan
 from frazil.scan.tasks import Positions, Task, TaskReader
-from frazil.tree.changes import TreeChanges, changes_of
+from frazil.tree.changes import TreeChanges, append_runs, appended, changes_of
 from frazil.tree.read import TreeReader
 
 
@@ -95,6 +95,20 @@ class StepPlanner:
 
     reader: TreeReader
     reading: Reading
+
+    def each(self, snapshots: Iterable[Snapshot]) -> Iterator[Step]:
+        """What each of the snapshots did, which are given oldest first."""
+        for run in append_runs(snapshots):
+            together = appended(self.reader, run)
+            if together is None:
+                yield from map(self.snapshot, run)
+                continue
+            deletes = live_deletes(self.reader, run[-1])  # none of them changed those
+            for place, snapshot in enumerate(run):
+                yield Step(
+                    added=tuple(tasks_for(self.reader, together.of(place), deletes)),
+                    since_sequence_number=snapshot.sequence_number - 1,
+                )
 
     def snapshot(self, snapshot: Snapshot) -> Step:
         """What one snapshot did."""

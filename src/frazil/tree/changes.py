@@ -1,23 +1,26 @@
 """What one snapshot changed, from its root and only the leaves that root names.
 
-No other root is read: ADDED leaves, `deleted_positions` and `replaced_positions` say it all. A
-v1 to v3 snapshot is told from the manifests it added: of their entries, those that carry its id.
-Position delete files and vectors of old delete manifests are entries of their own there.
+No other root is read: ADDED leaves, `deleted_positions` and `replaced_positions` say it all. What a
+run of appends added is told by the last of their roots, which still lists the files, each with the
+snapshot that added it. A v1 to v3 snapshot is told from the manifests it added: of their entries,
+those that carry its id. Position delete files and vectors of old delete manifests are entries of
+their own there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from frazil.format import bitmap
+from frazil.format import bitmap, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil.format.fields import partition_key
 from frazil.format.metadata import Snapshot
 from frazil.format.tracking import Status
-from frazil.tree.read import LeafRef, Tree, TreeReader, labelled
+from frazil.tree.locate import Rows
+from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled
 
 CHANGE_KEYS = (
     "location",
@@ -60,14 +63,12 @@ def changes_of(
     reader: TreeReader, snapshot: Snapshot, *, keys: Collection[str] | None = CHANGE_KEYS
 ) -> TreeChanges:
     """The change set of a snapshot; `keys` None reads whole entries."""
-    wanted = None if keys is None else [*keys, *_partition_keys(reader)]
+    wanted = None if keys is None else _with_partitions(reader, keys)
     tree = reader.tree(snapshot, keys=wanted)
     found: dict[Status, list[EntryBatch]] = {
         status: [] for status in (Status.ADDED, Status.DELETED, Status.REPLACED, Status.MODIFIED)
     }
-    kind = tree.root.numpy("content_type")
-    files = labelled(tree.root.filter(kind < ContentType.DATA_MANIFEST), None)
-    _sort_out(found, files)
+    _sort_out(found, labelled(tree.root.filter(~tracking.leaf_mask(tree.root)), None))
     refs = [ref for ref in tree.leaves() if _speaks(tree, ref)]
     for ref, batch in zip(
         refs, reader.each(refs, lambda leaf: reader.entries(leaf, keys=wanted)), strict=True
@@ -82,12 +83,93 @@ def changes_of(
     )
 
 
-def _partition_keys(reader: TreeReader) -> list[str]:
-    return [
-        f"partition.{field.field_id}"
-        for spec in reader.metadata.partition_specs
-        for field in spec.fields
+def _with_partitions(reader: TreeReader, keys: Collection[str]) -> list[str]:
+    specs = reader.metadata.partition_specs
+    return [*keys, *(partition_key(field.field_id) for spec in specs for field in spec.fields)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Appended:
+    """Data files that a run of appends added, oldest first; `by` is each one's place in the run."""
+
+    files: EntryBatch
+    by: Rows
+
+    def of(self, place: int) -> EntryBatch:
+        """The files that one snapshot of the run added."""
+        start, stop = np.searchsorted(self.by, (place, place + 1))
+        return self.files.slice(int(start), int(stop - start))
+
+
+def append_runs(snapshots: Iterable[Snapshot]) -> Iterator[tuple[Snapshot, ...]]:
+    """Snapshots, oldest first: appends that follow one another together, all others alone."""
+    run: list[Snapshot] = []
+    for snapshot in snapshots:
+        if run and not (
+            snapshot.parent_snapshot_id == run[-1].snapshot_id
+            and _only_adds(run[-1])
+            and _only_adds(snapshot)
+        ):
+            yield tuple(run)
+            run = []
+        run.append(snapshot)
+    if run:
+        yield tuple(run)
+
+
+_ADDED_FILES, _ADDED_RECORDS = "added-data-files", "added-records"
+_NOT_ONLY_ADDS = (
+    "added-delete-files",
+    "deleted-data-files",
+    "deleted-records",
+    "removed-delete-files",
+)
+
+
+def _only_adds(snapshot: Snapshot) -> bool:
+    summary = snapshot.summary
+    return (
+        snapshot.root_manifest is not None
+        and snapshot.operation == "append"
+        and all(summary.get(key, "").isdigit() for key in (_ADDED_FILES, _ADDED_RECORDS))
+        and not any(key in summary for key in _NOT_ONLY_ADDS)
+    )
+
+
+def appended(reader: TreeReader, run: Sequence[Snapshot]) -> Appended | None:
+    """What a run of appends added, from the last of their roots and the leaves written meanwhile.
+
+    None where that is not what their summaries say: then each has to be asked for itself, as a
+    snapshot that stands alone.
+    """
+    if len(run) < 2:
+        return None
+    keys = _with_partitions(reader, CHANGE_KEYS)
+    tree = reader.tree(run[-1], keys=keys)
+    leaves = [
+        leaf
+        for leaf in data_leaves(tree.leaves())
+        if leaf.sequence_number >= run[0].sequence_number
     ]
+    found = reader.each(leaves, lambda leaf: labelled(reader.live(leaf, keys=keys), leaf))
+    ids = np.array([snapshot.snapshot_id for snapshot in run], dtype=np.int64)
+    parts = [_added_by(ids, batch) for batch in (labelled(tree.content(), None), *found)]
+    files = EntryBatch.concat(parts)
+    place = np.argsort(ids)
+    by = place[np.searchsorted(ids, files.numpy("tracking.snapshot_id"), sorter=place)]
+    counts = np.bincount(by, minlength=len(run))
+    records = np.zeros(len(run), dtype=np.int64)
+    np.add.at(records, by, files.numpy("record_count", missing=0))
+    for index, snapshot in enumerate(run):
+        stated = (int(snapshot.summary[_ADDED_FILES]), int(snapshot.summary[_ADDED_RECORDS]))
+        if (counts[index], records[index]) != stated:
+            return None
+    order = np.lexsort((files.numpy("tracking.first_row_id"), by))
+    return Appended(files=files.take(order), by=by[order])
+
+
+def _added_by(ids: Rows, batch: EntryBatch) -> EntryBatch:
+    return batch.filter(np.isin(batch.numpy("tracking.snapshot_id"), ids))
 
 
 def _speaks(tree: Tree, ref: LeafRef) -> bool:
