@@ -38,7 +38,8 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            env={**os.environ, **environment},
+            # Sources run from a checkout get bytecode like those that were installed.
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment},
         )
 
     def ask(self, op: str, **arguments: Any) -> Any:

@@ -100,7 +100,9 @@ def root_sizes(commits: int) -> str:
     ]
     with tempfile.TemporaryDirectory() as folder:
         subjects = {
-            entries: Subject(f"{folder}/{entries}", commits, **{ROOT_MAX_DATA_ENTRIES: str(entries)})
+            entries: Subject(
+                f"{folder}/{entries}", commits, **{ROOT_MAX_DATA_ENTRIES: str(entries)}
+            )
             for entries in ROOTS
         }
         found: dict[int, list[Spent]] = {entries: [] for entries in ROOTS}
@@ -125,6 +127,10 @@ def root_sizes(commits: int) -> str:
     return "\n".join(lines)
 
 
+def _limit(entries: int) -> dict[str, str]:
+    return {ROOT_MAX_DATA_ENTRIES: str(entries)}
+
+
 def warm_up(subject: Subject) -> None:
     """First calls import and compile things; they are not what is asked."""
     for index in range(5):
@@ -146,11 +152,10 @@ def growth(commits: int, ends: int = 50) -> str:
     ]
     for entries in GROWTH:
         with tempfile.TemporaryDirectory() as folder:
-            limit = {ROOT_MAX_DATA_ENTRIES: str(entries)}
-            old = Subject(f"{folder}/old", commits, **limit)
+            old = Subject(f"{folder}/old", commits, **_limit(entries))
             for index in range(commits - ends):
                 old.table.add_entries(old.entries(index, index + 1))
-            new = Subject(f"{folder}/new", commits, **limit)
+            new = Subject(f"{folder}/new", commits, **_limit(entries))
             first: list[float] = []
             late: list[float] = []
             for index in range(ends):
