@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
@@ -63,13 +63,18 @@ def _tally(batch: EntryBatch) -> Tally:
     kind = batch.numpy("content_type")
     data, equality = kind == _DATA, kind == _EQUALITY_DELETES
     records = batch.numpy("record_count", missing=0)
-    vectors = batch.column("deletion_vector.cardinality")
-    return Tally(
+    counted = Tally(
         data_files=int(data.sum()),
         records=int(records[data].sum()),
         bytes=int(batch.numpy("file_size_in_bytes", missing=0).sum()),
         equality_files=int(equality.sum()),
         equality_records=int(records[equality].sum()),
+    )
+    if not batch.has("deletion_vector.cardinality"):
+        return counted
+    vectors = batch.column("deletion_vector.cardinality")
+    return replace(
+        counted,
         vectors=batch.num_rows - vectors.null_count,
         vector_rows=pc.sum(vectors).as_py() or 0,
     )

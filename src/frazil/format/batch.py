@@ -29,10 +29,11 @@ class EntryBatch:
     commit sets a dozen of them in turn.
     """
 
-    __slots__ = ("_columns", "_num_rows", "_table")
+    __slots__ = ("_columns", "_nbytes", "_num_rows", "_table")
     _columns: Mapping[str, Column]
     _num_rows: int
     _table: pa.Table | None
+    _nbytes: int | None
 
     def __init__(self, table: pa.Table) -> None:
         self._columns = {
@@ -41,11 +42,13 @@ class EntryBatch:
         }
         self._num_rows = table.num_rows
         self._table = table
+        self._nbytes = None
 
     @staticmethod
     def _of(columns: Mapping[str, Column], num_rows: int) -> EntryBatch:
         batch = EntryBatch.__new__(EntryBatch)
-        batch._columns, batch._num_rows, batch._table = columns, num_rows, None
+        batch._columns, batch._num_rows = columns, num_rows
+        batch._table = batch._nbytes = None
         return batch
 
     @staticmethod
@@ -128,7 +131,10 @@ class EntryBatch:
     @property
     def nbytes(self) -> int:
         """Memory that the columns hold on to."""
-        return sum(column.get_total_buffer_size() for column in self._columns.values())
+        if self._nbytes is None:
+            sizes = (column.get_total_buffer_size() for column in self._columns.values())
+            self._nbytes = sum(sizes)
+        return self._nbytes
 
     def has(self, key: str) -> bool:
         """Whether the column is present (it may still be null everywhere)."""
@@ -202,8 +208,16 @@ class EntryBatch:
 
     def with_constant(self, key: str, value: Any) -> EntryBatch:
         """The batch with one fixed column set to the same value in every row."""
-        kind = fields.LEAVES[key].type
-        return self.with_column(key, pa.repeat(pa.scalar(value, kind), self.num_rows))
+        return self.with_constants({key: value})
+
+    def with_constants(self, values: Mapping[str, Any]) -> EntryBatch:
+        """The batch with fixed columns set, each to the same value in every row."""
+        rows = self.num_rows
+        constants = {
+            key: pa.repeat(pa.scalar(value, fields.LEAVES[key].type), rows)
+            for key, value in values.items()
+        }
+        return EntryBatch._of({**self._columns, **constants}, rows)
 
     def without(self, *keys: str) -> EntryBatch:
         """The batch without these columns (they become null)."""

@@ -209,11 +209,13 @@ def _with_leaf_edits(batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: St
 
 
 def _stamped(batch: EntryBatch, status: Status, stamp: Stamp) -> EntryBatch:
-    return (
-        batch.with_constant("tracking.status", status)
-        .with_constant("tracking.snapshot_id", stamp.snapshot_id)
-        .with_constant("tracking.sequence_number", stamp.sequence_number)
-        .with_constant("tracking.file_sequence_number", stamp.sequence_number)
+    return batch.with_constants(
+        {
+            "tracking.status": int(status),
+            "tracking.snapshot_id": stamp.snapshot_id,
+            "tracking.sequence_number": stamp.sequence_number,
+            "tracking.file_sequence_number": stamp.sequence_number,
+        }
     )
 
 

@@ -65,6 +65,8 @@ class Located:
 
     def by_leaf(self) -> dict[int, Rows]:
         """Positions per leaf row, sorted."""
+        if not self.leaf.size:
+            return {}
         rows = np.unique(self.leaf[self.leaf >= 0])
         return {int(row): np.sort(self.position[self.leaf == row]) for row in rows}
 
