@@ -100,10 +100,7 @@ def root_sizes(commits: int) -> str:
     ]
     with tempfile.TemporaryDirectory() as folder:
         subjects = {
-            entries: Subject(
-                f"{folder}/{entries}", commits, **{ROOT_MAX_DATA_ENTRIES: str(entries)}
-            )
-            for entries in ROOTS
+            entries: Subject(f"{folder}/{entries}", commits, **_limit(entries)) for entries in ROOTS
         }
         found: dict[int, list[Spent]] = {entries: [] for entries in ROOTS}
         for subject in subjects.values():

@@ -310,12 +310,12 @@ def _spent(reader: TreeReader, at: _Attempt) -> Rows:
     """Leaves whose every position was dead already in the parent: nothing left to tell."""
     if not at.leaves:
         return np.zeros(0, dtype=np.int64)
-    root = at.tree.root
-    rows = np.array([leaf.row for leaf in at.untouched], dtype=np.int64)
+    root, untouched = at.tree.root, at.untouched
+    rows = np.array([leaf.row for leaf in untouched], dtype=np.int64)
     deleted = root.pylist("manifest_info.deleted_files_count", rows)
     replaced = root.pylist("manifest_info.replaced_files_count", rows)
     spent: list[int] = []
-    for index, leaf in enumerate(at.untouched):
+    for index, leaf in enumerate(untouched):
         by_vector, retired = leaf.dead, (deleted[index] or 0) + (replaced[index] or 0)
         if by_vector + retired < leaf.record_count:
             continue
