@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.scan.changes import Changes, ChangeType
 from frazil.scan.net_changes import net_files
 from frazil.scan.steps import StepPlanner
@@ -17,7 +18,6 @@ from frazil.spark.arrow_route import OPEN_COST_BYTES
 from frazil.spark.feed import AGE, SINCE, Cutter, Piece, Unit, UnitReader
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.shipping import groups, received, spread
-from frazil.table.scan import DEFAULT_SPLIT_BYTES
 from frazil.table.table import AsOf, Table
 
 if TYPE_CHECKING:

@@ -31,6 +31,7 @@ from frazil.data.columns import (
     SPEC_ID,
 )
 from frazil.expr.columns import Column as Reference
+from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
 from frazil.spark.columns import condition
 from frazil.spark.defaults import default_metadata
@@ -39,7 +40,6 @@ from frazil.spark.planned import Planned
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.types import arrow_of, column_into_spark, spark_schema, spark_type
 from frazil.spark.vectors import VectorLimits, without_deleted
-from frazil.table.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.table.table import AsOf, Table
 
 if TYPE_CHECKING:

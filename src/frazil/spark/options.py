@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from frazil.errors import InvalidInput
+from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.table.catalog import Catalog, connect_existing
-from frazil.table.scan import DEFAULT_SPLIT_BYTES
 from frazil.table.table import AsOf, Table
 
 METADATA_TABLES = (

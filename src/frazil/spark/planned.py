@@ -23,10 +23,10 @@ from frazil.data.options import DATA_PATH
 from frazil.data.read import NAME_MAPPING
 from frazil.expr.rows import columns_of
 from frazil.format import paths
+from frazil.rows.scan import Scan
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import Task, Vector, tasks_of
 from frazil.spark.log import is_readable_name
-from frazil.table.scan import Scan
 
 Longs = npt.NDArray[np.int64]
 _MAX_BASE = 1 << 52

@@ -30,6 +30,7 @@ from pyspark.sql.datasource import (
 
 from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
+from frazil.rows.scan import Scan
 from frazil.spark.arrow_route import OPEN_COST_BYTES, GroupReader, task_bytes
 from frazil.spark.metadata_tables import metadata_parts, metadata_schema
 from frazil.spark.options import SourceOptions
@@ -40,7 +41,6 @@ from frazil.spark.stream_sink import StreamSink
 from frazil.spark.stream_source import StreamSource, stream_schema
 from frazil.spark.types import spark_schema
 from frazil.table.inspect import Inspect
-from frazil.table.scan import Scan
 from frazil.table.table import Table
 
 

@@ -1,7 +1,7 @@
 """Tables and catalogs as users have them: facades that compose rooms below and hold no rules."""
 
+from frazil.rows.scan import Scan
 from frazil.table.catalog import Catalog, connect
-from frazil.table.scan import Scan
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 

@@ -28,9 +28,9 @@ from frazil.maintenance.problems import CheckReport
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.relocate import copy_table, move_table
 from frazil.maintenance.rewrite_manifests import compact_metadata, rewrite_manifests
+from frazil.rows.scan import select_columns
 from frazil.scan.changes import Changes
 from frazil.table import refs
-from frazil.table.scan import select_columns
 
 if TYPE_CHECKING:
     from frazil.table.catalog import Catalog

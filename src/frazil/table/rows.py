@@ -31,8 +31,8 @@ from frazil.expr.operators import Op
 from frazil.expr.parse import parse
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.rows.scan import Scan
 from frazil.scan.tasks import Task, TaskReader
-from frazil.table.scan import Scan
 from frazil.tree.read import LEAF, POSITION
 
 DELETE_ISOLATION = "write.delete.isolation-level"

@@ -27,6 +27,7 @@ from frazil.format.metadata import (
     SnapshotRef,
     TableMetadata,
 )
+from frazil.rows.scan import Scan
 from frazil.table import refs
 from frazil.table.evolve import EvolvePartitions, EvolveSchema, sort_order_update
 from frazil.table.files import FileOperations
@@ -34,7 +35,6 @@ from frazil.table.history import HistoryOperations
 from frazil.table.iceberg import IcebergOperations
 from frazil.table.inspect import Inspect
 from frazil.table.rows import Upserted
-from frazil.table.scan import Scan
 from frazil.table.transaction import Transaction
 
 AsOf = int | str | datetime | Snapshot

@@ -25,9 +25,9 @@ from frazil.errors import CommitUnknown, FrazilError, InvalidInput
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.rows.scan import Scan
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.rows import RowEditor, Upserted
-from frazil.table.scan import Scan
 
 
 class Transaction:
