@@ -14,6 +14,7 @@ from typing import Protocol
 
 from frazil.catalog.export import json_every
 from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.views import Views
 from frazil.commit.head import Draft, Head, Outcome, State
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
@@ -64,6 +65,10 @@ class Catalog(Protocol):
     @property
     def warehouse(self) -> str | None:
         """Where tables go that are given no location."""
+
+    @property
+    def views(self) -> Views:
+        """Its views."""
 
     def storage(self, location: str) -> Storage:
         """The storage that serves a location, with this catalog's properties."""

@@ -15,6 +15,7 @@ from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName, che
 from frazil.catalog.legacy_head import LegacyHead
 from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of, table_location
 from frazil.catalog.storages import Storages
+from frazil.catalog.views import MemoryViews
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State
 from frazil.errors import AlreadyExists, CommitConflict, FrazilError, InvalidInput, NotFound
 from frazil.format.metadata import (
@@ -169,6 +170,9 @@ class MemoryCatalog:
         self._lock = threading.RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._tables: dict[Identifier, _Table] = {}
+        self._views = MemoryViews(
+            self._lock, namespace_exists=self.namespace_exists, table_exists=self.table_exists
+        )
 
     def __repr__(self) -> str:
         return f"MemoryCatalog(name={self._name!r})"
@@ -180,6 +184,10 @@ class MemoryCatalog:
     @property
     def warehouse(self) -> str | None:
         return self._warehouse
+
+    @property
+    def views(self) -> MemoryViews:
+        return self._views
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)
@@ -240,7 +248,8 @@ class MemoryCatalog:
     def _holds(self, namespace: Namespace) -> bool:
         depth = len(namespace)
         nested = any(n[:depth] == namespace and n != namespace for n in self._namespaces)
-        return nested or any(each.namespace[:depth] == namespace for each in self._tables)
+        held = any(each.namespace[:depth] == namespace for each in self._tables)
+        return nested or held or self._views.below(namespace)
 
     def _need_namespace(self, namespace: Namespace) -> Namespace:
         if not self.namespace_exists(namespace):
@@ -335,7 +344,7 @@ class MemoryCatalog:
         with self._lock:
             self._need_namespace(new.namespace)
             table = self._need_table(old)
-            if new in self._tables:
+            if new in self._tables or self._views.exists(new):
                 raise AlreadyExists(f"{new}: there is a table of that name")
             del self._tables[old]
             self._tables[new] = table
@@ -366,7 +375,7 @@ class MemoryCatalog:
     ) -> None:
         with self._lock:
             self._need_namespace(identifier.namespace)
-            if identifier in self._tables:
+            if identifier in self._tables or self._views.exists(identifier):
                 raise AlreadyExists(f"{identifier}: there is a table of that name")
             for other, table in self._tables.items():
                 if table.metadata.location == metadata.location:

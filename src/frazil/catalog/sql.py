@@ -20,6 +20,7 @@ from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of, ta
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_namespaces import SqlNamespaces
 from frazil.catalog.sql_rows import TableRow
+from frazil.catalog.sql_views import SqlViews
 from frazil.catalog.storages import Storages
 from frazil.commit.head import Landed, Lost, Outcome, State, Unknown
 from frazil.errors import (
@@ -68,6 +69,12 @@ class SqlCatalog:
         sql_schema.prepare(self._database)
         self._is_typed = sql_schema.has_iceberg_type(self._database, kind=self._database.kind)
         self._namespaces = SqlNamespaces(self._database, name)
+        self._views = SqlViews(
+            self._database,
+            name,
+            namespace_exists=self.namespace_exists,
+            prepare=self._need_typed,
+        )
 
     def __repr__(self) -> str:
         return f"SqlCatalog({self._database.uri!r}, name={self._name!r})"
@@ -84,6 +91,10 @@ class SqlCatalog:
     def database(self) -> Database:
         """The database, with its statement counters."""
         return self._database
+
+    @property
+    def views(self) -> SqlViews:
+        return self._views
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)
@@ -181,7 +192,8 @@ class SqlCatalog:
 
     def table_exists(self, identifier: TableName) -> bool:
         key = sql_rows.name_parameters(self._name, Identifier.parse(identifier))
-        return bool(self._database.rows(f"SELECT 1 FROM iceberg_tables WHERE {_BY_NAME}", key))
+        query = f"SELECT 1 FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"
+        return bool(self._database.rows(query, key))
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         parts = namespace_of(namespace)

@@ -13,7 +13,7 @@ from typing import Any
 
 from frazil.catalog.database import Database, Row, Transaction
 from frazil.catalog.names import Identifier, dotted
-from frazil.catalog.sql_schema import HISTORY_TABLES
+from frazil.catalog.sql_schema import HISTORY_TABLES, VIEW_TYPE
 from frazil.format import metadata_json
 from frazil.format.metadata import (
     History,
@@ -45,7 +45,7 @@ LOAD_BY_ID = f"""{_FIELDS}
 FROM frazil_tables f LEFT JOIN iceberg_tables t ON {_SAME_NAME} {_PARTS}
 WHERE f.table_id = :table_id
 """
-NOT_A_VIEW = " AND (iceberg_type IS NULL OR iceberg_type <> 'VIEW')"
+NOT_A_VIEW = f" AND (iceberg_type IS NULL OR iceberg_type NOT IN ('VIEW', '{VIEW_TYPE}'))"
 
 SWAP = """
 UPDATE frazil_tables SET version = :version + 1, last_sequence_number = :last_sequence_number,

@@ -28,8 +28,9 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from frazil.catalog.database import Database, Transaction
 from frazil.errors import CatalogError, Unsupported
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 V4_TYPE = "V4"
+VIEW_TYPE = "VIEW4"
 TABLE_TYPE = "TABLE"
 
 _metadata = MetaData()
@@ -117,6 +118,16 @@ frazil_metadata_log = Table(
     sqlite_with_rowid=False,
 )
 
+frazil_views = Table(
+    "frazil_views",
+    _metadata,
+    Column("catalog_name", String(255), primary_key=True),
+    Column("view_namespace", String(255), primary_key=True),
+    Column("view_name", String(255), primary_key=True),
+    Column("version", BigInteger, nullable=False),
+    Column("metadata", Text, nullable=False),
+)
+
 frazil_layout = Table(
     "frazil_layout",
     _metadata,
@@ -134,7 +145,7 @@ def prepare(database: Database) -> None:
         found = database.rows("SELECT max(layout_version) FROM frazil_layout")[0][0]
     except CatalogError:
         found = None  # not there, or not reachable: creating it will tell
-    if found is None:
+    if found is None or found < LAYOUT_VERSION:
         _create(database)
     elif found > LAYOUT_VERSION:
         raise Unsupported(
@@ -174,7 +185,8 @@ def _create(database: Database) -> None:
         _lock(database, transaction)
         for statement in statements:
             transaction.run(statement)
-        if not transaction.rows("SELECT 1 FROM frazil_layout"):
+        known = f"SELECT 1 FROM frazil_layout WHERE layout_version = {LAYOUT_VERSION}"
+        if not transaction.rows(known):
             transaction.run(f"INSERT INTO frazil_layout VALUES ({LAYOUT_VERSION})")
 
 
