@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+WORKERS ?= logical
+SPREAD := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -12,8 +14,12 @@ $(STAMP): pyproject.toml tools/setup.sh
 	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh
 	@touch $@
 
-test: setup ## run every test that continuous integration needs
-	$(BIN)/python -m pytest
+test: setup ## run every test on all cores
+	$(BIN)/python -m pytest $(SPREAD)
+
+quick: setup ## run the tests that need no Java, in under three minutes
+	$(BIN)/python -m pytest $(SPREAD) -m "not java and not spark and not cluster and not peers" \
+		--ignore=tests/state --ignore=tests/soak --ignore=tests/property
 
 soak: setup ## run the concurrency test for a minute per database
 	FRAZIL_SOAK_SECONDS=60 $(BIN)/python -m pytest tests/soak
@@ -44,4 +50,4 @@ format: setup ## rewrite files in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help setup test soak search demo bench docs check format
+.PHONY: help setup test quick soak search demo bench docs check format
