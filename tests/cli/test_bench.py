@@ -1,4 +1,4 @@
-"""`frazil bench`: JSON alone on standard output, and results that keep what was not run."""
+"""`python -m bench`: JSON alone on standard output, and results that keep what was not run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-FRAZIL = [sys.executable, "-c", "from frazil.cli import main; main()", "bench"]
+BENCH = [sys.executable, "-m", "bench"]
 DESIGNS = {
     "name": "designs",
     "title": "Designs",
@@ -32,7 +32,7 @@ EARLIER = {
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     out = tmp_path_factory.mktemp("results")
     (out / "quick.json").write_text(json.dumps(EARLIER))
-    command = [*FRAZIL, "bitmaps", "--json", "--out", str(out)]
+    command = [*BENCH, "bitmaps", "--json", "--out", str(out)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran.stdout, out
@@ -53,7 +53,7 @@ def test_named_workloads_take_their_place_in_the_results_there_are(done: tuple[s
 
 
 def test_a_workload_that_is_not_there_is_named(tmp_path: Path) -> None:
-    command = [*FRAZIL, "nothing", "--out", str(tmp_path)]
+    command = [*BENCH, "nothing", "--out", str(tmp_path)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 2
     assert "no workload 'nothing'; there are: small_appends" in ran.stderr

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.cli.demo import Story, run_demo
-from frazil.cli.demo_race import Meter, orders
 from frazil.errors import InvalidInput
+from frazil_demo.race import Meter, orders
+from frazil_demo.story import Story, run_demo
 from tests.cli.conftest import Run
 
 
@@ -81,7 +81,7 @@ def test_the_command_prints_its_findings_as_json(run: Run, monkeypatch: pytest.M
         assert options["with_spark"] is False
         return Story(folder=folder, report=Path("demo-report/index.html"))
 
-    monkeypatch.setattr("frazil.cli.demo.run_demo", short)
+    monkeypatch.setattr("frazil_demo.story.run_demo", short)
     done = run("demo", "--no-spark", "--json")
     assert done.json["report"] == "demo-report/index.html"
 

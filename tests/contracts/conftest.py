@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from frazil.catalog.base import Catalog
-from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.sql import SqlCatalog
+from tests.support.memory_catalog import MemoryCatalog
 from tests.support.postgres import postgres_uri
 
 __all__ = ["postgres_uri"]

@@ -15,11 +15,11 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from frazil.format import legacy_write
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import stats_key
-from frazil.format.legacy_write import ListRow
 from frazil.format.metadata import new_table
+from frazil.legacy import write_manifests
+from frazil.legacy.write_manifests import ListRow
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),
@@ -33,7 +33,7 @@ def big_table(folder: Path, *, manifests: int, files: int) -> str:
     location = f"file://{folder}"
     (folder / "metadata").mkdir(parents=True)
     metadata = new_table(schema=SCHEMA, location=location, table_uuid=uuid.uuid4(), now_ms=1_000)
-    content = legacy_write.encode_manifest(
+    content = write_manifests.encode_manifest(
         _entries(files),
         format_version=2,
         is_deletes=False,
@@ -61,7 +61,7 @@ def big_table(folder: Path, *, manifests: int, files: int) -> str:
         )
     listed = folder / "metadata" / "snap-7.avro"
     listed.write_bytes(
-        legacy_write.encode_list(
+        write_manifests.encode_list(
             rows, format_version=2, snapshot_id=7, parent_snapshot_id=None, sequence_number=1
         )
     )

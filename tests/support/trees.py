@@ -19,7 +19,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.types import LongType, NestedField, StringType
 
-from frazil.catalog.memory import MemoryCatalog
 from frazil.commit.build import Surroundings
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.head import Draft, Head, Outcome, State, Unknown
@@ -31,11 +30,13 @@ from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import History, Snapshot, TableMetadata, new_table
 from frazil.format.stats import stats_types
 from frazil.format.tracking import Status
+from frazil.legacy.decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.layout import tracked_fields
 from frazil.tree.read import Tree, TreeReader
+from tests.support.memory_catalog import MemoryCatalog
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -162,6 +163,7 @@ class Bench:
             now_ms=lambda: next(self._clock),
             new_snapshot_id=lambda: next(self._ids),
             new_id=lambda: f"{next(self._names):04d}",
+            decoder=LegacyDecoder(),
         )
 
     # Committing
@@ -237,7 +239,9 @@ class Bench:
 
     def reader(self) -> TreeReader:
         """A reader with nothing cached."""
-        return TreeReader(self.storage, self.metadata, location=self.location)
+        return TreeReader(
+            self.storage, self.metadata, location=self.location, decoder=LegacyDecoder()
+        )
 
     def tree(self, snapshot: Snapshot | None = None) -> Tree:
         return self.reader().tree(snapshot or self.tip)

@@ -2,8 +2,8 @@
 
 A head (`frazil.commit.head.Head`) loads a table's state and swaps it by compare-and-set. Loading
 costs the same however long the history is: it brings the metadata and the snapshots that refs
-name, nothing else. The implementations are `sql` (SQLite, PostgreSQL) and `memory`; one contract
-suite runs on all of them. Nothing here deletes a table's files.
+name, nothing else. `sql` implements it (SQLite, PostgreSQL), and tests have one in memory; one
+contract suite runs on all of them. Nothing here deletes a table's files.
 """
 
 from __future__ import annotations

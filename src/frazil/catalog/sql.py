@@ -15,7 +15,7 @@ from functools import partial
 from frazil.catalog import export, sql_rows, sql_schema
 from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
-from frazil.catalog.legacy_head import LegacyHead
+from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of, table_location
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_namespaces import SqlNamespaces
@@ -182,7 +182,7 @@ class SqlCatalog:
         row = self._row(found)
         if row[1] is not None:
             return SqlHead(self._database, found, TableRow.of(row), storage=self._storages)
-        return LegacyHead(
+        return JsonHead(
             found,
             _legacy_location(found, row),
             locate=partial(self._locate_legacy, found),
@@ -266,7 +266,7 @@ class SqlCatalog:
     def purge(self, identifier: TableName) -> Purged:
         found = Identifier.parse(identifier)
         head = self.load(found)
-        if isinstance(head, LegacyHead):
+        if isinstance(head, JsonHead):
             self.drop(found)
             return _purged(head, head.history())
         with self._changing(f"dropping {found}") as transaction:

@@ -29,6 +29,7 @@ from frazil.storage import Storage
 from frazil.tree import edit
 from frazil.tree.cache import ManifestCache
 from frazil.tree.changes import CHANGE_KEYS, TreeChanges, changes_of
+from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.edit import Stamp
 from frazil.tree.policy import Decision
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
@@ -59,6 +60,18 @@ class Surroundings:
     now_ms: Callable[[], int]
     new_snapshot_id: Callable[[], int]
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+    decoder: ManifestDecoder | None = None
+    """Reads manifests that older format versions left in the table."""
+
+    def reader(self, metadata: TableMetadata) -> TreeReader:
+        """A reader of the table's trees."""
+        return TreeReader(
+            self.storage,
+            metadata,
+            location=self.location,
+            cache=self.cache,
+            decoder=self.decoder,
+        )
 
 
 class Builder:
@@ -108,7 +121,7 @@ class Builder:
     def _build_snapshot(self, state: State, metadata: TableMetadata, now_ms: int) -> Built:
         change, around = self._change, self._around
         parent = _parent(state, change.branch)
-        reader = TreeReader(around.storage, metadata, location=around.location, cache=around.cache)
+        reader = around.reader(metadata)
         self._check_history(reader, parent)
         root, next_row_id = edit.numbered(reader.tree(parent).root, metadata.next_row_id)
         tree = Tree(snapshot=parent, root=root)

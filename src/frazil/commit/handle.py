@@ -17,6 +17,7 @@ from frazil.commit.loop import Committed, commit
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
+from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.read import TreeReader
 
 
@@ -56,6 +57,7 @@ class TableHandle:
         *,
         state: State | None = None,
         cache: ManifestCache | None = None,
+        decoder: ManifestDecoder | None = None,
     ) -> TableHandle:
         """A handle on a table, loaded now unless its state is given."""
         state = state if state is not None else head.load()
@@ -65,6 +67,7 @@ class TableHandle:
             cache=cache if cache is not None else ManifestCache(),
             now_ms=now_ms,
             new_snapshot_id=new_snapshot_id,
+            decoder=decoder,
         )
         return TableHandle(name, head, around, state)
 
@@ -90,12 +93,7 @@ class TableHandle:
 
     def reader(self, metadata: TableMetadata | None = None) -> TreeReader:
         """A reader of this table's trees."""
-        return TreeReader(
-            self.storage,
-            metadata or self.metadata,
-            location=self.location,
-            cache=self.around.cache,
-        )
+        return self.around.reader(metadata or self.metadata)
 
     def tip(self, branch: str = MAIN) -> Snapshot | None:
         """The snapshot a branch or tag pointed at when the table was seen last."""

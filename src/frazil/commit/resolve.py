@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from frazil.commit import conflicts, summary
-from frazil.commit.carried import carried_positions
-from frazil.commit.change import Change
+from frazil.commit.change import Change, Positions
 from frazil.commit.vectors import VectorMerger
 from frazil.errors import CommitConflict, InvalidInput
 from frazil.format.batch import EntryBatch
@@ -22,7 +21,7 @@ from frazil.format.fields import partition_key
 from frazil.format.metadata import TableMetadata
 from frazil.tree.edit import LeafEdit
 from frazil.tree.locate import Located, Rows, locate
-from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
+from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, delete_leaves
 
 _NOTHING = Located(
     locations=(), leaf=np.zeros(0, dtype=np.int64), position=np.zeros(0, dtype=np.int64)
@@ -88,7 +87,7 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
     before = modified = None
     if vectors.locations:
         before = vectors.entries(reader, tree, keys=None).without(LEAF, POSITION)
-        merged = merger.merge(before, carried_positions(reader, tree, change.vectors))
+        merged = merger.merge(before, _carried(reader, tree, change))
         if merged.conflicts:
             raise CommitConflict(
                 f"{change.operation}: rows it changes were changed meanwhile; run it again",
@@ -109,6 +108,15 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
         before=before,
         modified=modified,
     )
+
+
+def _carried(reader: TreeReader, tree: Tree, change: Change) -> dict[str, Positions]:
+    """Rows that delete files of older versions retire, of files whose edits do not say."""
+    unknown = {edit.location for edit in change.vectors if edit.resolved is None}
+    old = [leaf for leaf in delete_leaves(tree.leaves()) if leaf.format_version == 0]
+    if not unknown or not old:
+        return {}
+    return reader.older(old[0].location).deleted_rows(reader, tree, unknown)
 
 
 def _spent(entries: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:

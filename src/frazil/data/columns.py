@@ -23,7 +23,8 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import InvalidInput
-from frazil.format import legacy_types, stats
+from frazil.format import stats
+from frazil.format.fields import FILE_PATH
 from frazil.format.puffin import POSITION_FIELD_ID
 
 FILE: Final = NestedField(field_id=2147483646, name="_file", field_type=StringType(), required=True)
@@ -33,7 +34,7 @@ POS: Final = NestedField(
 SPEC_ID: Final = NestedField(field_id=2147483643, name="_spec_id", field_type=IntegerType())
 PARTITION_ID: Final = 2147483642
 DELETED_FILE_PATH: Final = NestedField(
-    field_id=legacy_types.FILE_PATH, name="file_path", field_type=StringType(), required=True
+    field_id=FILE_PATH, name="file_path", field_type=StringType(), required=True
 )
 DELETED_POS: Final = NestedField(
     field_id=2147483545, name="pos", field_type=LongType(), required=True

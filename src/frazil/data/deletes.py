@@ -19,6 +19,7 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField
 
+from frazil import avro
 from frazil.data.columns import DELETED_FILE_PATH, DELETED_POS, column_at, path_of
 from frazil.data.equality import EqualityDeletes
 from frazil.data.options import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE, WriteOptions
@@ -28,7 +29,6 @@ from frazil.data.schema import arrow_schema
 from frazil.data.slices import DataFileSlice
 from frazil.data.write import write_rows
 from frazil.errors import FormatError, InvalidInput
-from frazil.format import avro
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import DerivedColumn

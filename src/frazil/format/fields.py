@@ -177,6 +177,9 @@ REQUIRED_KEYS: Final[tuple[str, ...]] = tuple(
 )
 """Keys that every entry must have a value for."""
 
+FILE_PATH: Final = 2_147_483_546
+"""Field id of `file_path` in position delete files; that of `pos` is one less."""
+
 STATS_PREFIX: Final = "content_stats."
 PARTITION_PREFIX: Final = "partition."
 

@@ -1,6 +1,6 @@
 """Tables of other writers, opened read-only: by metadata file, by folder, or through PyIceberg.
 
-Finds the current metadata JSON and puts a `LegacyHead` on it; everything above reads such a table
+Finds the current metadata JSON and puts a `JsonHead` on it; everything above reads such a table
 as any other. A PyIceberg catalog (SQL, REST, Hive, Glue, …) is asked through PyIceberg's own
 objects, so its configuration and credentials stay with it. Writes nothing.
 """
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from frazil.catalog.legacy_head import LegacyHead
+from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier
 from frazil.catalog.storages import Storages
 from frazil.commit.handle import TableHandle
 from frazil.errors import CatalogError, FormatError, InvalidInput, NotFound
 from frazil.format.paths import is_absolute
+from frazil.legacy.decoder import LegacyDecoder
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 
@@ -54,7 +55,7 @@ def open_table(
     together with the table's name. `storage` serves files of the first two.
     """
     found = _found(source, name, storage or Storages())
-    head = LegacyHead(
+    head = JsonHead(
         found.identifier or _named_after(found.metadata_location),
         found.metadata_location,
         locate=found.locate,
@@ -67,6 +68,7 @@ def open_table(
         found.storage(state.metadata.location),
         state=state,
         cache=cache,
+        decoder=LegacyDecoder(),
     )
 
 

@@ -14,8 +14,7 @@ from frazil.commit.vectors import VECTOR_KEYS, read_vector
 from frazil.data.columns import DELETED_FILE_PATH, DELETED_POS
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.legacy_types import FILE_PATH
+from frazil.format.fields import FILE_PATH, stats_key
 from frazil.legacy.published import DeleteFileRef
 
 _WHERE, _OFFSET = VECTOR_KEYS[:2]

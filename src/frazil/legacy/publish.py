@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound, Unsupported
-from frazil.format import legacy_write, metadata_json, paths
+from frazil.format import metadata_json, paths
 from frazil.format.metadata import (
     MAIN,
     History,
@@ -23,7 +23,7 @@ from frazil.format.metadata import (
     SnapshotRef,
     TableMetadata,
 )
-from frazil.legacy import published
+from frazil.legacy import published, write_manifests
 from frazil.legacy.publish_manifests import ManifestPublisher
 from frazil.legacy.published import STATE_PROPERTY, State
 
@@ -179,7 +179,7 @@ def _attempt(
 def _write_list(
     handle: TableHandle, at: Snapshot, work: ManifestPublisher, format_version: int
 ) -> str:
-    data = legacy_write.encode_list(
+    data = write_manifests.encode_list(
         work.rows(),
         format_version=format_version,
         snapshot_id=int(at.snapshot_id),

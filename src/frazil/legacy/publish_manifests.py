@@ -18,15 +18,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 
+from frazil import avro
 from frazil.commit.handle import TableHandle
 from frazil.errors import Unsupported
-from frazil.format import avro, legacy_write, paths, tracking
+from frazil.format import paths, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
-from frazil.format.legacy_write import ListRow
 from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.legacy import write_manifests
 from frazil.legacy.position_files import PositionFiles
 from frazil.legacy.published import DeleteFileRef, State
+from frazil.legacy.write_manifests import ListRow
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, data_leaves, delete_leaves
 
 _LIVE_KEYS = ("tracking.status", "content_type", "spec_id")
@@ -136,7 +138,7 @@ class ManifestPublisher:
             files=(files[0], files[1], files[2]),
             rows=(rows[0], rows[1], rows[2]),
             first_row_id=None if is_deletes else leaf.first_row_id,
-            summaries=legacy_write.summarise(live, spec, metadata),
+            summaries=write_manifests.summarise(live, spec, metadata),
         )
 
     def _entry(self, leaf: LeafRef) -> dict[str, Any]:
@@ -227,7 +229,7 @@ class ManifestPublisher:
     def _manifest(self, batch: EntryBatch, spec: PartitionSpec, *, is_deletes: bool) -> ListRow:
         handle, metadata = self.handle, self.handle.metadata
         batch = batch.with_constant("spec_id", spec.spec_id)
-        data = legacy_write.encode_manifest(
+        data = write_manifests.encode_manifest(
             batch,
             format_version=self.format_version,
             is_deletes=is_deletes,
@@ -251,7 +253,7 @@ class ManifestPublisher:
             files=(0, batch.num_rows, 0),
             rows=(0, int(batch.numpy("record_count", missing=0).sum()), 0),
             first_row_id=None if is_deletes else first,
-            summaries=legacy_write.summarise(batch, spec, metadata),
+            summaries=write_manifests.summarise(batch, spec, metadata),
         )
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from frazil.catalog import export
 from frazil.errors import AlreadyExists, FormatError, NotFound
-from frazil.format.legacy_write import FieldSummary, ListRow
 from frazil.format.metadata import TableMetadata
 from frazil.legacy.open import VERSION_HINT, newest_version
+from frazil.legacy.write_manifests import FieldSummary, ListRow
 from frazil.storage import Storage
 
 STATE_PROPERTY = "frazil.published-state"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.export import as_spelled
-from frazil.catalog.legacy_head import LegacyHead
+from frazil.catalog.json_head import JsonHead
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import Landed, State, Unknown
 from frazil.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound, Unsupported
@@ -63,7 +63,7 @@ def upgrade(handle: TableHandle, *, dry_run: bool = False) -> UpgradeReport:
     Raises before anything is changed.
     """
     head = handle.head
-    if not isinstance(head, LegacyHead):
+    if not isinstance(head, JsonHead):
         raise InvalidInput(f"{handle.name}: is format-version {FORMAT_VERSION} already")
     for _ in range(_ATTEMPTS):
         base = head.load()
@@ -93,7 +93,7 @@ def upgrade(handle: TableHandle, *, dry_run: bool = False) -> UpgradeReport:
 
 
 def _landed(
-    handle: TableHandle, catalog: Catalog, head: LegacyHead, report: UpgradeReport
+    handle: TableHandle, catalog: Catalog, head: JsonHead, report: UpgradeReport
 ) -> UpgradeReport:
     now = catalog.load(head.identifier)
     handle.head, handle.state = now, now.state
@@ -102,10 +102,10 @@ def _landed(
 
 
 def _looked_up(
-    handle: TableHandle, catalog: Catalog, head: LegacyHead, report: UpgradeReport, cause: Exception
+    handle: TableHandle, catalog: Catalog, head: JsonHead, report: UpgradeReport, cause: Exception
 ) -> UpgradeReport:
     """After a lost reply: the catalog says which of the two tables it holds."""
-    if isinstance(catalog.load(head.identifier), LegacyHead):
+    if isinstance(catalog.load(head.identifier), JsonHead):
         raise CommitUnknown(
             f"{handle.name}: the connection was lost while it was upgraded ({cause}), and it is "
             "still as before; look again before repeating"
@@ -117,7 +117,7 @@ def _looked_up(
 
 
 def _checked(
-    handle: TableHandle, head: LegacyHead, base: State, *, is_dry_run: bool
+    handle: TableHandle, head: JsonHead, base: State, *, is_dry_run: bool
 ) -> UpgradeReport:
     """What will happen; raises when the table cannot be upgraded."""
     snapshots = tuple(head.snapshots())

@@ -79,7 +79,9 @@ def clone(
         raise
     if snapshot is None:
         return head
-    made = TableHandle.of(str(identifier), head, catalog.storage(place))
+    made = TableHandle.of(
+        str(identifier), head, catalog.storage(place), decoder=handle.around.decoder
+    )
     try:
         _fill(handle, made, snapshot, progress)
     except CommitUnknown:

@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from frazil.errors import NotFound
-from frazil.format import bitmap, legacy_list, paths, tracking
+from frazil.format import bitmap, paths, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import Snapshot
+from frazil.legacy import manifest_list
 from frazil.maintenance.overlap import cluster_columns
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
@@ -330,7 +331,7 @@ def root_address(location: str, snapshot: Snapshot) -> str | None:
     if snapshot.root_manifest is not None:
         return paths.resolve(location, snapshot.root_manifest)
     if snapshot.manifest_list is not None:
-        return legacy_list.address(location, snapshot.manifest_list)
+        return manifest_list.address(location, snapshot.manifest_list)
     return None
 
 
@@ -341,5 +342,5 @@ def statistics_files(entries: Iterable[Mapping[str, Any]], location: str) -> dic
         path = entry.get("statistics-path")
         about = entry.get("snapshot-id")
         if isinstance(path, str):
-            found[legacy_list.address(location, path)] = None if about is None else int(about)
+            found[manifest_list.address(location, path)] = None if about is None else int(about)
     return found

@@ -39,7 +39,6 @@ from frazil.paimon.snapshot import Snapshot, Tag
 from frazil.paimon.table import PaimonTable
 from frazil.paimon.takeover import Takeover, entries, taken_vectors
 from frazil.paimon.vectors import Positions
-from frazil.tree.read import TreeReader
 
 LOCATION: Final = "paimon.location"
 SNAPSHOT_ID: Final = "paimon.snapshot-id"
@@ -380,12 +379,7 @@ class Run:
     def _files_at(self, snapshot: TableSnapshot | None) -> _Files:
         if snapshot is None:
             return _Files(locations=pa.array([], pa.string()), cardinalities={})
-        reader = TreeReader(
-            self.around.storage,
-            self.state.metadata,
-            location=self.around.location,
-            cache=self.around.cache,
-        )
+        reader = self.around.reader(self.state.metadata)
         batches = [
             batch.select(_FILE_KEYS)
             for batch in reader.all_live(reader.tree(snapshot), keys=_FILE_KEYS)

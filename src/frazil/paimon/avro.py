@@ -1,7 +1,7 @@
 """Avro container files read into columns, by field name.
 
 Paimon's manifests carry no field ids, nest small records, sometimes inside `["null", record]`
-unions, and hold lists. Records are walked in step (`frazil.format.avro_walk`); nested records
+unions, and hold lists. Records are walked in step (`frazil.avro.walker`); nested records
 become dotted names (`_FILE._ROW_COUNT`). A list is captured as its bytes and decoded once per
 different value: lists of a manifest repeat. A file yields as many values per column as it has
 records, or a `FormatError`.
@@ -25,11 +25,9 @@ import numpy as np
 import pyarrow as pa
 import zstandard
 
-from frazil.errors import FormatError, FrazilError, Unsupported
-from frazil.format import avro_schema
-from frazil.format.avro_schema import AvroField, AvroType
-from frazil.format.avro_starts import Blocks, walk
-from frazil.format.avro_steps import (
+from frazil.avro import avro_types
+from frazil.avro.avro_types import AvroField, AvroType
+from frazil.avro.field_steps import (
     Choice,
     Fixed,
     Flag,
@@ -40,7 +38,9 @@ from frazil.format.avro_steps import (
     Step,
     Text,
 )
-from frazil.format.avro_walk import Captured, Longs, Path, Walker, text_array
+from frazil.avro.record_starts import Blocks, walk
+from frazil.avro.walker import Captured, Longs, Path, Walker, text_array
+from frazil.errors import FormatError, FrazilError, Unsupported
 
 MAGIC: Final = b"Obj\x01"
 _SYNC_BYTES: Final = 16
@@ -107,7 +107,7 @@ def _read(data: bytes, wanted: tuple[str, ...] | None) -> pa.Table:
 
 
 def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    size, position = avro_schema.number(data, position)
+    size, position = avro_types.number(data, position)
     if size < 0 or size > len(data) - position:
         raise FormatError(f"a value of {size} bytes does not fit the file")
     return data[position : position + size], position + size
@@ -117,11 +117,11 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
     metadata: dict[str, bytes] = {}
     position = 4
     while True:
-        count, position = avro_schema.number(data, position)
+        count, position = avro_types.number(data, position)
         if count == 0:
             break
         if count < 0:
-            _, position = avro_schema.number(data, position)
+            _, position = avro_types.number(data, position)
             count = -count
         if count > len(data):
             raise FormatError(f"{count} header entries do not fit the file")
@@ -157,7 +157,7 @@ def _blocks(data: bytes, position: int, codec: str) -> Iterator[tuple[int, bytes
     if len(sync) != _SYNC_BYTES:
         raise FormatError("the header ends before its sync marker")
     while position < len(data):
-        count, position = avro_schema.number(data, position)
+        count, position = avro_types.number(data, position)
         block, position = _bytes(data, position)
         if count < 0:
             raise FormatError(f"a block of {count} records")
@@ -275,7 +275,7 @@ class _SkippedNumber(Step):
 @lru_cache(maxsize=64)
 def _planned(text: str, wanted: tuple[str, ...] | None) -> _Plan:
     _check_depth(json.loads(text), 0)
-    root = avro_schema.parse(text)
+    root = avro_types.parse(text)
     if root.kind == "union":
         # Avro writes a record as its fields in a row: a record of one field is that field.
         root = AvroType(kind="record", fields=(AvroField(name="", id=None, type=root),))
@@ -419,7 +419,7 @@ def _reader(type: AvroType) -> Reader:
         case "null":
             return lambda data, at: (None, at)
         case "int" | "long" | "enum":
-            return avro_schema.number
+            return avro_types.number
         case "bytes":
             return _bytes
         case "string":
@@ -447,7 +447,7 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 def _union_reader(branches: list[Reader]) -> Reader:
     def read_union(data: bytes, at: int) -> tuple[Any, int]:
-        branch, at = avro_schema.number(data, at)
+        branch, at = avro_types.number(data, at)
         if not 0 <= branch < len(branches):
             raise FormatError(f"branch {branch} of a union of {len(branches)}")
         return branches[branch](data, at)
@@ -469,11 +469,11 @@ def _array_reader(item: Reader) -> Reader:
     def read_array(data: bytes, at: int) -> tuple[Any, int]:
         values: list[Any] = []
         while True:
-            count, at = avro_schema.number(data, at)
+            count, at = avro_types.number(data, at)
             if count == 0:
                 return values, at
             if count < 0:
-                _, at = avro_schema.number(data, at)
+                _, at = avro_types.number(data, at)
                 count = -count
             if count > len(data) - at:
                 raise FormatError(f"a list of {count} items does not fit")

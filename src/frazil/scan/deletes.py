@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
-from frazil.format.legacy_types import FILE_PATH
+from frazil.format.fields import FILE_PATH, PARTITION_PREFIX, ContentType, stats_key
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

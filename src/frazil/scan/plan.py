@@ -25,6 +25,7 @@ from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.scan.deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
 from frazil.scan.report import LevelReport, ScanReport
 from frazil.storage import Call, Storage
+from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.read import (
     LeafRef,
     Tree,
@@ -133,7 +134,7 @@ class LeafPlanner:
 
     def __reduce__(self) -> tuple[object, ...]:
         reader = self.reader
-        place = (reader.storage, reader.metadata, reader.location)
+        place = (reader.storage, reader.metadata, reader.location, reader.decoder)
         return (_leaf_planner, (*place, self._schema, self._where, self._keys))
 
 
@@ -141,11 +142,12 @@ def _leaf_planner(
     storage: Storage,
     metadata: TableMetadata,
     location: str,
+    decoder: ManifestDecoder | None,
     schema: Schema,
     where: BooleanExpression,
     keys: frozenset[str],
 ) -> LeafPlanner:
-    reader = TreeReader(storage, metadata, location=location)
+    reader = TreeReader(storage, metadata, location=location, decoder=decoder)
     return LeafPlanner(reader, schema, where, keys)
 
 

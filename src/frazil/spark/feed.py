@@ -20,6 +20,7 @@ from pyspark.sql import types as sql
 from frazil.data.columns import LAST_UPDATED
 from frazil.data.read import Reading
 from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.legacy.decoder import LegacyDecoder
 from frazil.scan.changes import CHANGE_COLUMNS, ChangeType, RowFeed, feed_columns
 from frazil.scan.live_deletes import live_deletes
 from frazil.scan.steps import Step, StepPlanner
@@ -221,7 +222,9 @@ class UnitReader:
             yield pa.RecordBatch.from_arrays(made, names=[f"c{at}" for at in range(len(made))])
 
     def _whole(self, unit: Whole) -> Iterator[pa.RecordBatch]:
-        reader = TreeReader(self.storage, self.metadata, location=self.location)
+        reader = TreeReader(
+            self.storage, self.metadata, location=self.location, decoder=LegacyDecoder()
+        )
         feed = RowFeed.of(reader, self.reading, pair_updates=self.pair_updates)
         for batch in feed.batches(
             [unit.snapshot], first_ordinal=unit.ordinal, whole_first=unit.is_start

@@ -23,6 +23,7 @@ from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
+from frazil.legacy.decoder import LegacyDecoder
 from frazil.legacy.open import open_table
 from frazil.legacy.publish import publish_if_asked
 from frazil.maintenance.clone import check_not_cloned
@@ -298,6 +299,7 @@ class Catalog:
             self._pointers.storage(state.metadata.location),
             state=state,
             cache=self._cache,
+            decoder=LegacyDecoder(),
         )
         handle.after_commit = (publish_if_asked,)
         return Table(handle)

@@ -19,10 +19,10 @@ from pyiceberg.schema import Schema
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key, split_stats_key
-from frazil.format.legacy_types import TableTypes
 from frazil.format.metadata import TableMetadata
 from frazil.format.stats import StatsColumn, stats_columns, tracked_fields
 from frazil.format.types import arrow_type, is_floating, promote
+from frazil.legacy.table_types import TableTypes
 from frazil.tree.read import LEAF, POSITION
 
 _LONG, _INT, _SMALL = pa.int64(), pa.int32(), pa.int8()

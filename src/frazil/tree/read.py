@@ -1,8 +1,8 @@
 """Open a snapshot's root and stream its leaves.
 
-Here is the one switch on how a manifest is stored (Parquet of v4, Avro of v1–v3, the interim
-Parquet of early v4 writers), the one thread pool, and the cache of decoded manifests. Everything
-above sees `EntryBatch` columns with explicit tracking.
+Here is the one switch on how a manifest is stored (by v4 itself, or by an older version, which the
+`ManifestDecoder` reads), the one thread pool, and the cache of decoded manifests. Everything above
+sees `EntryBatch` columns with explicit tracking.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from frazil.errors import FormatError
-from frazil.format import bitmap, legacy_list, legacy_manifest, manifest, paths, tracking
+from frazil.errors import FormatError, Unsupported
+from frazil.format import bitmap, manifest, paths, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.storage import Storage, is_local
 from frazil.tree.cache import ManifestCache
+from frazil.tree.decoder import ManifestDecoder
 
 POSITION = "@position"
 """In-memory column of leaf batches: the entry's position in its leaf."""
@@ -145,11 +146,13 @@ class TreeReader:
         *,
         location: str,
         cache: ManifestCache | None = None,
+        decoder: ManifestDecoder | None = None,
     ) -> None:
         self.storage = storage
         self.metadata = metadata
         self.location = location
         self.cache = cache if cache is not None else ManifestCache()
+        self.decoder = decoder
 
     def tree(self, snapshot: Snapshot | None, *, keys: Collection[str] | None = None) -> Tree:
         """The snapshot's root: whole, or with the columns of `keys` and those always needed."""
@@ -161,7 +164,9 @@ class TreeReader:
             root = self.cache.fetch(path, wanted, lambda part: self._read_root(path, part))
         else:
             name = snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
-            root = self.cache.fetch(self._own(name), None, lambda _: self._read_list(snapshot))
+            root = self.cache.fetch(
+                self._own(name), None, lambda _: self.older(name).root(self, snapshot)
+            )
         return Tree(snapshot=snapshot, root=root)
 
     def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
@@ -170,11 +175,14 @@ class TreeReader:
             raise FormatError(f"content is {read.content!r}; expected root", path=path)
         return read.batch
 
-    def _read_list(self, snapshot: Snapshot) -> EntryBatch:
-        """A v1–v3 snapshot: its manifest list is the root."""
-        return legacy_list.root_of(
-            snapshot, metadata=self.metadata, location=self.location, storage_read=self.storage.read
-        )
+    def older(self, name: str) -> ManifestDecoder:
+        """What reads manifests of versions before 4; `name` is the file that needs it."""
+        if self.decoder is None:
+            raise Unsupported(
+                f"{name}: is of a format version before 4, and this reader was given no decoder",
+                feature="manifests before format-version 4",
+            )
+        return self.decoder
 
     def entries(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
         """Every entry of a leaf, dead ones included, with explicit tracking and its position."""
@@ -217,16 +225,7 @@ class TreeReader:
 
     def _read_leaf(self, leaf: LeafRef, path: str, keys: Collection[str] | None) -> EntryBatch:
         if leaf.format_version == 0:
-            return legacy_manifest.entries_of(
-                self.storage.read(path),
-                path=path,
-                file_format=leaf.file_format,
-                content_type=leaf.content_type,
-                spec_id=leaf.spec_id,
-                metadata=self.metadata,
-                location=self.location,
-                keys=keys,
-            )
+            return self.older(path).entries(self, leaf, keys)
         source = self.storage.open(path, size=leaf.file_size_in_bytes).arrow()
         return manifest.decode(source, path=path, keys=keys).batch
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from frazil.catalog.memory import MemoryCatalog
 from tests.interop.paimon.peers import PeerTables, java_tables, pypaimon_tables
+from tests.support.memory_catalog import MemoryCatalog
 from tests.support.project import ROOT
 
 

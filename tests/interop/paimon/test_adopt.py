@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.catalog.memory import MemoryCatalog
 from frazil.commit.change import Change
 from frazil.errors import InvalidInput, NotFound
 from frazil.format.metadata import RefKind
@@ -18,6 +17,7 @@ from frazil.tree.changes import changes_of
 from tests.interop.paimon.peers import PeerTables
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
 from tests.interop.paimon.text_form import row_lines
+from tests.support.memory_catalog import MemoryCatalog
 
 pytestmark = [pytest.mark.java, pytest.mark.peers]
 

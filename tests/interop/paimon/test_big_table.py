@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 
-from frazil.catalog.memory import MemoryCatalog
 from frazil.expr.parse import parse
 from frazil.paimon import PaimonTable, adopt
 from frazil.scan.plan import plan
 from tests.interop.paimon.peers import PYPAIMON
 from tests.interop.paimon.reading import handle_of
+from tests.support.memory_catalog import MemoryCatalog
 
 pytestmark = [pytest.mark.peers]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from frazil.catalog.memory import MemoryCatalog
 from frazil.paimon import adopt
 from tests.interop.paimon.peers import PeerTables
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
 from tests.interop.paimon.test_adopt import commit, copied, rewind
+from tests.support.memory_catalog import MemoryCatalog
 
 pytestmark = [pytest.mark.java, pytest.mark.peers, pytest.mark.spark]
 

@@ -10,12 +10,12 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
-from frazil.catalog.memory import MemoryCatalog
 from frazil.errors import Unsupported
 from frazil.paimon import PaimonTable, adopt, dry_run, inspect
 from frazil.storage import local_path
 from tests.interop.paimon.peers import PeerTables
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
+from tests.support.memory_catalog import MemoryCatalog
 
 pytestmark = [pytest.mark.java, pytest.mark.peers]
 

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.catalog import export
-from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.recover import recover
 from frazil.errors import NotFound
 from frazil.format import metadata_json
@@ -25,6 +24,7 @@ from frazil.format.metadata import (
 )
 from frazil.storage import LocalStorage
 from tests.support.catalogs import append_and_land, orders, snapshot_after
+from tests.support.memory_catalog import MemoryCatalog
 
 STORAGE = LocalStorage()
 

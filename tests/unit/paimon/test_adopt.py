@@ -13,13 +13,13 @@ import pytest
 from pyroaring import BitMap
 
 from frazil.catalog.base import TableName
-from frazil.catalog.memory import MemoryCatalog
 from frazil.commit.head import Draft, Lost, Outcome, State
 from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound
 from frazil.format.metadata import History, TableMetadata
 from frazil.paimon import adopt, dry_run
 from frazil.paimon.apply import Run
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
+from tests.support.memory_catalog import MemoryCatalog
 from tests.unit.paimon.encode import avro_file, entry
 from tests.unit.paimon.place import Place
 

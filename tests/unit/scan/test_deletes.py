@@ -18,8 +18,7 @@ from frazil.commit.change import Change
 from frazil.commit.updates import SetSchema
 from frazil.expr.parse import parse
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.legacy_types import FILE_PATH
+from frazil.format.fields import FILE_PATH, stats_key
 from frazil.scan.deletes import DeleteFiles
 from frazil.scan.plan import plan
 from tests.support.trees import Bench, bounds

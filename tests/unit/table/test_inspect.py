@@ -30,6 +30,7 @@ from frazil.format.metadata import (
     TableMetadata,
     new_table,
 )
+from frazil.legacy.decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table
@@ -532,7 +533,9 @@ def test_position_deletes_and_vectors_of_v3_are_files_of_their_own(tmp_path: Pat
     )
     metadata = new_table(schema=schema, location=location, table_uuid=uuid.uuid4(), now_ms=1)
     metadata = metadata.with_ref(MAIN, SnapshotRef(snapshot_id=SnapshotId(7)), now_ms=1_000)
-    handle = TableHandle.of("t", FixedHead(metadata, snapshot), LocalStorage())
+    handle = TableHandle.of(
+        "t", FixedHead(metadata, snapshot), LocalStorage(), decoder=LegacyDecoder()
+    )
     inspect = Inspect(handle, snapshot)
 
     kinds = {row["file_path"].rpartition("/")[2]: row for row in inspect.delete_files.to_pylist()}

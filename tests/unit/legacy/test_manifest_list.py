@@ -15,9 +15,10 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from frazil.errors import FormatError
-from frazil.format import legacy_list, metadata
+from frazil.format import metadata
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, SnapshotId, TableMetadata
+from frazil.legacy import manifest_list
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
 
@@ -53,7 +54,7 @@ def root(
 ) -> EntryBatch:
     path = tmp_path / "list.avro"
     legacy_files.write_list(path, version, rows)
-    return legacy_list.root_of(
+    return manifest_list.root_of(
         snapshot(manifest_list=str(path)),
         metadata=described or table(),
         location=LOCATION,
@@ -213,7 +214,7 @@ def test_a_v1_snapshot_that_names_its_manifests_is_a_root_too(tmp_path: Path) ->
             path, 1, [entry], schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
         )
         names.append(str(path))
-    batch = legacy_list.root_of(
+    batch = manifest_list.root_of(
         snapshot(manifests=tuple(names)),
         metadata=table(),
         location=LOCATION,
@@ -234,7 +235,7 @@ def test_a_list_that_is_cut_short_names_itself(tmp_path: Path) -> None:
     path = tmp_path / "list.avro"
     data = legacy_files.write_list(path, 2, [legacy_files.manifest_row(2, path="s3://b/1")])
     with pytest.raises(FormatError) as raised:
-        legacy_list.entries_of(
+        manifest_list.entries_of(
             data[:-20], path="list.avro", snapshot_id=1, metadata=table(), location=LOCATION
         )
     assert raised.value.path == "list.avro"

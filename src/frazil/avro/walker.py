@@ -4,7 +4,7 @@ Avro is a row format without an index, yet a manifest's records all have the sam
 where each record starts, the field that every record is at can be read for all of them together;
 then all move on to the next field. A `Walker` does this for one `Stretch` of decompressed blocks:
 it reads numbers, steps over them, and keeps what was wanted. Which fields there are is for the
-steps (`frazil.format.avro_steps`). Nothing here knows about containers, codecs or Iceberg.
+steps (`frazil.avro.field_steps`). Nothing here knows about containers, codecs or Iceberg.
 
 A record that runs off its data (corrupt, or a wrong guess of where a record starts) is *poisoned*:
 its position is clamped into a padding of zeros, where every further step is harmless, and it ends

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from frazil.catalog.base import Catalog
 
 
-class LegacyHead(ReadOnly):
+class JsonHead(ReadOnly):
     """Reads a JSON file again only when the catalog points to another one.
 
     `catalog` is the one that can upgrade the table; None when the table is none of a catalog's.
@@ -44,7 +44,7 @@ class LegacyHead(ReadOnly):
         self._read(metadata_location)
 
     def __repr__(self) -> str:
-        return f"LegacyHead({str(self._identifier)!r}, {self._state.metadata_location!r})"
+        return f"JsonHead({str(self._identifier)!r}, {self._state.metadata_location!r})"
 
     @property
     def identifier(self) -> Identifier:

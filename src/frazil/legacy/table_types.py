@@ -27,13 +27,12 @@ from pyiceberg.types import (
 
 from frazil.errors import FormatError, InvalidInput
 from frazil.format import single_value, stats
+from frazil.format.fields import FILE_PATH
 from frazil.format.metadata import TableMetadata
 from frazil.format.types import arrow_type, is_geo, promote
 
-__all__ = ["FILE_PATH", "Derived", "Summarised", "TableTypes", "is_geo", "typed"]
+__all__ = ["Derived", "Summarised", "TableTypes", "is_geo", "typed"]
 
-FILE_PATH: Final = 2_147_483_546
-"""Field id of `file_path` in position delete files; that of `pos` is one less."""
 _OF_POSITION_DELETES: Final[dict[int, IcebergType]] = {
     FILE_PATH: StringType(),
     FILE_PATH - 1: LongType(),

@@ -18,11 +18,11 @@ from typing import Final
 
 import numpy as np
 
+from frazil.avro import avro_types
+from frazil.avro.avro_types import AvroType
+from frazil.avro.field_steps import Choice, Items, Number, Record, Step, Text
+from frazil.avro.walker import Longs, Path, Stretch, Walker
 from frazil.errors import FormatError
-from frazil.format import avro_schema
-from frazil.format.avro_schema import AvroType
-from frazil.format.avro_steps import Choice, Items, Number, Record, Step, Text
-from frazil.format.avro_walk import Longs, Path, Stretch, Walker
 
 _MOST_CANDIDATES: Final = 8
 """Places tried per record at most; more means the guess is no good."""
@@ -92,7 +92,7 @@ def _alike(blocks: Blocks, schema: AvroType, domains: Mapping[Path, int]) -> Lon
     Entries that one commit added begin alike (status, snapshot, sequence number, scheme of the
     path), so one search over bytes often finds every record. None when it cannot be enough.
     """
-    leading = _leading(avro_schema.steps(schema, frozenset()))
+    leading = _leading(avro_types.steps(schema, frozenset()))
     before = list(itertools.takewhile(lambda step: not isinstance(step, Text), leading))
     if len(before) == len(leading):
         return None
@@ -125,7 +125,7 @@ def _plausible(blocks: Blocks, schema: AvroType, domains: Mapping[Path, int]) ->
     if first is None or first.id is None or (first.id,) not in domains:
         return None
     probe = Walker(blocks.stretch, 0)
-    leading = _leading(avro_schema.steps(schema, frozenset(domains)))
+    leading = _leading(avro_types.steps(schema, frozenset(domains)))
     data = probe.buffer[: probe.length]
     possible = data <= 2 * (domains[(first.id,)] - 1)
     if len(leading) > 1 and isinstance(leading[1], Choice):
@@ -204,7 +204,7 @@ def _chain(blocks: Blocks, guesses: Longs, ends: Longs) -> Longs | None:
 
 def _step_through(blocks: Blocks, schema: AvroType, path: str | None) -> tuple[Longs, Longs]:
     """Starts and ends of all records, found one after the other."""
-    skip = avro_schema.skipper(schema)
+    skip = avro_types.skipper(schema)
     starts: list[int] = []
     at = 0
     try:

@@ -40,10 +40,11 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import FormatError
-from frazil.format import legacy_manifest, metadata
+from frazil.format import metadata
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
+from frazil.legacy import manifest_entries
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
 
@@ -101,7 +102,7 @@ def read(
     content: ContentType = ContentType.DATA_MANIFEST,
     keys: set[str] | None = None,
 ) -> EntryBatch:
-    return legacy_manifest.entries_of(
+    return manifest_entries.entries_of(
         data,
         path="m.avro",
         content_type=content,

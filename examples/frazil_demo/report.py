@@ -8,10 +8,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from frazil.cli import drawing, render
-from frazil.cli.demo_race import Lane, summed
+from frazil_demo.race import Lane, summed
 
 if TYPE_CHECKING:
-    from frazil.cli.demo import Story
+    from frazil_demo.story import Story
 
 _COLOURS = ("#0969da", "#bc4c00")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 640, 260, 64, 34, 30, 16

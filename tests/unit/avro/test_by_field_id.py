@@ -15,8 +15,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil import avro
 from frazil.errors import FormatError, Unsupported
-from frazil.format import avro
 
 MAP_LONG = {
     "type": "array",

@@ -1,8 +1,7 @@
 """Manifests and manifest lists of v2 and v3, written from entry batches.
 
-The counterpart of `frazil.format.legacy_manifest` and `frazil.format.legacy_list`: the columns of
-an `EntryBatch` under v3's fields, typed bounds as bytes in maps, the tuple of one spec. What
-v3 has no word for (derived columns, deletion vectors inside a data file's entry, manifest deletion
+The counterpart of `manifest_entries` and `manifest_list`: the columns of an `EntryBatch` under
+v3's fields, typed bounds as bytes in maps, the tuple of one spec. What v3 has no word for (derived columns, deletion vectors inside a data file's entry, manifest deletion
 vectors) must have been taken out before: every row is one live data or delete file.
 """
 
@@ -31,12 +30,14 @@ from pyiceberg.types import (
 from pyiceberg.utils.decimal import decimal_required_bytes
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
-from frazil.format import avro_write, fields, legacy_list, legacy_manifest, paths, single_value
-from frazil.format.avro_walk import Path
+from frazil.avro import encode_columns
+from frazil.avro.walker import Path
+from frazil.format import fields, paths, single_value
 from frazil.format.batch import EntryBatch
-from frazil.format.legacy_types import TableTypes
 from frazil.format.metadata import TableMetadata
 from frazil.format.types import is_floating, is_geo
+from frazil.legacy import manifest_entries, manifest_list
+from frazil.legacy.table_types import TableTypes
 
 _DATA_FILE: Final = 2
 _PARTITION: Final = 102
@@ -97,7 +98,7 @@ def encode_manifest(
         "content": "deletes" if is_deletes else "data",
     }
     text = _entry_schema(format_version, _partition_type(spec, types))
-    return avro_write.encode(text, columns, batch.num_rows, metadata=header, codec=codec)
+    return encode_columns.encode(text, columns, batch.num_rows, metadata=header, codec=codec)
 
 
 def encode_list(
@@ -126,8 +127,8 @@ def encode_list(
     if format_version >= 3:
         values[(520,)] = [row.first_row_id for row in rows]
     for slot in range(max((len(row.summaries) for row in rows), default=0)):
-        for part, name in legacy_list.SUMMARY_PARTS.items():
-            values[(legacy_list.PARTITIONS, slot, part)] = [
+        for part, name in manifest_list.SUMMARY_PARTS.items():
+            values[(manifest_list.PARTITIONS, slot, part)] = [
                 getattr(row.summaries[slot], name) if slot < len(row.summaries) else None
                 for row in rows
             ]
@@ -141,7 +142,7 @@ def encode_list(
         header["first-row-id"] = str(first_row_id)
     schema = _avro(MANIFEST_LIST_FILE_SCHEMAS[format_version], "manifest_file")
     columns = {path: _list_column(path, column) for path, column in values.items()}
-    return avro_write.encode(schema, columns, len(rows), metadata=header, codec=codec)
+    return encode_columns.encode(schema, columns, len(rows), metadata=header, codec=codec)
 
 
 def summarise(
@@ -180,7 +181,7 @@ def summarise(
 
 def _fixed_columns(batch: EntryBatch, location: str) -> dict[Path, pa.Array]:
     columns: dict[Path, pa.Array] = {}
-    for key, path in legacy_manifest.PATHS.items():
+    for key, path in manifest_entries.PATHS.items():
         if not batch.has(key):
             continue
         column = batch.column(key)
@@ -236,18 +237,18 @@ def _stats_columns(batch: EntryBatch, types: TableTypes) -> dict[Path, pa.Array]
         if kind is None:  # a derived column, or one that no schema has any more
             continue
         column = _one(batch.column(key))
-        map_id = legacy_manifest.COUNTS.get(name)
+        map_id = manifest_entries.COUNTS.get(name)
         if map_id is not None:
             columns[(_DATA_FILE, map_id, field_id)] = column
         elif is_geo(kind) and name[:6] in ("lower_", "upper_"):
             points.setdefault((field_id, name[:5]), {})[name[6:]] = column
         elif name in ("lower_bound", "upper_bound"):
-            map_id = legacy_manifest.BOUNDS[name]
+            map_id = manifest_entries.BOUNDS[name]
             columns[(_DATA_FILE, map_id, field_id)] = single_value.encode_bounds(column, kind)
     for (field_id, side), axes in points.items():
         absent = pa.nulls(batch.num_rows, pa.float64())
         whole = {axis: axes.get(axis, absent) for axis in single_value.AXES}
-        map_id = legacy_manifest.BOUNDS[f"{side}_bound"]
+        map_id = manifest_entries.BOUNDS[f"{side}_bound"]
         columns[(_DATA_FILE, map_id, field_id)] = single_value.encode_points(whole)
     return columns
 
@@ -262,8 +263,8 @@ def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def _list_column(path: Path, values: list[Any]) -> pa.Array:
     if path == (500,):
         return pa.array(values, pa.string())
-    if path[0] == legacy_list.PARTITIONS:
-        name = legacy_list.SUMMARY_PARTS[path[-1]]
+    if path[0] == manifest_list.PARTITIONS:
+        name = manifest_list.SUMMARY_PARTS[path[-1]]
         return pa.array(values, pa.binary() if name.endswith("bound") else pa.bool_())
     return pa.array(values, pa.int64())
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil import avro
+from frazil.avro import encode_columns
 from frazil.errors import InvalidInput, Unsupported
-from frazil.format import avro, avro_write
 
 LONGS = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -94,7 +95,9 @@ def columns_of(rows: list[dict[str, Any]]) -> dict[tuple[int, ...], pa.Array]:
 
 
 def written(rows: list[dict[str, Any]], codec: str = "null") -> bytes:
-    return avro_write.encode(SCHEMA, columns_of(rows), len(rows), metadata={"a": "é"}, codec=codec)
+    return encode_columns.encode(
+        SCHEMA, columns_of(rows), len(rows), metadata={"a": "é"}, codec=codec
+    )
 
 
 def read_with_fastavro(data: bytes) -> list[dict[str, Any]]:
@@ -124,7 +127,7 @@ def test_any_rows_are_read_back_by_the_decoder(rows: list[dict[str, Any]]) -> No
 
 @given(values=st.lists(LONGS, max_size=50))
 def test_numbers_are_encoded_as_fastavro_does(values: list[int]) -> None:
-    encoded = avro_write.numbers(np.array(values, dtype=np.int64)).to_pylist()
+    encoded = encode_columns.numbers(np.array(values, dtype=np.int64)).to_pylist()
     for value, got in zip(values, encoded, strict=True):
         sink = io.BytesIO()
         fastavro.schemaless_writer(sink, "long", value)
@@ -156,9 +159,9 @@ def test_the_same_rows_give_the_same_bytes() -> None:
 
 def test_a_missing_required_leaf_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"field \(1,\)"):
-        avro_write.encode(SCHEMA, {}, 1, metadata={})
+        encode_columns.encode(SCHEMA, {}, 1, metadata={})
 
 
 def test_an_unknown_codec_is_refused() -> None:
     with pytest.raises(Unsupported, match="lzo"):
-        avro_write.encode(SCHEMA, {}, 0, metadata={}, codec="lzo")
+        encode_columns.encode(SCHEMA, {}, 0, metadata={}, codec="lzo")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frazil.format.avro_walk import PADDING, Longs, Path, Walker
+from frazil.avro.walker import PADDING, Longs, Path, Walker
 
 
 class Step:

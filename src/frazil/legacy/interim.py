@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from frazil.avro.by_field_id import Columns
+from frazil.avro.walker import Path
 from frazil.errors import FormatError
-from frazil.format.avro import Columns
-from frazil.format.avro_walk import Path
 
 MAGIC: Final = b"PAR1"
 _FIELD_ID: Final = b"PARQUET:field_id"

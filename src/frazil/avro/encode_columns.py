@@ -1,9 +1,9 @@
 """Avro object-container files from Arrow columns, encoded in bulk.
 
-The counterpart of `frazil.format.avro`: leaves are given by the same paths of field ids, as columns
-of the same types, and any schema made of the types Iceberg's metadata uses can be written. Each
-field is encoded for all records together as a column of bytes; a record is what its columns give
-when joined. A leaf that is not given is null.
+The counterpart of `frazil.avro.by_field_id`: leaves are given by the same paths of field ids, as
+columns of the same types, and any schema made of the types Iceberg's metadata uses can be written.
+Each field is encoded for all records together as a column of bytes; a record is what its columns
+give when joined. A leaf that is not given is null.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import zstandard
 
+from frazil.avro import avro_types
+from frazil.avro.avro_types import AvroType
+from frazil.avro.by_field_id import MAGIC, SYNC_BYTES
+from frazil.avro.walker import Longs, Path
 from frazil.errors import InvalidInput, Unsupported
-from frazil.format import avro_schema
-from frazil.format.avro import MAGIC, SYNC_BYTES
-from frazil.format.avro_schema import AvroType
-from frazil.format.avro_walk import Longs, Path
 
 BLOCK_BYTES: Final = 64_000
 
@@ -67,7 +67,7 @@ def encode(
             f"Avro codec {codec!r} is not written; expected one of {', '.join(sorted(_CODECS))}",
             feature="avro-codec",
         )
-    type_ = avro_schema.parse(schema)
+    type_ = avro_types.parse(schema)
     header = {**metadata, "avro.schema": schema, "avro.codec": codec}
     start = MAGIC + _number(len(header))
     start += b"".join(_text(key) + _text(value) for key, value in header.items()) + _number(0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from frazil.catalog import export
 from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName, check_draft
-from frazil.catalog.legacy_head import LegacyHead
+from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of, table_location
 from frazil.catalog.storages import Storages
 from frazil.catalog.views import MemoryViews
@@ -304,7 +304,7 @@ class MemoryCatalog:
         if table.metadata.format_version >= FORMAT_VERSION:
             return MemoryHead(found, table, self._lock, self._storages)
         assert table.metadata_location is not None
-        return LegacyHead(
+        return JsonHead(
             found,
             table.metadata_location,
             locate=lambda: self._legacy_location(found),

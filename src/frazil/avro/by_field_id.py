@@ -1,7 +1,7 @@
 """Avro object-container files as Arrow columns, decoded in bulk.
 
 Knows the container: header, codecs, blocks, sync markers. Where records start inside a block is
-found by `frazil.format.avro_starts`; they are read in step, see `frazil.format.avro_walk`. Any
+found by `frazil.avro.record_starts`; they are read in step, see `frazil.avro.walker`. Any
 schema is read; leaves are named by a path of Iceberg field ids, and only those asked for are
 decoded:
 
@@ -23,11 +23,11 @@ import numpy as np
 import pyarrow as pa
 import zstandard
 
+from frazil.avro import avro_types
+from frazil.avro.avro_types import AvroType
+from frazil.avro.record_starts import Blocks, walk
+from frazil.avro.walker import Captured, Longs, Path, Walker, list_array, text_array
 from frazil.errors import FormatError, Unsupported
-from frazil.format import avro_schema
-from frazil.format.avro_schema import AvroType
-from frazil.format.avro_starts import Blocks, walk
-from frazil.format.avro_walk import Captured, Longs, Path, Walker, list_array, text_array
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16
@@ -66,11 +66,11 @@ def read_header(data: bytes, *, path: str | None = None) -> Header:
     try:
         at = len(MAGIC)
         while True:
-            count, at = avro_schema.number(data, at)
+            count, at = avro_types.number(data, at)
             if count == 0:
                 break
             if count < 0:
-                _, at = avro_schema.number(data, at)
+                _, at = avro_types.number(data, at)
             for _ in range(abs(count)):
                 key, at = _bytes(data, at)
                 metadata[key.decode()], at = _bytes(data, at)
@@ -83,7 +83,7 @@ def read_header(data: bytes, *, path: str | None = None) -> Header:
     if "avro.schema" not in text:
         raise FormatError("its Avro header has no schema", path=path, field="avro.schema")
     try:
-        schema = avro_schema.parse(text["avro.schema"])
+        schema = avro_types.parse(text["avro.schema"])
     except FormatError as error:
         raise (error.at(path) if path else error) from error
     if schema.kind != "record":
@@ -111,7 +111,7 @@ def decode(
     zero on; it only helps to find where records start. `path` names the file in errors.
     """
     header = read_header(data, path=path)
-    plan = avro_schema.steps(header.schema, frozenset(wanted))
+    plan = avro_types.steps(header.schema, frozenset(wanted))
     parts: list[dict[Path, pa.Array]] = []
     rows: list[int] = []
     for blocks in _stretches(data, header, path):
@@ -129,7 +129,7 @@ def decode(
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = avro_schema.number(data, at)
+    length, at = avro_types.number(data, at)
     if length < 0 or at + length > len(data):
         raise IndexError("a length past the end of the file")
     return data[at : at + length], at + length
@@ -170,7 +170,7 @@ def _stretches(data: bytes, header: Header, path: str | None) -> Iterator[Blocks
     counts: list[int] = []
     while at < len(data):
         try:
-            count, at = avro_schema.number(data, at)
+            count, at = avro_types.number(data, at)
             block, at = _bytes(data, at)
             if count < 0 or data[at : at + SYNC_BYTES] != sync:
                 raise IndexError("no sync marker after the block")

@@ -1,4 +1,4 @@
-"""Rows that position deletes of carried v2 and v3 manifests retire, for edits that did not say.
+"""Rows that position deletes of carried v2 and v3 manifests retire, for edits that do not say.
 
 A file's new vector takes over what older delete files say of it. Whoever plans an edit knows those
 files; an edit by path and position alone does not, so they are looked up here.
@@ -6,18 +6,17 @@ files; an edit by path and position alone does not, so they are looked up here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from frazil.commit.change import Positions, VectorEdit
 from frazil.data.deletes import read_position_deletes
 from frazil.data.slices import DataFileSlice
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, stats_key
-from frazil.format.legacy_types import FILE_PATH
+from frazil.format.fields import FILE_PATH, ContentType, stats_key
+from frazil.tree.decoder import Positions
 from frazil.tree.read import Tree, TreeReader, delete_leaves
 
 _KEYS = (
@@ -36,15 +35,10 @@ _KEYS = (
 )
 
 
-def carried_positions(
-    reader: TreeReader, tree: Tree, edits: Sequence[VectorEdit]
-) -> dict[str, Positions]:
-    """By location, the rows that old delete files retire, of files whose edits do not say."""
-    wanted = {edit.location for edit in edits if edit.resolved is None}
+def deleted_rows(reader: TreeReader, tree: Tree, wanted: Collection[str]) -> dict[str, Positions]:
+    """By location, the rows of the wanted files that old delete files retire."""
     old = [leaf for leaf in delete_leaves(tree.leaves()) if leaf.format_version == 0]
     found: dict[str, Positions] = {}
-    if not wanted or not old:
-        return found
     for batch in reader.each(old, lambda leaf: reader.live(leaf, keys=_KEYS)):
         by_position = batch.numpy("content_type") == ContentType.POSITION_DELETES
         for row in _speaking_of(batch.filter(by_position), wanted, reader.location):
@@ -54,7 +48,7 @@ def carried_positions(
     return found
 
 
-def _speaking_of(batch: EntryBatch, wanted: set[str], location: str) -> list[dict[str, Any]]:
+def _speaking_of(batch: EntryBatch, wanted: Collection[str], location: str) -> list[dict[str, Any]]:
     """Delete files that name one of the files, or may."""
     rows = [batch.row(index) for index in range(batch.num_rows)]
     kept: list[dict[str, Any]] = []
@@ -67,7 +61,9 @@ def _speaking_of(batch: EntryBatch, wanted: set[str], location: str) -> list[dic
     return kept
 
 
-def _positions(reader: TreeReader, row: dict[str, Any], wanted: set[str]) -> dict[str, Positions]:
+def _positions(
+    reader: TreeReader, row: dict[str, Any], wanted: Collection[str]
+) -> dict[str, Positions]:
     path = paths.resolve(reader.location, row["location"])
     target = row.get("referenced_file")
     if row.get("deletion_vector.offset") is not None and target is not None:
@@ -90,4 +86,4 @@ def _positions(reader: TreeReader, row: dict[str, Any], wanted: set[str]) -> dic
     return {name: rows for name, rows in named.items() if name in wanted}
 
 
-__all__ = ["carried_positions"]
+__all__ = ["deleted_rows"]

@@ -19,9 +19,10 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 from frazil.errors import FormatError
-from frazil.format import legacy_manifest, metadata
+from frazil.format import metadata
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
+from frazil.legacy import manifest_entries
 
 LOCATION = "s3://bucket/t"
 SCHEMA = Schema(
@@ -66,7 +67,7 @@ def entry(number: int, **changes: Any) -> dict[str, Any]:
 
 
 def read(data: bytes, keys: set[str] | None = None) -> EntryBatch:
-    return legacy_manifest.entries_of(
+    return manifest_entries.entries_of(
         data,
         path="m.parquet",
         content_type=ContentType.DATA_MANIFEST,

@@ -32,12 +32,13 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from frazil.format import legacy_manifest, legacy_write, metadata, stats
+from frazil.format import metadata, stats
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
-from frazil.format.legacy_types import TableTypes
-from frazil.format.legacy_write import FieldSummary, ListRow
 from frazil.format.types import arrow_type
+from frazil.legacy import manifest_entries, write_manifests
+from frazil.legacy.table_types import TableTypes
+from frazil.legacy.write_manifests import FieldSummary, ListRow
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
 
@@ -103,7 +104,7 @@ def batch_of(rows: list[dict[str, Any]]) -> EntryBatch:
 
 
 def encoded(rows: list[dict[str, Any]], version: Version, *, is_deletes: bool = False) -> bytes:
-    return legacy_write.encode_manifest(
+    return write_manifests.encode_manifest(
         batch_of(rows),
         format_version=version,
         is_deletes=is_deletes,
@@ -146,7 +147,7 @@ def test_a_data_manifest_is_read_by_pyiceberg(tmp_path: Path, version: Version) 
 def test_a_manifest_reads_back_as_it_was_written() -> None:
     rows = [data_row(number) for number in range(5)]
     data = encoded(rows, 3)
-    batch = legacy_manifest.entries_of(
+    batch = manifest_entries.entries_of(
         data,
         path="m.avro",
         content_type=ContentType.DATA_MANIFEST,
@@ -184,7 +185,7 @@ def test_deletion_vectors_are_delete_entries_of_v3(tmp_path: Path) -> None:
 
 
 def test_summaries_are_those_of_the_partition_values() -> None:
-    summaries = legacy_write.summarise(batch_of([data_row(n) for n in range(3)]), SPEC, TABLE)
+    summaries = write_manifests.summarise(batch_of([data_row(n) for n in range(3)]), SPEC, TABLE)
     days = [(datetime.date(2024, 1, d) - datetime.date(1970, 1, 1)).days for d in (1, 3)]
     assert summaries[0] == FieldSummary(
         contains_null=False,
@@ -236,7 +237,7 @@ def test_a_manifest_list_is_read_by_pyiceberg(tmp_path: Path, version: Version) 
     ]
     path = tmp_path / "list.avro"
     path.write_bytes(
-        legacy_write.encode_list(
+        write_manifests.encode_list(
             rows,
             format_version=version,
             snapshot_id=99,

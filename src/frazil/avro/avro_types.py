@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from frazil.avro import field_steps as walk
+from frazil.avro.field_steps import Step
+from frazil.avro.walker import Path
 from frazil.errors import FormatError
-from frazil.format import avro_steps as walk
-from frazil.format.avro_steps import Step
-from frazil.format.avro_walk import Path
 
 Skip = Callable[[bytes, int], int]
 """From the start of a value to its end; IndexError when the bytes run out."""

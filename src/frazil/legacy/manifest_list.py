@@ -19,14 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil import avro
+from frazil.avro.walker import Path
 from frazil.errors import FormatError
-from frazil.format import avro, fields, legacy_manifest, legacy_types, paths
-from frazil.format.avro_walk import Path
+from frazil.format import fields, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.format.tracking import Status
 from frazil.format.types import is_floating
+from frazil.legacy import manifest_entries, table_types
 
 PARTITIONS: Final = 507
 SUMMARY_PARTS: Final = {
@@ -95,7 +97,7 @@ def entries_of(
     data: bytes, *, path: str, snapshot_id: int, metadata: TableMetadata, location: str
 ) -> EntryBatch:
     """The rows of a manifest list as manifest entries; counts a v1 list leaves out stay null."""
-    context = legacy_types.TableTypes.of(metadata)
+    context = table_types.TableTypes.of(metadata)
     slots = max((len(summaries) for summaries in context.summaries.values()), default=0)
     wanted = set(_PATHS.values()) | {
         (PARTITIONS, slot, part) for slot in range(slots) for part in SUMMARY_PARTS
@@ -122,7 +124,7 @@ def entries_of(
         added, pa.scalar(Status.ADDED, pa.int32()), pa.scalar(Status.EXISTING, pa.int32())
     )
     built["file_format"] = _file_formats(built["location"])
-    built["location"] = legacy_manifest.stored_paths(location, built["location"])
+    built["location"] = manifest_entries.stored_paths(location, built["location"])
     built |= _constants(rows)
     try:
         built |= _summaries(columns, built["spec_id"], context)
@@ -162,7 +164,7 @@ def _record_counts(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _summaries(
-    columns: avro.Columns, spec_ids: pa.Array, context: legacy_types.TableTypes
+    columns: avro.Columns, spec_ids: pa.Array, context: table_types.TableTypes
 ) -> dict[str, pa.Array]:
     """Partition summaries as statistics of the columns they speak of."""
     built: dict[str, pa.Array] = {}
@@ -179,7 +181,7 @@ def _summaries(
 
 
 def _summary(
-    columns: avro.Columns, slot: int, rows: pa.Array, about: legacy_types.Summarised
+    columns: avro.Columns, slot: int, rows: pa.Array, about: table_types.Summarised
 ) -> dict[str, pa.Array]:
     """One field's summaries in the manifests of one spec, null in the others.
 
@@ -191,7 +193,7 @@ def _summary(
         raw = columns.arrays.get((PARTITIONS, slot, part))
         if raw is not None:
             masked = pc.if_else(rows, raw, pa.scalar(None, raw.type))
-            found |= legacy_manifest.bounds(masked, about.type, name)
+            found |= manifest_entries.bounds(masked, about.type, name)
     for name, part in (("null_value_count", _CONTAINS_NULL), ("nan_value_count", _CONTAINS_NAN)):
         contains = columns.arrays.get((PARTITIONS, slot, part))
         if contains is not None and (name == "null_value_count" or is_floating(about.type)):
@@ -221,7 +223,7 @@ def _with_counts(batch: EntryBatch, *, location: str, storage_read: Read) -> Ent
 
 def _counts(data: bytes, *, path: str) -> dict[str, Any]:
     """Entries and rows of a manifest by status."""
-    columns = legacy_manifest.read_columns(data, {(0,), (2, 103)}, path=path)
+    columns = manifest_entries.read_columns(data, {(0,), (2, 103)}, path=path)
     counted: dict[str, Any] = {"record_count": columns.num_rows}
     if not columns.num_rows:
         return counted | dict.fromkeys(_COUNTS, 0)
@@ -240,7 +242,7 @@ def _from_manifests(snapshot: Snapshot, *, location: str, storage_read: Read) ->
     for named in snapshot.manifests or ():
         path = address(location, named)
         data = storage_read(path)
-        columns = legacy_manifest.read_columns(data, {(1,)}, path=path)
+        columns = manifest_entries.read_columns(data, {(1,)}, path=path)
         ids = columns.arrays.get((1,))
         added = ids is not None and bool(pc.any(pc.equal(ids, snapshot.snapshot_id)).as_py())
         rows.append(

@@ -3,7 +3,7 @@
 Knows how an entry of old maps to a content entry: its fields, what v1 leaves out, bounds that were
 bytes, partition tuples, and statistics of derived columns that follow from the tuple. Whether the
 file is Avro, or the Parquet that early v4 writers used, is told by its first bytes
-(`frazil.format.avro`, `frazil.format.legacy_interim`). What an entry inherits from its manifest is
+(`frazil.avro.by_field_id`, `frazil.legacy.interim`). What an entry inherits from its manifest is
 not filled in here: `frazil.format.tracking.inherit` does that for manifests of every version.
 
 Delete files of v2 and v3 keep their own entries, which v4 does not have: a position delete file has
@@ -21,13 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType
 
+from frazil import avro
+from frazil.avro.by_field_id import Columns
+from frazil.avro.walker import Path
 from frazil.errors import FormatError
-from frazil.format import avro, fields, legacy_interim, legacy_types, paths, single_value, stats
-from frazil.format.avro import Columns
-from frazil.format.avro_walk import Path
+from frazil.format import fields, paths, single_value, stats
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
+from frazil.legacy import interim, table_types
 
 _DATA_FILE: Final = 2
 _PARTITION: Final = 102
@@ -79,7 +81,7 @@ def entries_of(
     for v1 manifests, which have no sequence numbers: theirs are 0. `content_type` is that of the
     manifest's own entry. `file_format` is what that entry says; the file's first bytes decide.
     """
-    context = legacy_types.TableTypes.of(metadata)
+    context = table_types.TableTypes.of(metadata)
     wanted = frozenset(
         _all_keys(context) if keys is None else {*keys, "tracking.status", "content_type"}
     )
@@ -107,12 +109,12 @@ def entries_of(
 
 def read_columns(data: bytes, wanted: Collection[Path], *, path: str) -> Columns:
     """The wanted leaves of a manifest, Avro or Parquet as its first bytes say."""
-    if data[:4] == legacy_interim.MAGIC:
-        return legacy_interim.decode(data, wanted, path=path)
+    if data[:4] == interim.MAGIC:
+        return interim.decode(data, wanted, path=path)
     return avro.decode(data, wanted, path=path, domains=_DOMAINS)
 
 
-def _all_keys(context: legacy_types.TableTypes) -> set[str]:
+def _all_keys(context: table_types.TableTypes) -> set[str]:
     keys = {*PATHS, *_VECTOR_KEYS, "content_type", "format_version", "spec_id"}
     keys |= {fields.partition_key(field_id) for field_id in context.partitions}
     for field_id in (*context.current_ids, *context.derived):
@@ -122,7 +124,7 @@ def _all_keys(context: legacy_types.TableTypes) -> set[str]:
     return keys
 
 
-def _wanted_paths(keys: frozenset[str], context: legacy_types.TableTypes) -> set[Path]:
+def _wanted_paths(keys: frozenset[str], context: table_types.TableTypes) -> set[Path]:
     found = {PATHS[key] for key in keys if key in PATHS}
     if keys & _VECTOR_KEYS_ALL:
         found |= {PATHS[key] for key in ("deletion_vector.offset", "location", "record_count")}
@@ -200,7 +202,7 @@ def stored_paths(location: str, array: pa.Array) -> pa.Array:
 
 
 def _partition_columns(
-    columns: Columns, wanted: frozenset[str], context: legacy_types.TableTypes
+    columns: Columns, wanted: frozenset[str], context: table_types.TableTypes
 ) -> dict[str, pa.Array]:
     built: dict[str, pa.Array] = {}
     for key in wanted:
@@ -217,13 +219,13 @@ def _partition(columns: Columns, field_id: int, kind: IcebergType | None) -> pa.
     if array is None or kind is None:
         return array
     try:
-        return legacy_types.typed(array, kind)
+        return table_types.typed(array, kind)
     except FormatError as error:
         raise FormatError(error.problem, field=fields.partition_key(field_id)) from error
 
 
 def _stats_columns(
-    columns: Columns, wanted: frozenset[str], context: legacy_types.TableTypes
+    columns: Columns, wanted: frozenset[str], context: table_types.TableTypes
 ) -> dict[str, pa.Array]:
     asked: dict[int, set[str]] = {}
     for key in wanted:
@@ -261,13 +263,13 @@ def _column_stats(columns: Columns, field_id: int, kind: IcebergType | None) -> 
 
 def bounds(raw: pa.Array, kind: IcebergType, name: str) -> dict[str, pa.Array]:
     """Serialised bounds as the columns of `lower_bound` or `upper_bound`; points for geo types."""
-    if not legacy_types.is_geo(kind):
+    if not table_types.is_geo(kind):
         return {name: single_value.decode_bounds(raw, kind)}
     side = name.removesuffix("bound")
     return {side + axis: array for axis, array in single_value.decode_points(raw).items()}
 
 
-def _derived_stats(columns: Columns, derived: legacy_types.Derived) -> dict[str, pa.Array]:
+def _derived_stats(columns: Columns, derived: table_types.Derived) -> dict[str, pa.Array]:
     """Statistics of a transform's result: the file has one value of it, its partition's."""
     value = _partition(columns, derived.partition_field_id, derived.type)
     if value is None:

@@ -8,17 +8,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import frazil
 from frazil.errors import Unsupported
 
-_PIPELINE = Path("examples") / "orders_pipeline.py"
 
-
-def pipeline_script() -> Path | None:
-    """The example in the checkout that this package, or the current folder, is part of."""
-    for folder in (*Path(__file__).resolve().parents, Path.cwd(), *Path.cwd().parents):
-        if (folder / _PIPELINE).is_file():
-            return folder / _PIPELINE
-    return None
+def pipeline_script() -> Path:
+    """The example: beside this package in a checkout, inside it when installed."""
+    here = Path(__file__).resolve().parent
+    beside = here.parent / "orders_pipeline.py"
+    return beside if beside.is_file() else here / "orders_pipeline.py"
 
 
 def run_pipeline(script: Path, folder: Path, say: Callable[[str], None]) -> list[str]:
@@ -26,7 +24,7 @@ def run_pipeline(script: Path, folder: Path, say: Callable[[str], None]) -> list
     folder.mkdir(parents=True, exist_ok=True)
     errors = folder / "spark.log"
     # Workers find the package where it was found here.
-    source = str(Path(__file__).resolve().parents[2])
+    source = str(Path(frazil.__file__).resolve().parents[1])
     path = os.pathsep.join(part for part in (source, os.environ.get("PYTHONPATH", "")) if part)
     with errors.open("w", encoding="utf-8") as log:
         running = subprocess.Popen(

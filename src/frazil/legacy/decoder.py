@@ -1,0 +1,49 @@
+"""Manifests of v1 to v3 for `TreeReader`: the room's implementation of `ManifestDecoder`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from frazil.format import paths
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import Snapshot
+from frazil.legacy import carried_deletes, manifest_entries, manifest_list
+from frazil.tree.decoder import Positions
+from frazil.tree.read import LeafRef, Tree, TreeReader
+
+
+class LegacyDecoder:
+    """Reads manifest lists and manifests of v1 to v3, and the interim Parquet of early v4."""
+
+    __slots__ = ()
+
+    def root(self, reader: TreeReader, snapshot: Snapshot) -> EntryBatch:
+        """The manifest list as a root."""
+        return manifest_list.root_of(
+            snapshot,
+            metadata=reader.metadata,
+            location=reader.location,
+            storage_read=reader.storage.read,
+        )
+
+    def entries(
+        self, reader: TreeReader, leaf: LeafRef, keys: Collection[str] | None
+    ) -> EntryBatch:
+        """The entries of one manifest."""
+        path = paths.resolve(reader.location, leaf.location)
+        return manifest_entries.entries_of(
+            reader.storage.read(path),
+            path=path,
+            file_format=leaf.file_format,
+            content_type=leaf.content_type,
+            spec_id=leaf.spec_id,
+            metadata=reader.metadata,
+            location=reader.location,
+            keys=keys,
+        )
+
+    def deleted_rows(
+        self, reader: TreeReader, tree: Tree, locations: Collection[str]
+    ) -> dict[str, Positions]:
+        """Rows retired by position deletes and vectors of v2 and v3."""
+        return carried_deletes.deleted_rows(reader, tree, frozenset(locations))
