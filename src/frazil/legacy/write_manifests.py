@@ -1,8 +1,9 @@
 """Manifests and manifest lists of v2 and v3, written from entry batches.
 
 The counterpart of `manifest_entries` and `manifest_list`: the columns of an `EntryBatch` under
-v3's fields, typed bounds as bytes in maps, the tuple of one spec. What v3 has no word for (derived columns, deletion vectors inside a data file's entry, manifest deletion
-vectors) must have been taken out before: every row is one live data or delete file.
+v3's fields, typed bounds as bytes in maps, the tuple of one spec. What v3 has no word for (derived
+columns, deletion vectors inside a data file's entry, manifest deletion vectors) must have been
+taken out before: every row is one live data or delete file.
 """
 
 from __future__ import annotations
