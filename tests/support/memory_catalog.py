@@ -8,12 +8,20 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from frazil.catalog import export
 from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName, check_draft
 from frazil.catalog.json_head import JsonHead
-from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of, table_location
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    dotted,
+    folder_name,
+    namespace_of,
+    table_location,
+)
+from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.catalog.storages import Storages
 from frazil.catalog.views import MemoryViews
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State
@@ -40,6 +48,7 @@ class _Table:
     version: int = 0
     rendered_version: int | None = None
     is_dropped: bool = False
+    notes: MemoryNotes = field(default_factory=MemoryNotes)
 
     def state(self) -> State:
         snapshots = {s.snapshot_id: s for s in self.history.snapshots}
@@ -67,6 +76,10 @@ class MemoryHead:
     @property
     def identifier(self) -> Identifier:
         return self._identifier
+
+    @property
+    def notes(self) -> Notes:
+        return self._table.notes
 
     @property
     def state(self) -> State:
@@ -262,7 +275,7 @@ class MemoryCatalog:
         found = Identifier.parse(identifier)
         base = self.namespace_properties(found.namespace).get("location")
         if base is not None:
-            place = f"{base.rstrip('/')}/{found.name}"
+            place = f"{base.rstrip('/')}/{folder_name(found.name)}"
         elif self._warehouse is not None:
             place = table_location(self._warehouse, found)
         else:

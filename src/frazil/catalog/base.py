@@ -14,6 +14,7 @@ from typing import Protocol
 
 from frazil.catalog.export import json_every
 from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.notes import Notes
 from frazil.catalog.views import Views
 from frazil.commit.head import Draft, Head, Outcome, State
 from frazil.errors import InvalidInput, Unsupported
@@ -44,6 +45,10 @@ class TableHead(Head, Protocol):
     @property
     def state(self) -> State:
         """What this head saw last; makes no request."""
+
+    @property
+    def notes(self) -> Notes:
+        """Small texts kept beside the table; gone when it is dropped."""
 
     def history(self) -> History:
         """Every snapshot and both logs; costs what the history is long."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier
+from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.commit.head import Draft, Outcome, ReadOnly, State
 from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
@@ -41,6 +42,7 @@ class JsonHead(ReadOnly):
         self._locate = locate
         self._storage = storage
         self.catalog = catalog
+        self.notes: Notes = MemoryNotes()
         self._read(metadata_location)
 
     def __repr__(self) -> str:

@@ -1,14 +1,15 @@
 """Names of namespaces and tables, and where a table of a name lives.
 
-A name becomes part of a path below the warehouse, so nothing that could lead out of it, or make
-two names one path, is a name. Knows nothing of databases.
+A name may hold any character. As text, levels are separated by dots; a dot inside a level is
+written `%2E`. Folders below the warehouse are made of harmless characters only. Knows nothing of
+databases.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 from frazil.errors import InvalidInput
 
@@ -17,7 +18,9 @@ Namespace = tuple[str, ...]
 MAX_LENGTH = 255
 """What the `iceberg_tables` columns hold: a whole namespace with its dots, or a table name."""
 
-_REFUSED = frozenset("/\\?#")
+_ESCAPE = re.compile(r"%(?=25|2E)|\.")
+_ESCAPED = re.compile(r"%(25|2E)")
+_HARMFUL = re.compile(r"[/\\?#%\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -28,7 +31,7 @@ class Identifier:
     name: str
 
     def __str__(self) -> str:
-        return f"{dotted(self.namespace)}.{self.name}"
+        return f"{dotted(self.namespace)}.{_escaped(self.name)}"
 
     @staticmethod
     def parse(name: str | Sequence[str] | Identifier) -> Identifier:
@@ -50,45 +53,50 @@ def namespace_of(name: str | Sequence[str]) -> Namespace:
 
 
 def dotted(namespace: Namespace) -> str:
-    """A namespace as the database stores it."""
-    return ".".join(namespace)
+    """A namespace as text, which is how the database stores it."""
+    return ".".join(_escaped(part) for part in namespace)
+
+
+def undotted(text: str) -> Namespace:
+    """The levels of a namespace given as text."""
+    return tuple(
+        _ESCAPED.sub(lambda found: "%" if found[1] == "25" else ".", part)
+        for part in text.split(".")
+    )
 
 
 def table_location(warehouse: str, identifier: Identifier) -> str:
     """Where a table goes by default. Namespaces are one folder each, so that no table's folder
     can lie inside another table's."""
-    return f"{warehouse.rstrip('/')}/{dotted(identifier.namespace)}/{identifier.name}"
+    space = ".".join(folder_name(part) for part in identifier.namespace)
+    return f"{warehouse.rstrip('/')}/{space}/{folder_name(identifier.name)}"
+
+
+def _escaped(part: str) -> str:
+    return _ESCAPE.sub(lambda found: "%2E" if found[0] == "." else "%25", part)
+
+
+def folder_name(part: str) -> str:
+    """A part of a name as a folder: nothing that could lead elsewhere or be decoded."""
+    plain = _HARMFUL.sub("_", part)
+    inner = plain.strip(" ")
+    if inner != plain or inner.strip(".") == "":
+        return f"_{inner.replace('.', '_')}_"
+    return plain
 
 
 def _parts(name: str | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(name, str):
-        parts = tuple(name.split("."))
-    else:
-        parts = tuple(name)
-        for part in parts:
-            if isinstance(part, str) and "." in part and part not in (".", ".."):
-                raise InvalidInput(f"{part!r} holds a dot, which separates names")
+    parts = undotted(name) if isinstance(name, str) else tuple(name)
     if not parts:
         raise InvalidInput("a name is empty")
     for part in parts:
-        _check(part, name)
+        if not isinstance(part, str):
+            raise InvalidInput(f"{name!r}: {part!r} is not text")
+        if not part:
+            raise InvalidInput(f"{name!r} has an empty part")
+        if not part.isprintable() and any(ord(c) < 32 or ord(c) == 127 for c in part):
+            raise InvalidInput(f"{name!r}: {part!r} holds a control character")
     return parts
-
-
-def _check(part: object, whole: object) -> None:
-    if not isinstance(part, str):
-        raise InvalidInput(f"{whole!r}: {part!r} is not text")
-    if not part:
-        raise InvalidInput(f"{whole!r} has an empty part")
-    if part != part.strip():
-        raise InvalidInput(f"{whole!r}: {part!r} starts or ends with a space")
-    # Some file systems decode percent signs in paths, so the decoded name must be harmless too.
-    for form in (part, unquote(part)):
-        if form in (".", "..") or any(c in _REFUSED or not c.isprintable() for c in form):
-            raise InvalidInput(
-                f"{whole!r}: {part!r} could lead out of the warehouse; names hold no /, \\, ?, #, "
-                "control character, and are not . or .."
-            )
 
 
 def _check_length(name: str) -> None:

@@ -16,7 +16,14 @@ from frazil.catalog import export, sql_rows, sql_schema
 from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
 from frazil.catalog.json_head import JsonHead
-from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of, table_location
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    dotted,
+    folder_name,
+    namespace_of,
+    table_location,
+)
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_namespaces import SqlNamespaces
 from frazil.catalog.sql_rows import TableRow
@@ -136,7 +143,7 @@ class SqlCatalog:
         found = Identifier.parse(identifier)
         base = self.namespace_properties(found.namespace).get("location")
         if base is not None:
-            place = f"{base.rstrip('/')}/{found.name}"
+            place = f"{base.rstrip('/')}/{folder_name(found.name)}"
         elif self._warehouse is not None:
             place = table_location(self._warehouse, found)
         else:

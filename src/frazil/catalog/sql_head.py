@@ -14,6 +14,7 @@ from frazil.catalog import export, sql_rows
 from frazil.catalog.base import check_draft
 from frazil.catalog.database import Database, Transaction, UncertainCommit
 from frazil.catalog.names import Identifier
+from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State, Unknown
 from frazil.errors import CatalogError, FrazilError, NotFound
@@ -65,6 +66,10 @@ class SqlHead:
     @property
     def state(self) -> State:
         return self._state
+
+    @property
+    def notes(self) -> Notes:
+        return SqlNotes(self._database, self._table_id)
 
     def load(self) -> State:
         row, definition = self._row(self._database)

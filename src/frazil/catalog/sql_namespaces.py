@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from frazil.catalog.database import Database, DuplicateKey, Transaction, UncertainCommit
-from frazil.catalog.names import Namespace, dotted
+from frazil.catalog.names import Namespace, dotted, undotted
 from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound
 from frazil.format.metadata import check_properties
 
@@ -71,7 +71,7 @@ class SqlNamespaces:
             raise NotFound(f"there is no namespace {dotted(parent)}")
         rows = self._database.rows(_ALL, {"catalog": self._catalog})
         depth = len(parent) + 1
-        paths = (tuple(str(name).split(".")) for (name,) in rows)
+        paths = (undotted(str(name)) for (name,) in rows)
         below = {p[:depth] for p in paths if len(p) >= depth and p[: depth - 1] == parent}
         return sorted(below)
 

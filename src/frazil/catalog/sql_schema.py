@@ -28,7 +28,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from frazil.catalog.database import Database, Transaction
 from frazil.errors import CatalogError, Unsupported
 
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 V4_TYPE = "V4"
 VIEW_TYPE = "VIEW4"
 TABLE_TYPE = "TABLE"
@@ -128,6 +128,16 @@ frazil_views = Table(
     Column("metadata", Text, nullable=False),
 )
 
+frazil_notes = Table(
+    "frazil_notes",
+    _metadata,
+    Column("table_id", _row_id, primary_key=True, autoincrement=False),
+    # Compared byte by byte in every database, so that a range of keys is the same everywhere.
+    Column("name", Text().with_variant(Text(collation="C"), "postgresql"), primary_key=True),
+    Column("value", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 frazil_layout = Table(
     "frazil_layout",
     _metadata,
@@ -136,11 +146,14 @@ frazil_layout = Table(
 
 _by_location = Index("frazil_tables_by_location", frazil_tables.c.location)
 
-HISTORY_TABLES = ("frazil_snapshots", "frazil_snapshot_log", "frazil_metadata_log")
+HISTORY_TABLES = ("frazil_snapshots", "frazil_snapshot_log", "frazil_metadata_log", "frazil_notes")
 
 
 def prepare(database: Database) -> None:
-    """Create what is missing; refuse a layout of a newer version."""
+    """Create what is missing; refuse a layout of a newer version.
+
+    Layouts only grow: bringing an older one up to date is creating the tables it lacks.
+    """
     try:
         found = database.rows("SELECT max(layout_version) FROM frazil_layout")[0][0]
     except CatalogError:
@@ -185,9 +198,8 @@ def _create(database: Database) -> None:
         _lock(database, transaction)
         for statement in statements:
             transaction.run(statement)
-        known = f"SELECT 1 FROM frazil_layout WHERE layout_version = {LAYOUT_VERSION}"
-        if not transaction.rows(known):
-            transaction.run(f"INSERT INTO frazil_layout VALUES ({LAYOUT_VERSION})")
+        transaction.run("DELETE FROM frazil_layout")
+        transaction.run(f"INSERT INTO frazil_layout VALUES ({LAYOUT_VERSION})")
 
 
 def _lock(database: Database, transaction: Transaction) -> None:

@@ -16,7 +16,7 @@ from pyiceberg.table.sorting import SortOrder
 
 from frazil.catalog.base import Catalog as Pointers
 from frazil.catalog.base import NamespaceName, TableHead, TableName
-from frazil.catalog.names import Identifier
+from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.recover import Recovered, recover
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
@@ -170,7 +170,7 @@ class Catalog:
 
     def list_namespaces(self, parent: NamespaceName = ()) -> list[str]:
         """Namespaces one level below a parent, dotted."""
-        return [".".join(parts) for parts in self._pointers.list_namespaces(parent)]
+        return [dotted(parts) for parts in self._pointers.list_namespaces(parent)]
 
     def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
         """Properties of a namespace."""
