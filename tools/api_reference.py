@@ -12,7 +12,7 @@ from typing import Any
 import frazil
 import frazil.spark
 import frazil.spark.jobs
-from frazil.scan.changes import Changes
+from frazil.scan.change_feed import Changes
 from frazil.scan.plan import Plan
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.inspect import Inspect

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.pointers import Pointers
 from frazil.catalog.sql import SqlCatalog
 from tests.support.memory_catalog import MemoryCatalog
 from tests.support.postgres import postgres_uri
@@ -44,10 +44,10 @@ def sql_catalog(database_uri: str, tmp_path: Path) -> Iterator[SqlCatalog]:
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pointers]:
     """Every kind of catalog, empty."""
     warehouse = str(tmp_path / "warehouse")
-    made: Catalog
+    made: Pointers
     if request.param == "memory":
         made = MemoryCatalog(warehouse=warehouse)
     else:

@@ -12,8 +12,8 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, NestedField
 
-from frazil.catalog.base import Catalog, TableHead
 from frazil.catalog.names import Identifier
+from frazil.catalog.pointers import Pointers, TableHead
 from frazil.commit.head import Draft, Landed, Lost
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
@@ -23,7 +23,7 @@ SHOP_ORDERS = Identifier(namespace=("shop",), name="orders")
 
 
 @pytest.fixture
-def head(catalog: Catalog) -> TableHead:
+def head(catalog: Pointers) -> TableHead:
     """A table just made."""
     catalog.create_namespace("shop")
     metadata = orders(catalog.location_for("shop.orders"))
@@ -38,7 +38,7 @@ def json_files(head: TableHead) -> list[str]:
 # Namespaces
 
 
-def test_a_namespace_is_there_after_it_was_created(catalog: Catalog) -> None:
+def test_a_namespace_is_there_after_it_was_created(catalog: Pointers) -> None:
     assert not catalog.namespace_exists("shop")
     catalog.create_namespace("shop", {"owner": "sales"})
     assert catalog.namespace_exists("shop")
@@ -47,13 +47,13 @@ def test_a_namespace_is_there_after_it_was_created(catalog: Catalog) -> None:
     assert catalog.list_tables("shop") == []
 
 
-def test_a_namespace_cannot_be_created_twice(catalog: Catalog) -> None:
+def test_a_namespace_cannot_be_created_twice(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     with pytest.raises(AlreadyExists):
         catalog.create_namespace("shop", {"owner": "sales"})
 
 
-def test_namespaces_have_levels(catalog: Catalog) -> None:
+def test_namespaces_have_levels(catalog: Pointers) -> None:
     catalog.create_namespace("eu.shop.archive")
     catalog.create_namespace("eu_shop")
     assert catalog.list_namespaces() == [("eu",), ("eu_shop",)]
@@ -63,7 +63,7 @@ def test_namespaces_have_levels(catalog: Catalog) -> None:
     assert not catalog.namespace_exists("e")
 
 
-def test_namespace_properties_are_set_and_removed(catalog: Catalog) -> None:
+def test_namespace_properties_are_set_and_removed(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     assert catalog.namespace_properties("shop") == {}
     catalog.set_namespace_properties("shop", {"owner": "sales", "team": "a"})
@@ -74,7 +74,7 @@ def test_namespace_properties_are_set_and_removed(catalog: Catalog) -> None:
     assert catalog.namespace_exists("shop")
 
 
-def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: Catalog) -> None:
+def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: Pointers) -> None:
     for call in (
         catalog.namespace_properties,
         catalog.drop_namespace,
@@ -87,7 +87,7 @@ def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: Catalog) -
         catalog.set_namespace_properties("nowhere", {"a": "b"})
 
 
-def test_a_namespace_is_dropped_only_when_empty(catalog: Catalog, head: TableHead) -> None:
+def test_a_namespace_is_dropped_only_when_empty(catalog: Pointers, head: TableHead) -> None:
     with pytest.raises(InvalidInput, match="not empty"):
         catalog.drop_namespace("shop")
     catalog.drop("shop.orders")
@@ -99,14 +99,14 @@ def test_a_namespace_is_dropped_only_when_empty(catalog: Catalog, head: TableHea
     assert catalog.list_namespaces() == []
 
 
-def test_a_credential_is_not_stored_as_a_property(catalog: Catalog) -> None:
+def test_a_credential_is_not_stored_as_a_property(catalog: Pointers) -> None:
     with pytest.raises(InvalidInput) as refused:
         catalog.create_namespace("shop", {"s3.secret-access-key": "hunter2"})
     assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "", "a\n"])
-def test_what_is_not_a_name_is_refused(catalog: Catalog, name: str) -> None:
+def test_what_is_not_a_name_is_refused(catalog: Pointers, name: str) -> None:
     with pytest.raises(InvalidInput):
         catalog.create_namespace(name)
     with pytest.raises(InvalidInput):
@@ -117,7 +117,7 @@ def test_what_is_not_a_name_is_refused(catalog: Catalog, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["..", "a/b", "a\\b", "%2e%2e", "a.b", "a%2Eb", " a ", "день"])
 def test_a_name_may_hold_any_character_and_stays_in_the_warehouse(
-    catalog: Catalog, name: str, tmp_path: Path
+    catalog: Pointers, name: str, tmp_path: Path
 ) -> None:
     catalog.create_namespace((name,))
     identifier = Identifier(namespace=(name,), name=name)
@@ -144,7 +144,7 @@ def test_notes_are_kept_beside_a_table_and_never_changed(head: TableHead) -> Non
     assert head.notes.get(["leaf:a", "leaf:b"]) == {"leaf:a": "1"}
 
 
-def test_notes_go_with_their_table(catalog: Catalog, head: TableHead) -> None:
+def test_notes_go_with_their_table(catalog: Pointers, head: TableHead) -> None:
     head.notes.add({"a": "1"})
     place = head.state.metadata.location
     catalog.drop("shop.orders")
@@ -155,7 +155,7 @@ def test_notes_go_with_their_table(catalog: Catalog, head: TableHead) -> None:
 # Tables
 
 
-def test_a_created_table_can_be_loaded(catalog: Catalog, head: TableHead) -> None:
+def test_a_created_table_can_be_loaded(catalog: Pointers, head: TableHead) -> None:
     found = catalog.load("shop.orders")
     assert found.state == head.state
     assert found.state.version == 0
@@ -168,14 +168,14 @@ def test_a_created_table_can_be_loaded(catalog: Catalog, head: TableHead) -> Non
     assert not catalog.table_exists("shop.other")
 
 
-def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: Catalog) -> None:
+def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: Pointers) -> None:
     catalog.create_namespace("eu.shop")
     assert catalog.location_for("eu.shop.orders") == f"{catalog.warehouse}/eu.shop/orders"
     catalog.create_namespace("far", {"location": "/elsewhere/far"})
     assert catalog.location_for("far.orders") == "/elsewhere/far/orders"
 
 
-def test_a_place_that_holds_files_is_not_given_out_again(catalog: Catalog, head: TableHead) -> None:
+def test_a_place_that_holds_files_is_not_given_out_again(catalog: Pointers, head: TableHead) -> None:
     catalog.rename("shop.orders", "shop.old")
     first = head.state.metadata.location
     second = catalog.location_for("shop.orders")
@@ -183,27 +183,27 @@ def test_a_place_that_holds_files_is_not_given_out_again(catalog: Catalog, head:
     assert second != first
 
 
-def test_a_name_is_taken_once(catalog: Catalog, head: TableHead) -> None:
+def test_a_name_is_taken_once(catalog: Pointers, head: TableHead) -> None:
     other = orders(f"{catalog.warehouse}/elsewhere")
     with pytest.raises(AlreadyExists, match=r"shop\.orders"):
         catalog.create_table("shop.orders", other)
     assert not Path(other.location).exists() or not list(Path(other.location).rglob("*.json"))
 
 
-def test_two_tables_do_not_share_a_location(catalog: Catalog, head: TableHead) -> None:
+def test_two_tables_do_not_share_a_location(catalog: Pointers, head: TableHead) -> None:
     with pytest.raises(AlreadyExists, match=r"shop\.orders"):
         catalog.create_table("shop.twin", orders(head.state.metadata.location))
     assert catalog.list_tables("shop") == [SHOP_ORDERS]
 
 
-def test_a_table_needs_a_namespace(catalog: Catalog) -> None:
+def test_a_table_needs_a_namespace(catalog: Pointers) -> None:
     with pytest.raises(NotFound, match="nowhere"):
         catalog.create_table("nowhere.orders", orders(f"{catalog.warehouse}/x"))
     with pytest.raises(InvalidInput):
         catalog.load("orders")
 
 
-def test_a_table_that_is_not_there_is_not_found(catalog: Catalog) -> None:
+def test_a_table_that_is_not_there_is_not_found(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     for call in (catalog.load, catalog.drop, catalog.purge):
         with pytest.raises(NotFound, match=r"shop\.orders"):
@@ -212,7 +212,7 @@ def test_a_table_that_is_not_there_is_not_found(catalog: Catalog) -> None:
         catalog.rename("shop.orders", "shop.other")
 
 
-def test_a_renamed_table_keeps_its_head(catalog: Catalog, head: TableHead) -> None:
+def test_a_renamed_table_keeps_its_head(catalog: Pointers, head: TableHead) -> None:
     catalog.rename("shop.orders", "shop.sales")
     state = append_and_land(head, 1)
     assert catalog.load("shop.sales").state == state
@@ -221,7 +221,7 @@ def test_a_renamed_table_keeps_its_head(catalog: Catalog, head: TableHead) -> No
         catalog.load("shop.orders")
 
 
-def test_a_rename_needs_a_free_name_and_a_namespace(catalog: Catalog, head: TableHead) -> None:
+def test_a_rename_needs_a_free_name_and_a_namespace(catalog: Pointers, head: TableHead) -> None:
     catalog.create_table("shop.sales", orders(catalog.location_for("shop.sales")))
     with pytest.raises(AlreadyExists):
         catalog.rename("shop.orders", "shop.sales")
@@ -230,7 +230,7 @@ def test_a_rename_needs_a_free_name_and_a_namespace(catalog: Catalog, head: Tabl
     assert catalog.load("shop.orders").state == head.state
 
 
-def test_a_dropped_table_is_gone_and_its_files_stay(catalog: Catalog, head: TableHead) -> None:
+def test_a_dropped_table_is_gone_and_its_files_stay(catalog: Pointers, head: TableHead) -> None:
     base = append_and_land(head, 1)
     catalog.drop("shop.orders")
     assert catalog.list_tables("shop") == []
@@ -241,7 +241,7 @@ def test_a_dropped_table_is_gone_and_its_files_stay(catalog: Catalog, head: Tabl
 
 
 def test_a_head_of_a_dropped_table_does_not_write_to_its_successor(
-    catalog: Catalog, head: TableHead
+    catalog: Pointers, head: TableHead
 ) -> None:
     stale = head.state
     catalog.drop("shop.orders")
@@ -250,7 +250,7 @@ def test_a_head_of_a_dropped_table_does_not_write_to_its_successor(
     assert successor.load().tip() is None
 
 
-def test_purge_says_what_the_table_was(catalog: Catalog, head: TableHead) -> None:
+def test_purge_says_what_the_table_was(catalog: Pointers, head: TableHead) -> None:
     append_and_land(head, 1)
     state = append_and_land(head, 2)
     purged = catalog.purge("shop.orders")
@@ -264,7 +264,7 @@ def test_purge_says_what_the_table_was(catalog: Catalog, head: TableHead) -> Non
 # Swaps
 
 
-def test_a_swap_lands_and_others_see_it(catalog: Catalog, head: TableHead) -> None:
+def test_a_swap_lands_and_others_see_it(catalog: Pointers, head: TableHead) -> None:
     other = catalog.load("shop.orders")
     draft = append(head.state, 77)
     outcome = head.swap(head.state, draft)
@@ -277,7 +277,7 @@ def test_a_swap_lands_and_others_see_it(catalog: Catalog, head: TableHead) -> No
     assert other.state.metadata.next_row_id == 10
 
 
-def test_a_stale_base_loses_and_leaves_no_trace(catalog: Catalog, head: TableHead) -> None:
+def test_a_stale_base_loses_and_leaves_no_trace(catalog: Pointers, head: TableHead) -> None:
     base = head.state
     winner = append_and_land(head, 1)
     other = catalog.load("shop.orders")
@@ -319,7 +319,7 @@ def test_the_log_tells_what_was_current_when(head: TableHead) -> None:
     assert tip.snapshot_id == 1
 
 
-def test_a_schema_change_reaches_other_heads(catalog: Catalog, head: TableHead) -> None:
+def test_a_schema_change_reaches_other_heads(catalog: Pointers, head: TableHead) -> None:
     other = catalog.load("shop.orders")
     base = head.state
     last = base.metadata.last_column_id
@@ -332,7 +332,7 @@ def test_a_schema_change_reaches_other_heads(catalog: Catalog, head: TableHead) 
     assert head.load() == other.state
 
 
-def test_properties_change_without_a_snapshot(catalog: Catalog, head: TableHead) -> None:
+def test_properties_change_without_a_snapshot(catalog: Pointers, head: TableHead) -> None:
     base = head.state
     changed = base.metadata.with_properties({"owner": "sales"}, now_ms=2_000)
     assert isinstance(head.swap(base, Draft(metadata=changed)), Landed)
@@ -340,7 +340,7 @@ def test_properties_change_without_a_snapshot(catalog: Catalog, head: TableHead)
     assert head.history().snapshots == ()
 
 
-def test_unknown_fields_come_back_from_the_catalog(catalog: Catalog) -> None:
+def test_unknown_fields_come_back_from_the_catalog(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     metadata = replace(
         orders(catalog.location_for("shop.orders")), extra={"new-field": [1, {"a": 2}]}
@@ -360,7 +360,7 @@ def test_unknown_fields_come_back_from_the_catalog(catalog: Catalog) -> None:
 # Branches, tags and expiry
 
 
-def test_loading_brings_the_snapshots_that_refs_name(catalog: Catalog, head: TableHead) -> None:
+def test_loading_brings_the_snapshots_that_refs_name(catalog: Pointers, head: TableHead) -> None:
     for number in (1, 2, 3):
         append_and_land(head, number)
     base = head.load()
@@ -413,7 +413,7 @@ def test_a_named_snapshot_cannot_be_removed(head: TableHead) -> None:
 # Metadata JSON
 
 
-def test_the_json_is_written_at_create_and_then_when_due(catalog: Catalog) -> None:
+def test_the_json_is_written_at_create_and_then_when_due(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     properties = {"write.metadata.json-every": "3"}
     metadata = orders(catalog.location_for("shop.orders"), properties)
@@ -435,7 +435,7 @@ def test_the_json_is_written_at_create_and_then_when_due(catalog: Catalog) -> No
 
 @pytest.mark.parametrize(("every", "expected"), [("0", []), ("1", ["00000", "00001", "00002"])])
 def test_json_can_be_written_never_or_always(
-    catalog: Catalog, every: str, expected: list[str]
+    catalog: Pointers, every: str, expected: list[str]
 ) -> None:
     catalog.create_namespace("shop")
     properties = {"write.metadata.json-every": every}
@@ -471,7 +471,7 @@ def test_export_writes_the_current_version_once(head: TableHead) -> None:
     assert head.load().metadata_location == path
 
 
-def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: Catalog) -> None:
+def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     properties = {
         "write.metadata.json-every": "1",
@@ -485,7 +485,7 @@ def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: Catalog) -
     assert [name[:5] for name in json_files(head)] == ["00003", "00004", "00005"]
 
 
-def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: Catalog) -> None:
+def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
     properties = {"write.metadata.json-every": "1"}
     head = catalog.create_table(
@@ -502,7 +502,7 @@ def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: Catalog
 # Registering
 
 
-def test_a_registered_table_has_its_whole_history(catalog: Catalog, head: TableHead) -> None:
+def test_a_registered_table_has_its_whole_history(catalog: Pointers, head: TableHead) -> None:
     append_and_land(head, 1)
     append_and_land(head, 2)
     path = head.export()
@@ -516,7 +516,7 @@ def test_a_registered_table_has_its_whole_history(catalog: Catalog, head: TableH
 
 
 def test_a_copied_table_opens_where_it_was_copied_to(
-    catalog: Catalog, head: TableHead, tmp_path: Path
+    catalog: Pointers, head: TableHead, tmp_path: Path
 ) -> None:
     append_and_land(head, 1)
     name = Path(head.export()).name
@@ -527,7 +527,7 @@ def test_a_copied_table_opens_where_it_was_copied_to(
     assert catalog.load("shop.orders").state.metadata.location != str(copy)
 
 
-def test_what_is_not_metadata_is_not_registered(catalog: Catalog, tmp_path: Path) -> None:
+def test_what_is_not_metadata_is_not_registered(catalog: Pointers, tmp_path: Path) -> None:
     catalog.create_namespace("shop")
     with pytest.raises(NotFound):
         catalog.register("shop.orders", str(tmp_path / "missing.metadata.json"))
@@ -537,7 +537,7 @@ def test_what_is_not_metadata_is_not_registered(catalog: Catalog, tmp_path: Path
 # Threads
 
 
-def test_threads_that_commit_at_once_all_land_once(catalog: Catalog, head: TableHead) -> None:
+def test_threads_that_commit_at_once_all_land_once(catalog: Pointers, head: TableHead) -> None:
     failures: list[BaseException] = []
 
     def work(first: int) -> None:

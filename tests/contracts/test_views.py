@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from frazil.catalog.base import Catalog
 from frazil.catalog.names import Identifier
+from frazil.catalog.pointers import Pointers
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound
 from tests.support.catalogs import orders
@@ -28,12 +28,12 @@ def metadata(sql: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def shop(catalog: Catalog) -> Catalog:
+def shop(catalog: Pointers) -> Pointers:
     catalog.create_namespace("shop")
     return catalog
 
 
-def test_a_view_is_there_after_it_was_created(shop: Catalog) -> None:
+def test_a_view_is_there_after_it_was_created(shop: Pointers) -> None:
     assert not shop.views.exists("shop.cheap")
     shop.views.create("shop.cheap", metadata("SELECT 1"))
     found = shop.views.load("shop.cheap")
@@ -42,7 +42,7 @@ def test_a_view_is_there_after_it_was_created(shop: Catalog) -> None:
     assert shop.views.list("shop") == [CHEAP]
 
 
-def test_a_view_is_not_a_table(shop: Catalog) -> None:
+def test_a_view_is_not_a_table(shop: Pointers) -> None:
     shop.views.create("shop.cheap", metadata("SELECT 1"))
     assert not shop.table_exists("shop.cheap")
     assert shop.list_tables("shop") == []
@@ -50,7 +50,7 @@ def test_a_view_is_not_a_table(shop: Catalog) -> None:
         shop.load("shop.cheap")
 
 
-def test_a_table_and_a_view_cannot_share_a_name(shop: Catalog) -> None:
+def test_a_table_and_a_view_cannot_share_a_name(shop: Pointers) -> None:
     shop.create_table("shop.orders", orders(shop.location_for("shop.orders")))
     with pytest.raises(AlreadyExists):
         shop.views.create("shop.orders", metadata("SELECT 1"))
@@ -63,12 +63,12 @@ def test_a_table_and_a_view_cannot_share_a_name(shop: Catalog) -> None:
         shop.views.rename("shop.cheap", "shop.orders")
 
 
-def test_a_view_needs_its_namespace(catalog: Catalog) -> None:
+def test_a_view_needs_its_namespace(catalog: Pointers) -> None:
     with pytest.raises(NotFound):
         catalog.views.create("nowhere.cheap", metadata("SELECT 1"))
 
 
-def test_a_namespace_with_a_view_is_not_empty(shop: Catalog) -> None:
+def test_a_namespace_with_a_view_is_not_empty(shop: Pointers) -> None:
     shop.views.create("shop.cheap", metadata("SELECT 1"))
     with pytest.raises(InvalidInput):
         shop.drop_namespace("shop")
@@ -76,7 +76,7 @@ def test_a_namespace_with_a_view_is_not_empty(shop: Catalog) -> None:
     shop.drop_namespace("shop")
 
 
-def test_the_second_of_two_replacements_is_refused(shop: Catalog) -> None:
+def test_the_second_of_two_replacements_is_refused(shop: Pointers) -> None:
     base = shop.views.create("shop.cheap", metadata("SELECT 1"))
     done = shop.views.replace(base, metadata("SELECT 2"))
     assert shop.views.load("shop.cheap") == done
@@ -85,7 +85,7 @@ def test_the_second_of_two_replacements_is_refused(shop: Catalog) -> None:
     assert shop.views.load("shop.cheap").metadata == metadata("SELECT 2")
 
 
-def test_a_renamed_view_keeps_its_metadata(shop: Catalog) -> None:
+def test_a_renamed_view_keeps_its_metadata(shop: Pointers) -> None:
     shop.views.create("shop.cheap", metadata("SELECT 1"))
     shop.views.rename("shop.cheap", "shop.bargains")
     assert shop.views.load("shop.bargains").metadata == metadata("SELECT 1")
@@ -93,7 +93,7 @@ def test_a_renamed_view_keeps_its_metadata(shop: Catalog) -> None:
     shop.views.create("shop.cheap", metadata("SELECT 2"))
 
 
-def test_a_dropped_view_is_gone(shop: Catalog) -> None:
+def test_a_dropped_view_is_gone(shop: Pointers) -> None:
     base = shop.views.create("shop.cheap", metadata("SELECT 1"))
     shop.views.drop("shop.cheap")
     with pytest.raises(NotFound):

@@ -32,7 +32,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from frazil.data.columns import POS, with_columns
+from frazil.data.metadata_columns import POS, with_columns
 from frazil.expr.parse import parse
 from tests.support.data_files import read, slice_of, write
 

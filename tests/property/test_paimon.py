@@ -16,20 +16,20 @@ import pyarrow.orc as orc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.paimon.test_manifest import index_file
+from tests.unit.paimon.test_vectors import NARROW, WIDE
 
 from frazil.errors import FrazilError
 from frazil.paimon import avro, binary_row
+from frazil.paimon.data_types import DataType, parse_type
 from frazil.paimon.live import live_entries
-from frazil.paimon.manifest import read_index_manifest, read_manifest, read_manifest_list
-from frazil.paimon.schema import parse_schema
+from frazil.paimon.manifest_tables import read_index_manifest, read_manifest, read_manifest_list
 from frazil.paimon.snapshot import parse_snapshot, parse_tag
-from frazil.paimon.types import DataType, parse_type
-from frazil.paimon.vectors import read_vector
+from frazil.paimon.table_schema import parse_schema
+from frazil.paimon.vector_files import read_vector
 from tests.unit.paimon.encode import avro_file, entry, manifest_schema
 from tests.unit.paimon.encode import binary_row as encoded
 from tests.unit.paimon.place import schema_json, snapshot_json
-from tests.unit.paimon.test_manifest import index_file
-from tests.unit.paimon.test_vectors import NARROW, WIDE
 
 _MICROS = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31))
 VALUES: dict[str, st.SearchStrategy[Any]] = {

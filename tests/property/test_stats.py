@@ -35,7 +35,7 @@ from pyiceberg.types import (
 )
 
 from frazil.data.footer import footer_stats
-from frazil.data.stats import StatsCollector
+from frazil.data.stats_collector import StatsCollector
 from frazil.format.aggregate import aggregate
 from frazil.format.batch import EntryBatch
 from frazil.format.metrics import MetricsConfig

@@ -10,7 +10,7 @@ import pytest
 
 import frazil
 import frazil.spark
-from frazil.spark.options import METADATA_TABLES
+from frazil.spark.source_options import METADATA_TABLES
 
 pytestmark = pytest.mark.spark
 

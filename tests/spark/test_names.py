@@ -10,7 +10,7 @@ import pytest
 
 import frazil
 import frazil.spark
-from frazil.spark.names import ReadNames
+from frazil.spark.read_names import ReadNames
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ import pytest
 import frazil
 import frazil.spark
 from frazil.spark import native
+from frazil.spark.live_rows import VectorLimits
 from frazil.spark.planned import Planned
-from frazil.spark.vectors import VectorLimits
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,8 @@ from pyspark.sql import types as sql
 
 import frazil
 import frazil.spark
-from frazil.spark.options import SourceOptions
 from frazil.spark.source import FrazilSource
+from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import FrazilWriter, Written
 from frazil.spark.writer import packed, unpacked
 

@@ -11,12 +11,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 import frazil
 import frazil.spark
 from frazil.errors import InvalidInput
-from frazil.spark.options import SourceOptions
+from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import Written
+from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import StreamMode, StreamOptions
 from frazil.spark.stream_sink import StreamSink
 from frazil.spark.stream_source import StreamSource, stream_schema
-from frazil.spark.types import spark_schema
 from frazil.spark.writer import packed, unpacked
 from tests.spark.shop import ORDERS, content, orders, row
 

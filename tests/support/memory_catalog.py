@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from frazil.catalog import export
-from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName, check_draft
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
     Identifier,
@@ -22,6 +21,7 @@ from frazil.catalog.names import (
     table_location,
 )
 from frazil.catalog.notes import MemoryNotes, Notes
+from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName, check_draft
 from frazil.catalog.storages import Storages
 from frazil.catalog.views import MemoryViews
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State

@@ -30,7 +30,7 @@ from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import History, Snapshot, TableMetadata, new_table
 from frazil.format.stats import stats_types
 from frazil.format.tracking import Status
-from frazil.legacy.decoder import LegacyDecoder
+from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.changes import TreeChanges, changes_of

@@ -20,7 +20,7 @@ from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
 
 if TYPE_CHECKING:
-    from frazil.catalog.base import Catalog
+    from frazil.catalog.pointers import Pointers
 
 
 class JsonHead(ReadOnly):
@@ -36,7 +36,7 @@ class JsonHead(ReadOnly):
         *,
         locate: Callable[[], str],
         storage: Callable[[str], Storage],
-        catalog: Catalog | None = None,
+        catalog: Pointers | None = None,
     ) -> None:
         self._identifier = identifier
         self._locate = locate

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from functools import partial
 
 from frazil.catalog import export, sql_rows, sql_schema
-from frazil.catalog.base import NamespaceName, Purged, TableHead, TableName
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
@@ -24,6 +23,7 @@ from frazil.catalog.names import (
     namespace_of,
     table_location,
 )
+from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_namespaces import SqlNamespaces
 from frazil.catalog.sql_rows import TableRow

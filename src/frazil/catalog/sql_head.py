@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from frazil.catalog import export, sql_rows
-from frazil.catalog.base import check_draft
 from frazil.catalog.database import Database, Transaction, UncertainCommit
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes, SqlNotes
+from frazil.catalog.pointers import check_draft
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State, Unknown
 from frazil.errors import CatalogError, FrazilError, NotFound

@@ -110,7 +110,7 @@ def _import_paimon(
     as_json: bool,
 ) -> None:
     if dry_run:
-        from frazil.paimon.report import dry_run as look
+        from frazil.paimon.takeover_report import dry_run as look
 
         found = look(source, storage=catalog.pointers.storage(source), history=history)
         value: dict[str, Any] = {"can-be-adopted": found.can_be_adopted, "report": str(found)}

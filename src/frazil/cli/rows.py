@@ -20,7 +20,7 @@ from frazil.cli.app import (
     open_catalog,
     open_table,
 )
-from frazil.cli.files import read_rows
+from frazil.cli.row_files import read_rows
 from frazil.cli.tables import pairs
 from frazil.commit.loop import Committed
 from frazil.errors import InvalidInput, Unsupported

@@ -19,7 +19,7 @@ from frazil.cli.app import (
     open_catalog,
     open_table,
 )
-from frazil.cli.files import read_rows
+from frazil.cli.row_files import read_rows
 from frazil.cli.settings import settings_for
 from frazil.errors import InvalidInput
 from frazil.expr.type_text import parse_type

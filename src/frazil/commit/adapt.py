@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.commit.change import CarriedDeletes, Change
+from frazil.commit.deletion_vectors import VECTOR_KEYS
 from frazil.commit.resolve import Resolved
-from frazil.commit.vectors import VECTOR_KEYS
 from frazil.errors import CommitConflict, Conflict, InvalidInput, Unsupported
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch

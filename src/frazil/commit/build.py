@@ -16,10 +16,10 @@ import numpy as np
 from frazil.commit import conflicts, summary
 from frazil.commit.adapt import Adapter
 from frazil.commit.change import Change
+from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.head import Draft, Head, State
 from frazil.commit.resolve import Resolved, resolve
 from frazil.commit.updates import RemoveSnapshots
-from frazil.commit.vectors import VectorMerger
 from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.expr.prune import PruneContext
 from frazil.format import paths, tracking

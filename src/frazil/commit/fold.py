@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression, Or
 
 from frazil.commit.change import Change, Isolation, VectorEdit
-from frazil.commit.vectors import VectorMerger
+from frazil.commit.deletion_vectors import VectorMerger
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.storage import Storage

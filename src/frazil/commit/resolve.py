@@ -14,7 +14,7 @@ import numpy as np
 
 from frazil.commit import conflicts, summary
 from frazil.commit.change import Change, Positions
-from frazil.commit.vectors import VectorMerger
+from frazil.commit.deletion_vectors import VectorMerger
 from frazil.errors import CommitConflict, InvalidInput
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import partition_key

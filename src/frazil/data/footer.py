@@ -38,7 +38,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from frazil.data.stats import stored_bounds
+from frazil.data.stats_collector import stored_bounds
 from frazil.errors import FormatError
 from frazil.format.fields import stats_key
 from frazil.format.metrics import FULL, MetricsConfig, MetricsMode

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
-from frazil.data.columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
+from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
 from frazil.data.slices import DataFileSlice
 
 

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
-from frazil.data.options import WriteOptions
-from frazil.data.project import file_fields, projection
+from frazil.data.projection import file_fields, projection
 from frazil.data.reshape import without_nulls_below
 from frazil.data.schema import identified_schema, parquet_schema, stored_schema
-from frazil.data.stats import StatsCollector
+from frazil.data.stats_collector import StatsCollector
+from frazil.data.write_options import WriteOptions
 from frazil.format.metrics import MetricsConfig
 from frazil.storage import Storage
 

@@ -16,7 +16,7 @@ from pyiceberg.table.name_mapping import NameMapping
 from frazil.data.footer import footer_stats
 from frazil.data.sources import Block
 from frazil.expr.prune import PruneContext, might_match
-from frazil.expr.rows import columns_of
+from frazil.expr.row_filter import columns_of
 from frazil.format.batch import EntryBatch
 from frazil.format.metrics import FULL, MetricsConfig
 from frazil.format.stats import stats_types, tracked_fields

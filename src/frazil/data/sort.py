@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 
-from frazil.data.columns import column_at, path_of
+from frazil.data.metadata_columns import column_at, path_of
 from frazil.expr.transforms import transform_array
 
 

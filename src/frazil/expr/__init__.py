@@ -14,7 +14,7 @@ from frazil.expr.prune import (
     required_keys,
     residual_needed,
 )
-from frazil.expr.rows import columns_of, pushdown, row_mask, to_arrow
+from frazil.expr.row_filter import columns_of, pushdown, row_mask, to_arrow
 from frazil.expr.transforms import result_type, transform_array
 
 __all__ = [

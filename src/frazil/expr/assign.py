@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from frazil.errors import InvalidInput
-from frazil.expr.columns import Column, ColumnIndex
+from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.scalar import Constant, Node, Rows, coerced, columns_in
 from frazil.expr.scalar_cast import Values
 from frazil.expr.scalar_text import parse_scalar

@@ -27,7 +27,7 @@ from pyiceberg.expressions.literals import Literal
 from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.expr.columns import Column, ColumnIndex
+from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.literals import Where, place, typed
 from frazil.expr.operators import (
     ORDERED,

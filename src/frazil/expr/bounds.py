@@ -22,9 +22,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from frazil.expr.comparable import Mask, Vector
 from frazil.expr.operators import PREFIX, UNARY, Op
-from frazil.expr.project import Condition
-from frazil.expr.vectors import Mask, Vector
+from frazil.expr.transform_predicates import Condition
 from frazil.format.fields import stats_key
 from frazil.format.types import is_floating
 

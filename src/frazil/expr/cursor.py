@@ -29,7 +29,7 @@ from pyiceberg.types import TimestamptzType, TimeType
 from pyiceberg.utils.datetime import date_to_days
 
 from frazil.errors import InvalidInput
-from frazil.expr.columns import Column, ColumnIndex
+from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.literals import place
 from frazil.expr.tokens import Kind, Token, problem_at, tokens
 

@@ -7,7 +7,7 @@ from pyiceberg.schema import Schema
 
 from frazil.errors import InvalidInput
 from frazil.expr.bind import bind
-from frazil.expr.columns import ColumnIndex
+from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.text import parse_text
 
 

@@ -27,7 +27,7 @@ from pyiceberg.transforms import (
 from pyiceberg.types import PrimitiveType
 
 from frazil.errors import InvalidInput
-from frazil.expr.columns import Column, ColumnIndex
+from frazil.expr.filter_columns import Column, ColumnIndex
 
 _CALL: Final = re.compile(r"(?P<name>\w+)\s*(?:\[\s*(?P<width>[^\]]*?)\s*\])?\s*\((?P<args>.*)\)")
 _PLAIN: Final[dict[str, Transform[Any, Any]]] = {

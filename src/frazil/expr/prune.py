@@ -32,11 +32,11 @@ from pyiceberg.transforms import Transform
 from pyiceberg.types import IcebergType
 
 from frazil.errors import InvalidInput
-from frazil.expr import bounds, project
+from frazil.expr import bounds, transform_predicates
 from frazil.expr.bounds import Stats, both, either
-from frazil.expr.partition import PartitionTest, holds, partition_tests
-from frazil.expr.project import Condition
-from frazil.expr.vectors import Mask, Vector, vector
+from frazil.expr.comparable import Mask, Vector, vector
+from frazil.expr.partition_test import PartitionTest, holds, partition_tests
+from frazil.expr.transform_predicates import Condition
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key, stats_key
 from frazil.format.types import is_floating
@@ -214,7 +214,7 @@ def _compile(expression: BooleanExpression, context: PruneContext) -> _Leaf | _N
 
 def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
     column = predicate.term.ref().field
-    condition = project.condition(predicate)
+    condition = transform_predicates.condition(predicate)
     own = _StatsTest(
         field_id=column.field_id,
         required=column.required,
@@ -225,8 +225,8 @@ def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
         _StatsTest(
             field_id=derived.expr_id,
             required=column.required,
-            inclusive=project.inclusive(derived.transform, predicate),
-            strict=project.strict(derived.transform, predicate),
+            inclusive=transform_predicates.inclusive(derived.transform, predicate),
+            strict=transform_predicates.strict(derived.transform, predicate),
         )
         for derived in context.derived
         if tuple(derived.source_ids) == (column.field_id,)

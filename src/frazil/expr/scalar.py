@@ -43,7 +43,7 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import InvalidInput
-from frazil.expr.columns import Column
+from frazil.expr.filter_columns import Column
 from frazil.expr.literals import Where, place
 from frazil.expr.scalar_cast import (
     Values,

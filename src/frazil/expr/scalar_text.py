@@ -29,8 +29,8 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import InvalidInput
-from frazil.expr.columns import ColumnIndex
 from frazil.expr.cursor import TYPED, Cursor
+from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.literals import Where, place
 from frazil.expr.scalar import Choice, Constant, Logic, Node, Reference, boolean, cast_to, unified
 from frazil.expr.scalar_functions import call

@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 
 from frazil.errors import InvalidInput
-from frazil.expr.columns import ColumnIndex
+from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.partition_by import parse_term
 from frazil.format.metadata import UNSORTED
 

@@ -36,8 +36,8 @@ from pyiceberg.types import (
 
 from frazil.errors import InvalidInput
 from frazil.expr.bind import conjunction, disjunction, predicate
-from frazil.expr.columns import ColumnIndex
 from frazil.expr.cursor import RESERVED, TYPED, Cursor, Named, Value
+from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.literals import place
 from frazil.expr.operators import Op
 from frazil.expr.tokens import Kind

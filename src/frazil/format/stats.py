@@ -1,8 +1,8 @@
 """The shape of `content_stats`: which columns have statistics, and the ids of every statistic.
 
 The arithmetic of statistics ids lives here and nowhere else. How values are collected
-(`frazil.data.stats`), truncated (`frazil.format.truncate`), chosen (`frazil.format.metrics`) and
-aggregated (`frazil.format.aggregate`) is for others.
+(`frazil.data.stats_collector`), truncated (`frazil.format.truncate`), chosen
+(`frazil.format.metrics`) and aggregated (`frazil.format.aggregate`) is for others.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from frazil.data.deletes import read_position_deletes
+from frazil.data.delete_files import read_position_deletes
 from frazil.data.slices import DataFileSlice
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch

@@ -20,7 +20,7 @@ from frazil.catalog.storages import Storages
 from frazil.commit.handle import TableHandle
 from frazil.errors import CatalogError, FormatError, InvalidInput, NotFound
 from frazil.format.paths import is_absolute
-from frazil.legacy.decoder import LegacyDecoder
+from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from frazil.commit.deletion_vectors import VECTOR_KEYS, read_vector
 from frazil.commit.handle import TableHandle
-from frazil.commit.vectors import VECTOR_KEYS, read_vector
-from frazil.data.columns import DELETED_FILE_PATH, DELETED_POS
+from frazil.data.metadata_columns import DELETED_FILE_PATH, DELETED_POS
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import FILE_PATH, stats_key

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from frazil.catalog.base import Catalog
 from frazil.catalog.export import as_spelled
 from frazil.catalog.json_head import JsonHead
+from frazil.catalog.pointers import Pointers
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import Landed, State, Unknown
 from frazil.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound, Unsupported
@@ -93,7 +93,7 @@ def upgrade(handle: TableHandle, *, dry_run: bool = False) -> UpgradeReport:
 
 
 def _landed(
-    handle: TableHandle, catalog: Catalog, head: JsonHead, report: UpgradeReport
+    handle: TableHandle, catalog: Pointers, head: JsonHead, report: UpgradeReport
 ) -> UpgradeReport:
     now = catalog.load(head.identifier)
     handle.head, handle.state = now, now.state
@@ -102,7 +102,7 @@ def _landed(
 
 
 def _looked_up(
-    handle: TableHandle, catalog: Catalog, head: JsonHead, report: UpgradeReport, cause: Exception
+    handle: TableHandle, catalog: Pointers, head: JsonHead, report: UpgradeReport, cause: Exception
 ) -> UpgradeReport:
     """After a lost reply: the catalog says which of the two tables it holds."""
     if isinstance(catalog.load(head.identifier), JsonHead):

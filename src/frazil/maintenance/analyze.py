@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from frazil.commit.handle import TableHandle
-from frazil.data.options import TARGET_FILE_SIZE
+from frazil.data.write_options import TARGET_FILE_SIZE
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import MAIN

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from frazil.commit.deletion_vectors import VECTOR_KEYS, read_vector
 from frazil.commit.handle import TableHandle
-from frazil.commit.vectors import VECTOR_KEYS, read_vector
 from frazil.format import bitmap
 from frazil.maintenance.problems import Problems
-from frazil.scan.steps import FileSets
+from frazil.scan.change_steps import FileSets
 from frazil.tree.changes import TreeChanges
 
 

@@ -14,14 +14,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from frazil.catalog.base import Catalog, TableHead, TableName
 from frazil.catalog.export import METADATA_PATH
 from frazil.catalog.names import Identifier
+from frazil.catalog.pointers import Pointers, TableHead, TableName
 from frazil.commit.change import Change, VectorEdit
+from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.handle import TableHandle
 from frazil.commit.updates import RemoveRef, SetRef
-from frazil.commit.vectors import VectorMerger
-from frazil.data.read import Reading
+from frazil.data.read_files import Reading
 from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
@@ -43,7 +43,7 @@ SOURCE_SNAPSHOT = "frazil.clone.source-snapshot-id"
 
 def clone(
     handle: TableHandle,
-    catalog: Catalog,
+    catalog: Pointers,
     name: TableName,
     *,
     snapshot: Snapshot | None,

@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow.compute as pc
 
 from frazil.commit.change import Change, VectorEdit
+from frazil.commit.deletion_vectors import VECTOR_KEYS, VectorMerger, read_vector
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed, discard
 from frazil.commit.updates import RemoveRef, SetRef
-from frazil.commit.vectors import VECTOR_KEYS, VectorMerger, read_vector
 from frazil.errors import CommitUnknown, InvalidInput, Unsupported
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import RefKind, Snapshot, SnapshotRef
 from frazil.maintenance.ancestry import Ancestry
-from frazil.scan.steps import FileSets, without_vector
+from frazil.scan.change_steps import FileSets, without_vector
 from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.read import LEAF, POSITION
 

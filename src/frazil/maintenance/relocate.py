@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import Any
 
 from frazil.catalog import export
-from frazil.catalog.base import Catalog, TableHead
 from frazil.catalog.names import Identifier
+from frazil.catalog.pointers import Pointers, TableHead
 from frazil.commit.handle import TableHandle
 from frazil.errors import CommitConflict, InvalidInput, Unsupported
 from frazil.format import paths
@@ -55,7 +55,7 @@ def copy_table(
 
 
 def move_table(
-    handle: TableHandle, catalog: Catalog, to: str, *, progress: Progress = silent
+    handle: TableHandle, catalog: Pointers, to: str, *, progress: Progress = silent
 ) -> TableHead:
     """Copy a table and let its name point at the copy; the old files stay to be deleted later."""
     version = handle.refresh().version

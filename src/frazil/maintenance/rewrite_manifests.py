@@ -15,7 +15,7 @@ from frazil.commit.loop import Committed, discard
 from frazil.errors import CommitConflict, CommitUnknown, NotFound
 from frazil.format.fields import ContentType
 from frazil.format.metadata import MAIN, Snapshot
-from frazil.legacy.rewrite import take_over
+from frazil.legacy.take_over_deletes import take_over
 from frazil.maintenance.overlap import overlap_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.tree.policy import Thresholds

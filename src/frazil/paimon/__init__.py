@@ -1,8 +1,8 @@
 """Apache Paimon tables: read, inspected and taken over in place."""
 
 from frazil.paimon.adopt import Adopted, PassedOver, TakenSnapshot, adopt
-from frazil.paimon.report import Report, dry_run
-from frazil.paimon.table import PaimonTable
+from frazil.paimon.paimon_table import PaimonTable
+from frazil.paimon.takeover_report import Report, dry_run
 
 __all__ = [
     "Adopted",

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyiceberg.table.name_mapping import NameMapping
 
-from frazil.catalog.base import Catalog, TableHead, TableName
 from frazil.catalog.names import Identifier
+from frazil.catalog.pointers import Pointers, TableHead, TableName
 from frazil.commit.build import Surroundings
 from frazil.commit.handle import new_snapshot_id
 from frazil.commit.loop import discard
@@ -32,12 +32,12 @@ from frazil.format.metadata import (
     SpecId,
     TableMetadata,
 )
-from frazil.paimon import convert, course
+from frazil.paimon import as_iceberg, course
 from frazil.paimon.apply import LOCATION, NAME_MAPPING, SNAPSHOT_ID, SNAPSHOT_TIME, Run, summary_of
 from frazil.paimon.course import Course, Leg
-from frazil.paimon.layout import MAIN_BRANCH
+from frazil.paimon.directories import MAIN_BRANCH
+from frazil.paimon.paimon_table import PaimonTable
 from frazil.paimon.staging import StagedHead
-from frazil.paimon.table import PaimonTable
 from frazil.paimon.takeover import Takeover, prepare
 from frazil.paimon.verify import Listing
 from frazil.storage import is_local, local_path
@@ -130,7 +130,7 @@ class Options:
 
 
 def adopt(
-    catalog: Catalog,
+    catalog: Pointers,
     identifier: TableName,
     source: str | PaimonTable,
     *,
@@ -154,7 +154,7 @@ def adopt(
     """
     name = Identifier.parse(identifier)
     table = _opened(catalog, source)
-    convert.check_excluded(table.schemas().values(), exclude)
+    as_iceberg.check_excluded(table.schemas().values(), exclude)
     options = Options(
         history=history,
         snapshot_id=snapshot_id,
@@ -169,14 +169,14 @@ def adopt(
     return _create(catalog, name, table, options, location, properties or {}, cache)
 
 
-def _opened(catalog: Catalog, source: str | PaimonTable) -> PaimonTable:
+def _opened(catalog: Pointers, source: str | PaimonTable) -> PaimonTable:
     if isinstance(source, PaimonTable):
         return source
     return PaimonTable.open(source, storage=catalog.storage(source))
 
 
 def _create(
-    catalog: Catalog,
+    catalog: Pointers,
     name: Identifier,
     table: PaimonTable,
     options: Options,
@@ -223,7 +223,7 @@ def _plain(path: str) -> str:
     return local_path(path).rstrip("/") if is_local(path) else path.rstrip("/")
 
 
-def _around(catalog: Catalog, place: str, cache: ManifestCache | None) -> Surroundings:
+def _around(catalog: Pointers, place: str, cache: ManifestCache | None) -> Surroundings:
     return Surroundings(
         storage=catalog.storage(place),
         location=place,
@@ -240,8 +240,8 @@ def _metadata(
     main = course_.legs[0]
     version = main.table.schema(main.snapshots[-1].schema_id)
     earlier = [main.table.schema(i) for i in main.table.schema_ids() if i < version.id]
-    schema = convert.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
-    spec = convert.partition_spec(version)
+    schema = as_iceberg.iceberg_schema(version, earlier=earlier, exclude=options.exclude)
+    spec = as_iceberg.partition_spec(version)
     own = {
         # The data files are Paimon's: no engine may delete them when it expires or drops.
         "gc.enabled": "false",
@@ -262,7 +262,7 @@ def _metadata(
         current_schema_id=SchemaId(schema.schema_id),
         partition_specs=(spec,),
         default_spec_id=SpecId(spec.spec_id),
-        last_partition_id=max(convert.partition_field_ids(version), default=999),
+        last_partition_id=max(as_iceberg.partition_field_ids(version), default=999),
         sort_orders=(UNSORTED,),
         default_sort_order_id=SortOrderId(UNSORTED.order_id),
         properties={**properties, **own},
@@ -275,7 +275,7 @@ def _mapping(course_: Course, options: Options) -> NameMapping:
     main = course_.legs[0].table
     goal = course_.legs[0].snapshots[-1] if course_.legs[0].snapshots else main.snapshot()
     versions = [schema for leg in course_.legs for schema in leg.table.schemas().values()]
-    return convert.name_mapping(main.schema(goal.schema_id), versions, exclude=options.exclude)
+    return as_iceberg.name_mapping(main.schema(goal.schema_id), versions, exclude=options.exclude)
 
 
 def _travel(run: Run, course_: Course, options: Options, progress: _Progress) -> None:
@@ -383,7 +383,7 @@ def _continue(
     name: Identifier,
     table: PaimonTable,
     options: Options,
-    catalog: Catalog,
+    catalog: Pointers,
     cache: ManifestCache | None,
 ) -> Adopted:
     """Bring a table that was taken over before up to date."""

@@ -32,13 +32,13 @@ from frazil.format.metadata import (
     TableMetadata,
 )
 from frazil.format.metadata import Snapshot as TableSnapshot
-from frazil.paimon import convert
+from frazil.paimon import as_iceberg
 from frazil.paimon.course import Leg
-from frazil.paimon.layout import MAIN_BRANCH
+from frazil.paimon.directories import MAIN_BRANCH
+from frazil.paimon.paimon_table import PaimonTable
 from frazil.paimon.snapshot import Snapshot, Tag
-from frazil.paimon.table import PaimonTable
 from frazil.paimon.takeover import Takeover, entries, taken_vectors
-from frazil.paimon.vectors import Positions
+from frazil.paimon.vector_files import Positions
 
 LOCATION: Final = "paimon.location"
 SNAPSHOT_ID: Final = "paimon.snapshot-id"
@@ -270,7 +270,7 @@ class Run:
     ) -> MetadataUpdate:
         version = table.schema(snapshot.schema_id)
         earlier = [table.schema(i) for i in table.schema_ids() if i < version.id]
-        schema = convert.iceberg_schema(version, earlier=earlier, exclude=exclude)
+        schema = as_iceberg.iceberg_schema(version, earlier=earlier, exclude=exclude)
         return UseSchema(schema=schema, last_column_id=version.highest_field_id)
 
     def use_schema(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.errors import FormatError
-from frazil.paimon.types import (
+from frazil.paimon.data_types import (
     BINARIES,
     NESTED,
     STRINGS,

@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.paimon import binary_row, convert, layout
-from frazil.paimon.schema import MergeEngine, TableSchema
-from frazil.paimon.table import State
+from frazil.paimon import as_iceberg, binary_row, directories
+from frazil.paimon.paimon_table import State
+from frazil.paimon.table_schema import MergeEngine, TableSchema
 
 Mask = npt.NDArray[np.bool_]
 
@@ -117,7 +117,7 @@ def _keyed(state: State, found: Classified, merging: bool) -> Classified:
     files, schema = state.files, state.schema
     levels = files["level"].to_numpy()
     deletes = pc.fill_null(files["delete_row_count"], 0).to_numpy() > 0
-    postponed = files["bucket"].to_numpy() == layout.POSTPONE_BUCKET
+    postponed = files["bucket"].to_numpy() == directories.POSTPONE_BUCKET
     buckets = _bucket_codes(files)
     first_row = schema.merge_engine is MergeEngine.FIRST_ROW and not merging
     lazily = schema.deletion_vectors_enabled or first_row
@@ -267,7 +267,7 @@ def _names(schema: TableSchema) -> set[str]:
 def _by_schema(state: State, found: Classified, exclude: Collection[str]) -> Classified:
     ids = state.files["schema_id"].to_numpy()
     for schema_id, schema in state.schemas.items():
-        problems = convert.misfits(schema, state.schema, exclude)
+        problems = as_iceberg.misfits(schema, state.schema, exclude)
         if problems:
             problem = FileClass(
                 verdict=Verdict.REFUSED,

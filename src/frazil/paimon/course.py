@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from frazil.errors import NotFound
-from frazil.paimon.layout import MAIN_BRANCH
+from frazil.paimon.directories import MAIN_BRANCH
 from frazil.paimon.live import live_entries
+from frazil.paimon.paimon_table import PaimonTable, State
 from frazil.paimon.snapshot import Snapshot, Tag
-from frazil.paimon.table import PaimonTable, State
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

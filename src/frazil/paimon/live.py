@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import FormatError
-from frazil.paimon.manifest import ADD, DELETE
+from frazil.paimon.manifest_tables import ADD, DELETE
 
 _LIST_SEPARATOR: Final = "\x00"
 

@@ -18,14 +18,14 @@ import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
-from frazil.data.rows import conformed
+from frazil.data.row_input import conformed
 from frazil.data.schema import arrow_schema
-from frazil.data.write import write_rows
+from frazil.data.write_files import write_rows
 from frazil.errors import Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
-from frazil.paimon.schema import MergeEngine, TableSchema
+from frazil.paimon.table_schema import MergeEngine, TableSchema
 from frazil.paimon.takeover import Takeover
 from frazil.storage import Storage, is_local, local_path
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from frazil.errors import FormatError
-from frazil.paimon.schema import parse_object, whole
+from frazil.paimon.table_schema import parse_object, whole
 
 KINDS: Final = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 

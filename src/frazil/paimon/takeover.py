@@ -23,10 +23,10 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
 from frazil.format.tracking import Status
 from frazil.format.types import arrow_type, promote
-from frazil.paimon import binary_row, classify, convert, stats, verify
+from frazil.paimon import as_iceberg, binary_row, classify, value_stats, verify
 from frazil.paimon.classify import Classified, FileClass, Verdict
-from frazil.paimon.table import PaimonTable, State
-from frazil.paimon.vectors import Positions
+from frazil.paimon.paimon_table import PaimonTable, State
+from frazil.paimon.vector_files import Positions
 from frazil.paimon.verify import Listing, Mask
 
 FORMAT_VERSION: Final = 4
@@ -94,11 +94,11 @@ def prepare(
     that files which need a merge can have one.
     """
     found = classify.classify(state, exclude=exclude, merging=merging)
-    problems = list(convert.unsupported_columns(state.schema, exclude).values())
+    problems = list(as_iceberg.unsupported_columns(state.schema, exclude).values())
     schema = None
     if not problems:
         earlier = [table.schema(i) for i in table.schema_ids() if i < state.schema.id]
-        schema = convert.iceberg_schema(state.schema, earlier=earlier, exclude=exclude)
+        schema = as_iceberg.iceberg_schema(state.schema, earlier=earlier, exclude=exclude)
     if listing is None and verify.inexact_partitions(state):
         listing = Listing(table)
     everywhere = state.files["location"].combine_chunks()
@@ -109,7 +109,7 @@ def prepare(
         found = _uncounted_deletes(table, state, found, everywhere)
     if not problems:
         if mapping is None:
-            mapping = convert.name_mapping(state.schema, state.schemas.values(), exclude=exclude)
+            mapping = as_iceberg.name_mapping(state.schema, state.schemas.values(), exclude=exclude)
         found = _bound_by_name(table, state, found, everywhere, mapping)
     return Takeover(
         state=state,
@@ -151,7 +151,7 @@ def _bound_by_name(
     """Files without field ids that the name mapping would bind wrongly are refused."""
     ids = state.files["schema_id"].to_numpy()
     for schema_id, version in state.schemas.items():
-        names = convert.misbound(version, state.schema, mapping)
+        names = as_iceberg.misbound(version, state.schema, mapping)
         if not names:
             continue
         suspects = found.mask(Verdict.TAKEN) & (ids == schema_id)
@@ -226,11 +226,11 @@ def entries(
         columns["spec_id"] = pa.repeat(pa.scalar(SPEC_ID, pa.int32()), count)
     if files["first_row_id"].null_count < count:
         columns["tracking.first_row_id"] = files["first_row_id"]
-    ids = convert.partition_field_ids(state.schema)
+    ids = as_iceberg.partition_field_ids(state.schema)
     sources = [field.id for field in state.schema.partition_fields]
     for partition_id, values in zip(ids, partitions, strict=True):
         columns[partition_key(partition_id)] = values
-    columns |= stats.content_stats(
+    columns |= value_stats.content_stats(
         files,
         state.schemas,
         takeover.schema,

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.errors import FormatError, NotFound, StorageError
-from frazil.paimon import layout
-from frazil.paimon.table import PaimonTable, State
+from frazil.paimon import directories
+from frazil.paimon.paimon_table import PaimonTable, State
 from frazil.storage import Storage
 
 Mask = npt.NDArray[np.bool_]
@@ -114,7 +114,7 @@ def _outside_problems(storage: Storage, files: Sequence[tuple[str, int]]) -> lis
 
 def inexact_partitions(state: State) -> bool:
     """Whether some partition column is rendered differently by different writers."""
-    return not all(layout.is_exact(field.type) for field in state.schema.partition_fields)
+    return not all(directories.is_exact(field.type) for field in state.schema.partition_fields)
 
 
 def without_field_ids(storage: Storage, paths: Iterable[str]) -> list[str]:

@@ -13,8 +13,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
-from frazil.data.columns import METADATA_COLUMNS, partition_column
-from frazil.data.read import Reading, name_mapping_of
+from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column
+from frazil.data.read_files import Reading, name_mapping_of
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
 from frazil.expr.parse import parse

@@ -12,8 +12,8 @@ from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot
-from frazil.scan.live_deletes import tasks_for
-from frazil.scan.steps import FileSets, data_files
+from frazil.scan.change_steps import FileSets, data_files
+from frazil.scan.deletes_in_force import tasks_for
 from frazil.scan.tasks import Positions, Task
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.locate import Rows

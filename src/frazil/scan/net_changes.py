@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot
-from frazil.scan.steps import FileSets
+from frazil.scan.change_steps import FileSets
 from frazil.tree.changes import append_runs, appended, changes_of
 from frazil.tree.read import TreeReader
 

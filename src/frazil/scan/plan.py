@@ -22,7 +22,7 @@ from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.scan.deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
+from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
 from frazil.scan.report import LevelReport, ScanReport
 from frazil.storage import Call, Storage
 from frazil.tree.decoder import ManifestDecoder

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
-from frazil.data.columns import LAST_UPDATED, ROW_ID
-from frazil.data.read import Reading
+from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
+from frazil.data.read_files import Reading
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
+from frazil.scan.change_steps import Step, StepPlanner
 from frazil.scan.net_changes import net_files
-from frazil.scan.steps import Step, StepPlanner
 from frazil.scan.tasks import TaskReader
 from frazil.tree.read import TreeReader
 

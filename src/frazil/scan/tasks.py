@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
-from frazil.data.deletes import read_equality_deletes, read_position_deletes
+from frazil.data.delete_files import read_equality_deletes, read_position_deletes
 from frazil.data.equality import EqualityDeletes
-from frazil.data.read import Reading, read_file
+from frazil.data.read_files import Reading, read_file
 from frazil.data.slices import DataFileSlice
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch

@@ -6,13 +6,13 @@
 
 from frazil.spark import jobs
 from frazil.spark.attach import Attached, attach
-from frazil.spark.changes import changes
+from frazil.spark.change_frame import changes
 from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
 from frazil.spark.merge import Merge, merge
 from frazil.spark.native import table
 from frazil.spark.row_level import RowCounts
-from frazil.spark.types import spark_schema, table_schema
+from frazil.spark.spark_types import spark_schema, table_schema
 from frazil.spark.update import update
 from frazil.spark.writer import append, overwrite, overwrite_partitions
 

@@ -18,7 +18,6 @@ from pyspark.sql import types as sql
 from frazil.errors import InvalidInput
 from frazil.spark.metadata_tables import metadata_schema
 from frazil.spark.native import frame
-from frazil.spark.options import METADATA_TABLES, SourceOptions
 from frazil.spark.pruned_sql import View, asked_of, is_query
 from frazil.spark.session import (
     CATALOG_CONF,
@@ -27,7 +26,8 @@ from frazil.spark.session import (
     catalog_of,
 )
 from frazil.spark.source import pinned_scan
-from frazil.spark.types import spark_schema
+from frazil.spark.source_options import METADATA_TABLES, SourceOptions
+from frazil.spark.spark_types import spark_schema
 from frazil.table.catalog import Catalog
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.errors import InvalidInput
 from frazil.expr.transforms import transform_array
-from frazil.spark.types import column_from_spark, column_into_spark, spark_type, to_arrow_type
+from frazil.spark.spark_types import column_from_spark, column_into_spark, spark_type, to_arrow_type
 
 MODE = "write.distribution-mode"
 _HOUR_US = 3_600_000_000

@@ -17,16 +17,16 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
-from frazil.data.columns import LAST_UPDATED
-from frazil.data.read import Reading
+from frazil.data.metadata_columns import LAST_UPDATED
+from frazil.data.read_files import Reading
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.legacy.decoder import LegacyDecoder
-from frazil.scan.changes import CHANGE_COLUMNS, ChangeType, RowFeed, feed_columns
-from frazil.scan.live_deletes import live_deletes
-from frazil.scan.steps import Step, StepPlanner
+from frazil.legacy.legacy_decoder import LegacyDecoder
+from frazil.scan.change_feed import CHANGE_COLUMNS, ChangeType, RowFeed, feed_columns
+from frazil.scan.change_steps import Step, StepPlanner
+from frazil.scan.deletes_in_force import live_deletes
 from frazil.scan.tasks import Positions, Task, TaskReader
 from frazil.spark.arrow_route import task_bytes
-from frazil.spark.types import arrow_of, into_spark, spark_schema
+from frazil.spark.spark_types import arrow_of, into_spark, spark_schema
 from frazil.storage import Storage
 from frazil.tree.read import TreeReader
 

@@ -18,11 +18,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Isolation
-from frazil.data.columns import LAST_UPDATED, ROW_ID
+from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.format.types import plain
 from frazil.spark import native
-from frazil.spark.columns import literal
+from frazil.spark.conditions import literal
 from frazil.spark.merge_keys import KeyPair, pairs_of, reach
 from frazil.spark.planned import Planned
 from frazil.spark.row_level import (
@@ -36,7 +36,7 @@ from frazil.spark.row_level import (
     value_of,
 )
 from frazil.spark.session import CatalogLike, table_of
-from frazil.spark.types import spark_type
+from frazil.spark.spark_types import spark_type
 from frazil.spark.update import assigned, check_columns
 from frazil.table.rows import MERGE_ISOLATION
 from frazil.table.table import Table

@@ -21,11 +21,11 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
 from frazil.expr.bind import conjunction, predicate
-from frazil.expr.columns import Column, ColumnIndex
+from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.operators import Op
 from frazil.expr.parse import parse
 from frazil.spark.row_level import quoted
-from frazil.spark.types import spark_type
+from frazil.spark.spark_types import spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

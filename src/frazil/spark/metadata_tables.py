@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from frazil.spark.types import arrow_of
+from frazil.spark.spark_types import arrow_of
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table
 

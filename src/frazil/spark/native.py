@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
-from frazil.data.columns import (
+from frazil.data.metadata_columns import (
     FILE,
     LAST_UPDATED,
     PARTITION_ID,
@@ -30,16 +30,16 @@ from frazil.data.columns import (
     ROW_ID,
     SPEC_ID,
 )
-from frazil.expr.columns import Column as Reference
+from frazil.expr.filter_columns import Column as Reference
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
-from frazil.spark.columns import condition
+from frazil.spark.conditions import condition
 from frazil.spark.defaults import default_metadata
-from frazil.spark.names import ReadNames
+from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.planned import Planned
+from frazil.spark.read_names import ReadNames
 from frazil.spark.session import CatalogLike, prepare, table_of
-from frazil.spark.types import arrow_of, column_into_spark, spark_schema, spark_type
-from frazil.spark.vectors import VectorLimits, without_deleted
+from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
 from frazil.table.table import AsOf, Table
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
-from frazil.data.columns import RESERVED_IDS, covering
-from frazil.data.options import DATA_PATH
-from frazil.data.read import NAME_MAPPING
-from frazil.expr.rows import columns_of
+from frazil.data.metadata_columns import RESERVED_IDS, covering
+from frazil.data.read_files import NAME_MAPPING
+from frazil.data.write_options import DATA_PATH
+from frazil.expr.row_filter import columns_of
 from frazil.format import paths
 from frazil.rows.scan import Scan
 from frazil.scan.plan import Plan

@@ -27,8 +27,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.loop import Committed
-from frazil.data.columns import LINEAGE, with_columns
 from frazil.data.conform import Conformer
+from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot
@@ -36,7 +36,7 @@ from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.planned import Longs, Planned
 from frazil.spark.removal import entries_of, removal_of
 from frazil.spark.session import prepare
-from frazil.spark.types import incoming
+from frazil.spark.spark_types import incoming
 from frazil.spark.writer import WriteTask, commit_added, discard_entries, packed, unpacked
 from frazil.table.table import Table
 

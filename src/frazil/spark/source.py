@@ -33,13 +33,13 @@ from frazil.format.metadata import Snapshot
 from frazil.rows.scan import Scan
 from frazil.spark.arrow_route import OPEN_COST_BYTES, GroupReader, task_bytes
 from frazil.spark.metadata_tables import metadata_parts, metadata_schema
-from frazil.spark.options import SourceOptions
 from frazil.spark.shipping import groups
+from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import FrazilWriter
+from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import STREAM_OPTIONS, StreamMode, StreamOptions
 from frazil.spark.stream_sink import StreamSink
 from frazil.spark.stream_source import StreamSource, stream_schema
-from frazil.spark.types import spark_schema
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as sql
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from frazil.format.batch import EntryBatch
-from frazil.spark.options import SourceOptions
+from frazil.spark.source_options import SourceOptions
 from frazil.spark.writer import (
     WriteTask,
     check_schema,

@@ -15,7 +15,7 @@ from pyspark.sql import types as sql
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from frazil.format.batch import EntryBatch
-from frazil.spark.options import SourceOptions
+from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import Written
 from frazil.spark.stream_log import batch_summary, landed, query_id_of
 from frazil.spark.stream_options import StreamOptions

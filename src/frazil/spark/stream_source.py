@@ -26,10 +26,10 @@ from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
 from frazil.spark.arrow_route import OPEN_COST_BYTES
 from frazil.spark.feed import Cutter, Unit, UnitReader, feed_spark_schema
-from frazil.spark.options import SourceOptions
 from frazil.spark.shipping import groups
+from frazil.spark.source_options import SourceOptions
+from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import StreamMode, StreamOptions
-from frazil.spark.types import spark_schema
 from frazil.table import refs
 from frazil.table.table import Table
 

@@ -11,7 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Isolation
-from frazil.data.columns import LAST_UPDATED, ROW_ID
+from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.spark import native
 from frazil.spark.planned import Planned
@@ -26,7 +26,7 @@ from frazil.spark.row_level import (
     value_of,
 )
 from frazil.spark.session import CatalogLike, table_of
-from frazil.spark.types import spark_type
+from frazil.spark.spark_types import spark_type
 from frazil.table.rows import UPDATE_ISOLATION
 from frazil.table.table import Table
 

@@ -23,9 +23,9 @@ from pyspark.sql import types as sql
 
 from frazil.commit.change import Change, Isolation
 from frazil.commit.loop import Committed, discard
-from frazil.data.columns import LINEAGE, with_columns
 from frazil.data.conform import Conformer
-from frazil.data.write import write_rows
+from frazil.data.metadata_columns import LINEAGE, with_columns
+from frazil.data.write_files import write_rows
 from frazil.errors import CommitUnknown, InvalidInput
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
@@ -33,7 +33,7 @@ from frazil.format.metadata import DerivedColumn, TableMetadata
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.removal import removal
 from frazil.spark.session import CatalogLike, prepare, table_of
-from frazil.spark.types import from_spark, incoming
+from frazil.spark.spark_types import from_spark, incoming
 from frazil.storage import Storage
 from frazil.table.table import Table
 from frazil.tree.read import LEAF, POSITION

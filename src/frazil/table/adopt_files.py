@@ -13,10 +13,10 @@ from pyiceberg.table.name_mapping import NameMapping
 from frazil.commit.handle import TableHandle
 from frazil.data.footer import footer_stats
 from frazil.data.parquet_file import row_group_offsets
-from frazil.data.project import file_fields, projection
-from frazil.data.read import NAME_MAPPING, name_mapping_of
+from frazil.data.projection import file_fields, projection
+from frazil.data.read_files import NAME_MAPPING, name_mapping_of
 from frazil.data.sources import ParquetSource, explained
-from frazil.data.write import derived_stats, metrics_of
+from frazil.data.write_files import derived_stats, metrics_of
 from frazil.errors import FormatError, InvalidInput
 from frazil.format import paths
 from frazil.format.batch import EntryBatch

@@ -14,16 +14,15 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
-from frazil.catalog.base import Catalog as Pointers
-from frazil.catalog.base import NamespaceName, TableHead, TableName
 from frazil.catalog.names import Identifier, dotted
+from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
 from frazil.catalog.recover import Recovered, recover
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
-from frazil.legacy.decoder import LegacyDecoder
+from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.legacy.open import open_table
 from frazil.legacy.publish import publish_if_asked
 from frazil.maintenance.clone import check_not_cloned

@@ -24,7 +24,7 @@ from frazil.errors import InvalidInput
 from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
 from frazil.format.metadata import TableMetadata
-from frazil.table.columns import LAST, ROOT, Place, default_of, owners
+from frazil.table.column_tree import LAST, ROOT, Place, default_of, owners
 from frazil.table.evolve_partitions import EvolvePartitions, sort_order_update
 from frazil.table.schema_draft import ColumnPath, SchemaDraft, shown, split
 from frazil.table.schema_union import unite

@@ -13,7 +13,7 @@ from frazil.commit.change import Change
 from frazil.commit.loop import Committed
 from frazil.commit.updates import SetSortOrder, SetSpec
 from frazil.errors import InvalidInput
-from frazil.expr.columns import ColumnIndex
+from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.partition_by import field_name, parse_term
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.metadata import TableMetadata

@@ -20,13 +20,13 @@ from pyiceberg.schema import Schema
 
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.handle import TableHandle
-from frazil.data.columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
-from frazil.data.rows import Rows, conformed
-from frazil.data.write import write_rows
+from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
+from frazil.data.row_input import Rows, conformed
+from frazil.data.write_files import write_rows
 from frazil.errors import InvalidInput
 from frazil.expr import assign
 from frazil.expr.bind import conjunction, predicate
-from frazil.expr.columns import ColumnIndex
+from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.operators import Op
 from frazil.expr.parse import parse
 from frazil.format.batch import EntryBatch

@@ -13,10 +13,10 @@ from typing import Any, Final
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from frazil.data.columns import METADATA_COLUMNS
+from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import InvalidInput
 from frazil.format.metadata import TableMetadata
-from frazil.table.columns import (
+from frazil.table.column_tree import (
     LAST,
     ROOT,
     Fields,

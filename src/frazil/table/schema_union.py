@@ -8,7 +8,7 @@ from typing import Any
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from frazil.errors import InvalidInput
-from frazil.table.columns import ROOT, Fields, promotable
+from frazil.table.column_tree import ROOT, Fields, promotable
 from frazil.table.schema_draft import SchemaDraft
 
 

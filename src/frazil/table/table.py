@@ -12,12 +12,12 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
-from frazil.catalog.base import TableHead
+from frazil.catalog.pointers import TableHead
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed
 from frazil.commit.updates import RemoveRef, SetProperties, SetRef
-from frazil.data.rows import Rows
+from frazil.data.row_input import Rows
 from frazil.errors import InvalidInput, NotFound
 from frazil.format.metadata import (
     MAIN,
@@ -30,8 +30,8 @@ from frazil.format.metadata import (
 from frazil.rows.scan import Scan
 from frazil.table import refs
 from frazil.table.evolve import EvolvePartitions, EvolveSchema, sort_order_update
-from frazil.table.files import FileOperations
-from frazil.table.history import HistoryOperations
+from frazil.table.file_operations import FileOperations
+from frazil.table.history_operations import HistoryOperations
 from frazil.table.iceberg import IcebergOperations
 from frazil.table.inspect import Inspect
 from frazil.table.rows import Upserted

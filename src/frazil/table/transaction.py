@@ -20,7 +20,7 @@ from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import State
 from frazil.commit.loop import Committed, discard
 from frazil.commit.updates import MetadataUpdate, SetProperties
-from frazil.data.rows import Rows
+from frazil.data.row_input import Rows
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput
 from frazil.format import paths
 from frazil.format.batch import EntryBatch

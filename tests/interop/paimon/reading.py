@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
-from frazil.catalog.base import Catalog
+from frazil.catalog.pointers import Pointers
 from frazil.commit.handle import TableHandle
-from frazil.data.read import Reading, name_mapping_of
+from frazil.data.read_files import Reading, name_mapping_of
 from frazil.expr.parse import parse
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import plan
@@ -18,7 +18,7 @@ from frazil.scan.tasks import TaskReader, tasks_of
 from tests.interop.paimon.text_form import row_lines
 
 
-def handle_of(catalog: Catalog, name: str) -> TableHandle:
+def handle_of(catalog: Pointers, name: str) -> TableHandle:
     """A handle on a table of the catalog."""
     head = catalog.load(name)
     return TableHandle.of(name, head, catalog.storage(head.state.metadata.location))

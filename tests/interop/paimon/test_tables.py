@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import Unsupported
-from frazil.paimon import PaimonTable, adopt, dry_run, inspect
+from frazil.paimon import PaimonTable, adopt, dry_run, overview
 from frazil.storage import local_path
 from tests.interop.paimon.peers import PeerTables
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
@@ -108,7 +108,7 @@ def test_statistics_enclose_the_data(
 ) -> None:
     peer = peer_of(name, java_paimon, pypaimon)
     table = PaimonTable.open(peer.table(name))
-    files = inspect.files(table)
+    files = overview.files(table)
     checked = 0
     for row in files.to_pylist():
         data = data_of(row["location"])

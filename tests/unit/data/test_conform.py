@@ -33,7 +33,7 @@ from pyiceberg.types import (
 )
 
 from frazil.data import conform
-from frazil.data.rows import conformed
+from frazil.data.row_input import conformed
 from frazil.errors import InvalidInput
 
 

@@ -12,7 +12,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, StructType, UUIDType
 
-from frazil.data.rows import conformed
+from frazil.data.row_input import conformed
 from frazil.data.sort import sort_rows
 
 SCHEMA = Schema(

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
-from frazil.catalog.base import TableName
+from frazil.catalog.pointers import TableName
 from frazil.commit.head import Draft, Lost, Outcome, State
 from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound
 from frazil.format.metadata import History, TableMetadata

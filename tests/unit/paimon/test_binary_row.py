@@ -12,7 +12,7 @@ import pytest
 
 from frazil.errors import FormatError
 from frazil.paimon.binary_row import arities, decode, null_bytes
-from frazil.paimon.types import DataType, parse_type
+from frazil.paimon.data_types import DataType, parse_type
 from tests.unit.paimon.encode import binary_row
 
 UTC = datetime.UTC

@@ -30,7 +30,7 @@ from frazil.format.metadata import (
     TableMetadata,
     new_table,
 )
-from frazil.legacy.decoder import LegacyDecoder
+from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table

@@ -19,8 +19,8 @@ from pyroaring import BitMap64
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.loop import Committed
-from frazil.data.columns import POS
-from frazil.data.read import Reading
+from frazil.data.metadata_columns import POS
+from frazil.data.read_files import Reading
 from frazil.errors import CommitConflict
 from frazil.format import bitmap
 from frazil.format.fields import ContentType

@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 
 from frazil.commit.change import Change
 from frazil.commit.loop import Committed
-from frazil.data.columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
-from frazil.data.options import TARGET_FILE_SIZE, WriteOptions
+from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
+from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch

@@ -1,0 +1,159 @@
+"""What every catalog answers: namespaces, tables by name, and one head per table.
+
+A head (`frazil.commit.head.Head`) loads a table's state and swaps it by compare-and-set. Loading
+costs the same however long the history is: it brings the metadata and the snapshots that refs
+name, nothing else. `sql` implements it (SQLite, PostgreSQL), and tests have one in memory; one
+contract suite runs on all of them. Nothing here deletes a table's files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from frazil.catalog.export import json_every
+from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.notes import Notes
+from frazil.catalog.views import Views
+from frazil.commit.head import Draft, Head, Outcome, State
+from frazil.errors import InvalidInput, Unsupported
+from frazil.format.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
+from frazil.storage import Storage
+
+TableName = str | Sequence[str] | Identifier
+NamespaceName = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purged:
+    """A table that is gone from the catalog, with all that tells which files were its own."""
+
+    identifier: Identifier
+    metadata: TableMetadata
+    history: History
+    metadata_location: str | None
+
+
+class TableHead(Head, Protocol):
+    """The head of one table of a catalog. Follows the table when it is renamed."""
+
+    @property
+    def identifier(self) -> Identifier:
+        """The name it was loaded by."""
+
+    @property
+    def state(self) -> State:
+        """What this head saw last; makes no request."""
+
+    @property
+    def notes(self) -> Notes:
+        """Small texts kept beside the table; gone when it is dropped."""
+
+    def history(self) -> History:
+        """Every snapshot and both logs; costs what the history is long."""
+
+    def snapshot_id_as_of(self, timestamp_ms: int) -> SnapshotId | None:
+        """The snapshot that was current at a time, by the snapshot log."""
+
+    def export(self) -> str:
+        """Write the metadata JSON of the current version now; returns its location."""
+
+
+class Pointers(Protocol):
+    """Namespaces and tables by name."""
+
+    @property
+    def name(self) -> str:
+        """The catalog's own name; several may share one database."""
+
+    @property
+    def warehouse(self) -> str | None:
+        """Where tables go that are given no location."""
+
+    @property
+    def views(self) -> Views:
+        """Its views."""
+
+    def storage(self, location: str) -> Storage:
+        """The storage that serves a location, with this catalog's properties."""
+
+    def create_namespace(
+        self, namespace: NamespaceName, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Make a namespace; AlreadyExists when it is there."""
+
+    def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
+        """The namespaces one level below a parent, sorted."""
+
+    def namespace_exists(self, namespace: NamespaceName) -> bool:
+        """Whether it was created, or something lies below it."""
+
+    def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
+        """Its properties."""
+
+    def set_namespace_properties(
+        self,
+        namespace: NamespaceName,
+        updates: Mapping[str, str],
+        *,
+        removals: Iterable[str] = (),
+    ) -> None:
+        """Set and remove properties."""
+
+    def drop_namespace(self, namespace: NamespaceName) -> None:
+        """Remove an empty namespace; InvalidInput when it still holds something."""
+
+    def location_for(self, identifier: TableName) -> str:
+        """A free place for a new table of that name."""
+
+    def create_table(
+        self, identifier: TableName, metadata: TableMetadata, history: History | None = None
+    ) -> TableHead:
+        """Enter a table, with its history if it has one already."""
+
+    def register(
+        self, identifier: TableName, metadata_location: str, *, location: str | None = None
+    ) -> TableHead:
+        """Enter a table from its metadata JSON. A copied or moved v4 table opens where the JSON is;
+        `location` says otherwise."""
+
+    def load(self, identifier: TableName) -> TableHead:
+        """The head of a table, loaded; NotFound when there is none."""
+
+    def table_exists(self, identifier: TableName) -> bool:
+        """Whether there is a table of that name."""
+
+    def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
+        """The tables of a namespace, sorted."""
+
+    def upgrade(self, identifier: TableName, base: State, metadata: TableMetadata) -> Outcome:
+        """Swap a v1-v3 table for its v4 metadata, if `base` is still what the catalog holds."""
+
+    def rename(self, identifier: TableName, to: TableName) -> None:
+        """Give a table another name; its files stay where they are."""
+
+    def drop(self, identifier: TableName) -> None:
+        """Take a table out of the catalog and leave its files."""
+
+    def purge(self, identifier: TableName) -> Purged:
+        """Take a table out of the catalog and say what it was, so its files can be deleted."""
+
+    def close(self) -> None:
+        """Give connections back; the catalog cannot be used afterwards."""
+
+
+def check_draft(draft: Draft) -> None:
+    """Refuse a draft that no catalog could store."""
+    metadata = draft.metadata
+    if metadata.format_version < FORMAT_VERSION:
+        raise Unsupported(
+            f"{metadata.location}: format-version {metadata.format_version} is not written; "
+            "upgrade the table first",
+            feature=f"writing format-version {metadata.format_version}",
+        )
+    json_every(metadata)  # a setting that cannot be read is refused before anything lands
+    removed = set(draft.removed_snapshot_ids)
+    held = [name for name, ref in metadata.refs.items() if ref.snapshot_id in removed]
+    if held:
+        raise InvalidInput(f"snapshots to be removed are still named by {', '.join(held)}")

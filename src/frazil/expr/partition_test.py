@@ -1,0 +1,100 @@
+"""Conditions judged by partition tuples.
+
+Every row of a file has the same transformed value, the one in its partition tuple, so a projected
+condition is simply evaluated on that value. Manifest entries have no tuple, and a file's tuple only
+has the fields of the file's own spec: elsewhere nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyiceberg.expressions import BoundPredicate
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.transforms import Transform, VoidTransform
+
+from frazil.expr import transform_predicates
+from frazil.expr.comparable import Mask, Vector
+from frazil.expr.operators import Op
+from frazil.expr.transform_predicates import Condition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionTest:
+    """What a predicate asks of one partition field, in the specs that have it."""
+
+    partition_field_id: int
+    spec_ids: tuple[int, ...]
+    inclusive: Condition | None
+    strict: Condition | None
+
+
+def partition_tests(
+    predicate: BoundPredicate, specs: Mapping[int, PartitionSpec]
+) -> tuple[PartitionTest, ...]:
+    """The tests of the partition fields made from the predicate's column."""
+    source_id = predicate.term.ref().field.field_id
+    specs_with: dict[tuple[int, str], list[int]] = {}
+    transforms: dict[tuple[int, str], Transform[Any, Any]] = {}
+    for spec_id, spec in specs.items():
+        for field in spec.fields:
+            if field.source_id != source_id or isinstance(field.transform, VoidTransform):
+                continue
+            same = (field.field_id, str(field.transform))
+            specs_with.setdefault(same, []).append(spec_id)
+            transforms[same] = field.transform
+    tests = (
+        PartitionTest(
+            partition_field_id=same[0],
+            spec_ids=tuple(spec_ids),
+            inclusive=transform_predicates.inclusive(transforms[same], predicate),
+            strict=transform_predicates.strict(transforms[same], predicate),
+        )
+        for same, spec_ids in specs_with.items()
+    )
+    return tuple(test for test in tests if test.inclusive or test.strict)
+
+
+def holds(condition: Condition, values: Vector | None, count: int) -> Mask:
+    """Where the value itself satisfies the condition; `values` is None when all are null."""
+    op = condition.op
+    if values is None:
+        return np.full(count, op in (Op.IS_NULL, Op.NOT_NAN))
+    known = values.known
+    if op is Op.IS_NULL:
+        return np.zeros(count, dtype=np.bool_) if known is None else ~known
+    if op is Op.NOT_NULL:
+        return np.ones(count, dtype=np.bool_) if known is None else known
+    if op is Op.NOT_NAN:
+        return ~values.nan() if known is None else ~values.nan() | ~known
+    found = _compared(condition, values)
+    return found if known is None else found & known
+
+
+def _compared(condition: Condition, values: Vector) -> Mask:
+    op = condition.op
+    if op is Op.IS_NAN:
+        return values.nan()
+    if op is Op.IN:
+        return values.among(condition.values)
+    if op is Op.NOT_IN:
+        return ~values.among(condition.values)
+    value = condition.value
+    if op is Op.EQ:
+        return values.equal(value)
+    if op is Op.NE:
+        return ~values.equal(value)
+    if op is Op.LT:
+        return values.less(value)
+    if op is Op.GT:
+        return values.greater(value)
+    if op is Op.STARTS_WITH:
+        return values.starts_with(value)
+    if op is Op.NOT_STARTS_WITH:
+        return ~values.starts_with(value)
+    # Not "not greater": NaN is neither.
+    closer = values.less(value) if op is Op.LE else values.greater(value)
+    return closer | values.equal(value)

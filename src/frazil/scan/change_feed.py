@@ -1,0 +1,121 @@
+"""What changed between two snapshots: files and rows, snapshot by snapshot or in the end.
+
+Per snapshot its root is read and the leaves that root names, nothing else; of appends that follow
+one another, the last root and the leaves written meanwhile. Rows come from the files that were
+added, removed, or lost rows; where delete files are in force those are read too. A `replace` moves
+rows and changes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from frazil.data.read_files import Reading
+from frazil.format.metadata import Snapshot
+from frazil.scan.file_changes import FILE_CHANGES, file_changes
+from frazil.scan.row_changes import (
+    CHANGE_COLUMNS,
+    ChangeType,
+    RowFeed,
+    feed_columns,
+    feed_schema,
+)
+from frazil.tree.read import TreeReader
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """The changes of a range of snapshots. Nothing is read until asked for.
+
+    `snapshots` are those after `since` up to the last one, oldest first. `is_whole` says that the
+    first of them is taken as it is, every row inserted, because what was before it is gone.
+    """
+
+    reader: TreeReader
+    reading: Reading
+    since: Snapshot | None
+    snapshots: tuple[Snapshot, ...]
+    collapse: bool = False
+    pair_updates: bool = True
+    is_whole: bool = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the row feed."""
+        return self._feed().arrow_schema
+
+    def files(self, *, positions: bool = False) -> pa.Table:
+        """Files that were added, deleted, replaced or modified, one row each.
+
+        `positions` adds the rows a file lost, by position, which reads deletion vectors.
+        """
+        return file_changes(
+            self.reader, self.snapshots, whole_first=self.is_whole, positions=positions
+        )
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Row changes, file by file, in bounded memory."""
+        feed = self._feed()
+        if self.collapse:
+            since = None if self.is_whole else self.since
+            yield from feed.net_batches(since, self.snapshots)
+        else:
+            yield from feed.batches(self.snapshots, whole_first=self.is_whole)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Row changes as a stream that Arrow consumers take."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def to_arrow(self) -> pa.Table:
+        """All row changes as an Arrow table."""
+        return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All row changes as a pandas frame."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All row changes as a polars frame."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All row changes as dictionaries."""
+        return list(self.to_arrow().to_pylist())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.to_batches():
+            yield from batch.to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Any library that speaks Arrow's C stream can take the changes directly."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def _feed(self) -> RowFeed:
+        return RowFeed.of(self.reader, self.reading, pair_updates=self.pair_updates)
+
+
+def snapshot_ids(snapshots: Sequence[Snapshot]) -> list[int]:
+    """The ids of snapshots, in their order."""
+    return [int(snapshot.snapshot_id) for snapshot in snapshots]
+
+
+__all__ = [
+    "CHANGE_COLUMNS",
+    "FILE_CHANGES",
+    "ChangeType",
+    "Changes",
+    "RowFeed",
+    "feed_columns",
+    "feed_schema",
+    "snapshot_ids",
+]

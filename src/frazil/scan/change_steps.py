@@ -1,0 +1,193 @@
+"""From changed files to the rows to read: what a step removed and what it added.
+
+A step is one snapshot, or everything between two. Either way it is told by files: some went, some
+came, some stayed with a larger deletion vector or under new delete files. What a `replace` moved
+comes out as rows that went and came with the same ids, and is recognised by their age.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pyiceberg.schema import Schema
+
+from frazil.data.metadata_columns import POS
+from frazil.data.read_files import Reading
+from frazil.format import bitmap
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import Snapshot
+from frazil.scan.deletes_in_force import DeleteSets, live_deletes, reach_of, tasks_for
+from frazil.scan.plan import plan
+from frazil.scan.tasks import Positions, Task, TaskReader
+from frazil.tree.changes import TreeChanges, append_runs, appended, changes_of
+from frazil.tree.read import TreeReader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Removed:
+    """Rows that went: of a file as it was before, all that were left or those at `positions`."""
+
+    task: Task
+    positions: Positions | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """Rows to read. One that is in both lists, no younger than `since_sequence_number`, moved."""
+
+    removed: tuple[Removed, ...] = ()
+    added: tuple[Task, ...] = ()
+    since_sequence_number: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileSets:
+    """Data files by what became of them. `before` and `after` are the same files, row by row."""
+
+    gone: EntryBatch
+    before: EntryBatch
+    after: EntryBatch
+    added: EntryBatch
+
+    @staticmethod
+    def of(changes: TreeChanges) -> FileSets:
+        """The files of one snapshot's change set."""
+        modified = data_files(changes.modified)
+        replaced = data_files(changes.replaced)
+        names = modified.pylist("location")
+        where = {name: row for row, name in enumerate(replaced.pylist("location"))}
+        rows = [where.pop(name, -1) for name in names]
+        old = replaced.take(rows) if -1 not in rows else _predecessors(replaced, modified, rows)
+        left = replaced.take(sorted(where.values()))
+        return FileSets(
+            gone=EntryBatch.concat([data_files(changes.deleted), left]),
+            before=old,
+            after=modified,
+            added=data_files(changes.added),
+        )
+
+
+def _predecessors(replaced: EntryBatch, modified: EntryBatch, rows: Sequence[int]) -> EntryBatch:
+    """Entries before a change; one that has no dead predecessor had no vector."""
+    parts = [
+        replaced.slice(row, 1) if row >= 0 else without_vector(modified.slice(index, 1))
+        for index, row in enumerate(rows)
+    ]
+    return EntryBatch.concat(parts)
+
+
+def data_files(batch: EntryBatch) -> EntryBatch:
+    """The data files among entries."""
+    return batch.filter(batch.numpy("content_type") == ContentType.DATA)
+
+
+def without_vector(batch: EntryBatch) -> EntryBatch:
+    """Entries as they are without their deletion vectors."""
+    return batch.without(*(key for key in batch.keys if key.startswith("deletion_vector.")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPlanner:
+    """Finds the rows that steps of one table changed; reads metadata and deletes, not rows."""
+
+    reader: TreeReader
+    reading: Reading
+
+    def each(self, snapshots: Iterable[Snapshot]) -> Iterator[Step]:
+        """What each of the snapshots did, which are given oldest first."""
+        for run in append_runs(snapshots):
+            together = appended(self.reader, run)
+            if together is None:
+                yield from map(self.snapshot, run)
+                continue
+            deletes = live_deletes(self.reader, run[-1])  # none of them changed those
+            for place, snapshot in enumerate(run):
+                yield Step(
+                    added=tuple(tasks_for(self.reader, together.of(place), deletes)),
+                    since_sequence_number=snapshot.sequence_number - 1,
+                )
+
+    def snapshot(self, snapshot: Snapshot) -> Step:
+        """What one snapshot did."""
+        if snapshot.operation == "replace":
+            return Step()
+        changes = changes_of(self.reader, snapshot)
+        removed = EntryBatch.concat([changes.deleted, changes.replaced])
+        deletes = DeleteSets.around(self.reader, snapshot, added=changes.added, removed=removed)
+        # Snapshots of v1 have no sequence numbers, and their rows no age.
+        before = snapshot.sequence_number - 1
+        return self._step(FileSets.of(changes), deletes, snapshot, since_sequence_number=before)
+
+    def between(self, since: Snapshot, until: Snapshot, files: FileSets) -> Step:
+        """What a range of snapshots did in the end, given what became of the files."""
+        before, after = live_deletes(self.reader, since), live_deletes(self.reader, until)
+        return self._step(
+            files,
+            DeleteSets.of(before, after),
+            until,
+            since_sequence_number=since.sequence_number,
+        )
+
+    def whole(self, snapshot: Snapshot | None) -> Step:
+        """Every row of a snapshot as added."""
+        files = plan(self.reader, snapshot).files
+        return Step(added=tuple(tasks_for(self.reader, files, live_deletes(self.reader, snapshot))))
+
+    def _step(
+        self,
+        files: FileSets,
+        deletes: DeleteSets,
+        snapshot: Snapshot,
+        *,
+        since_sequence_number: int,
+    ) -> Step:
+        reader = self.reader
+        removed = [Removed(task=task) for task in tasks_for(reader, files.gone, deletes.before)]
+        before = tasks_for(reader, files.before, deletes.before)
+        after = tasks_for(reader, files.after, deletes.after)
+        removed += self._shrunk(before, after)
+        if deletes.fresh is not None:
+            known = set(files.added.pylist("location")) | set(files.after.pylist("location"))
+            removed += self._swept(deletes, snapshot, known)
+        added = tasks_for(reader, files.added, deletes.after)
+        return Step(
+            removed=tuple(removed), added=tuple(added), since_sequence_number=since_sequence_number
+        )
+
+    def _swept(self, deletes: DeleteSets, snapshot: Snapshot, known: set[str]) -> list[Removed]:
+        """Rows that new delete files took from files that are otherwise as they were."""
+        assert deletes.fresh is not None
+        metadata = self.reader.metadata
+        where = reach_of(deletes.fresh, metadata.schema())
+        files = plan(self.reader, snapshot, where=where).files
+        stayed = np.array([name not in known for name in files.pylist("location")], dtype=np.bool_)
+        touched = files.filter(stayed)
+        hit = [bool(task.deletes) for task in tasks_for(self.reader, touched, deletes.fresh)]
+        touched = touched.filter(np.array(hit, dtype=np.bool_))
+        before = tasks_for(self.reader, touched, deletes.before)
+        return list(self._shrunk(before, tasks_for(self.reader, touched, deletes.after)))
+
+    def _shrunk(self, before: Sequence[Task], after: Sequence[Task]) -> Iterator[Removed]:
+        """Rows that files lost, by the files' tasks before and after, in the same order."""
+        positions = replace(self.reading, schema=Schema(POS))
+        reader = TaskReader(positions)
+        for old, new in zip(before, after, strict=True):
+            if any(file.equality_ids for file in (*old.deletes, *new.deletes)):
+                gone = bitmap.difference(_left(reader, old), _left(reader, new))
+            else:
+                gone = bitmap.difference(_dropped(reader, new), _dropped(reader, old))
+            if gone.size:
+                yield Removed(task=old, positions=gone)
+
+
+def _dropped(reader: TaskReader, task: Task) -> Positions:
+    found = reader.dropped(task)
+    return np.zeros(0, dtype=np.int64) if found is None else found
+
+
+def _left(reader: TaskReader, task: Task) -> Positions:
+    parts = [np.asarray(batch.column(0)) for batch in reader.read(task)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

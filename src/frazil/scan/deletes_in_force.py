@@ -1,0 +1,177 @@
+"""Delete files in force around a change, and the files they may apply to.
+
+A change of rows is judged by the deletes before it and after it: a row that an equality delete took
+long ago is not deleted again when its file goes. Trees without delete files cost nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    LessThanOrEqual,
+    Or,
+    Reference,
+)
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import VoidTransform
+
+from frazil.expr.parse import parse
+from frazil.format import tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType, stats_key
+from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.scan.match_deletes import DeleteFiles, delete_keys
+from frazil.scan.plan import Plan
+from frazil.scan.report import ScanReport
+from frazil.scan.tasks import Task, tasks_of
+from frazil.tree.read import TreeReader, delete_leaves
+
+_MOST_FILTERS = 50
+
+
+def live_deletes(reader: TreeReader, snapshot: Snapshot | None) -> EntryBatch | None:
+    """Every delete file that is part of a snapshot; None when there is none."""
+    if snapshot is None:
+        return None
+    metadata = reader.metadata
+    tree = reader.tree(snapshot, keys=())
+    kind = tree.root.numpy("content_type")
+    in_root = tracking.live_mask(tree.root) & (kind == ContentType.EQUALITY_DELETES)
+    leaves = delete_leaves(tree.leaves())
+    if not in_root.any() and not leaves:
+        return None
+    ids = sorted({id for schema in metadata.schemas for id in schema.field_ids})
+    parts = sorted({part.field_id for spec in metadata.partition_specs for part in spec.fields})
+    keys = delete_keys(ids, parts)
+    batches: list[EntryBatch] = []
+    if in_root.any():
+        batches.append(reader.tree(snapshot, keys=keys).root.filter(in_root))
+    batches += reader.each(leaves, lambda leaf: reader.live(leaf, keys=keys))
+    found = EntryBatch.concat(batches)
+    return found if found.num_rows else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeleteSets:
+    """Delete files in force before and after a change; `fresh` came with it."""
+
+    before: EntryBatch | None = None
+    after: EntryBatch | None = None
+    fresh: EntryBatch | None = None
+
+    @staticmethod
+    def of(before: EntryBatch | None, after: EntryBatch | None) -> DeleteSets:
+        """The sets of two states."""
+        return DeleteSets(before=before, after=after, fresh=_minus(after, before))
+
+    @staticmethod
+    def around(
+        reader: TreeReader, snapshot: Snapshot, *, added: EntryBatch, removed: EntryBatch
+    ) -> DeleteSets:
+        """The sets around one snapshot, from what it holds and what it did."""
+        after = live_deletes(reader, snapshot)
+        gone = removed.filter(_is_delete(removed))
+        if after is None and not gone.num_rows:
+            return DeleteSets()
+        fresh = added.filter(_is_delete(added))
+        kept = _minus(after, fresh if fresh.num_rows else None)
+        parts = [batch for batch in (kept, gone) if batch is not None and batch.num_rows]
+        before = EntryBatch.concat(parts) if parts else None
+        return DeleteSets(before=before, after=after, fresh=_minus(after, kept))
+
+
+def _is_delete(batch: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    kind = batch.numpy("content_type")
+    return np.asarray(
+        (kind == ContentType.POSITION_DELETES) | (kind == ContentType.EQUALITY_DELETES)
+    )
+
+
+def _names(batch: EntryBatch) -> list[tuple[str, int | None]]:
+    """What identifies a delete file: a Puffin file holds many vectors."""
+    columns = (batch.pylist("location"), batch.pylist("deletion_vector.offset"))
+    return list(zip(*columns, strict=True))
+
+
+def _minus(batch: EntryBatch | None, others: EntryBatch | None) -> EntryBatch | None:
+    if batch is None or others is None:
+        return batch
+    known = set(_names(others))
+    left = batch.filter(np.array([name not in known for name in _names(batch)], dtype=np.bool_))
+    return left if left.num_rows else None
+
+
+def tasks_for(reader: TreeReader, files: EntryBatch, deletes: EntryBatch | None) -> list[Task]:
+    """Tasks of files with the delete files of a set that apply to them."""
+    matches: dict[int, tuple[int, ...]] = {}
+    if deletes is not None and files.num_rows:
+        partitioned = _partitioned(reader.metadata)
+        matcher = DeleteFiles(batch=deletes, location=reader.location, partitioned=partitioned)
+        matches = matcher.match(files)
+    made = Plan(
+        snapshot=None,
+        files=files,
+        deletes=deletes,
+        matches=matches,
+        report=ScanReport(snapshot_id=None, filter=""),
+    )
+    return list(tasks_of(made, location=reader.location))
+
+
+def _partitioned(metadata: TableMetadata) -> frozenset[int]:
+    return frozenset(
+        spec.spec_id
+        for spec in metadata.partition_specs
+        if any(not isinstance(part.transform, VoidTransform) for part in spec.fields)
+    )
+
+
+def reach_of(deletes: EntryBatch, schema: Schema) -> BooleanExpression:
+    """A filter that every row which one of the deletes can take passes, for pruning."""
+    if deletes.num_rows > _MOST_FILTERS:
+        return AlwaysTrue()
+    either: BooleanExpression | None = None
+    for row in range(deletes.num_rows):
+        part = _range_of(deletes, row, schema)
+        if isinstance(part, AlwaysTrue):
+            return part
+        either = part if either is None else Or(either, part)
+    return AlwaysTrue() if either is None else parse(either, schema)
+
+
+def _range_of(deletes: EntryBatch, row: int, schema: Schema) -> BooleanExpression:
+    """The bounds of one equality delete; what has none can be anywhere."""
+    result: BooleanExpression = AlwaysTrue()
+    for field_id in _equality_ids(deletes, row):
+        name = schema.find_column_name(field_id)
+        lower = deletes.column(stats_key(field_id, "lower_bound"))[row]
+        upper = deletes.column(stats_key(field_id, "upper_bound"))[row]
+        nulls = deletes.column(stats_key(field_id, "null_value_count"))[row].as_py()
+        if name is None or nulls != 0 or not lower.is_valid or not upper.is_valid:
+            continue
+        if not _is_plain(lower.type):
+            continue
+        term = Reference(name)
+        above = GreaterThanOrEqual(term=term, value=lower.as_py())
+        result = And(result, And(above, LessThanOrEqual(term=term, value=upper.as_py())))
+    return result
+
+
+def _equality_ids(deletes: EntryBatch, row: int) -> Sequence[int]:
+    if deletes.numpy("content_type")[row] != ContentType.EQUALITY_DELETES:
+        return ()
+    return deletes.column("equality_ids")[row].as_py() or ()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_integer, pa.types.is_string, pa.types.is_date)
+    return any(check(kind) for check in checks)

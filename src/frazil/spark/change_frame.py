@@ -1,0 +1,129 @@
+"""The change feed of a table as a Spark frame, read by executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+
+from frazil.rows.scan import DEFAULT_SPLIT_BYTES
+from frazil.scan.change_feed import Changes, ChangeType
+from frazil.scan.change_steps import StepPlanner
+from frazil.scan.net_changes import net_files
+from frazil.spark.arrow_route import OPEN_COST_BYTES
+from frazil.spark.feed import AGE, SINCE, Cutter, Piece, Unit, UnitReader
+from frazil.spark.session import CatalogLike, prepare, table_of
+from frazil.spark.shipping import groups, received, spread
+from frazil.table.table import AsOf, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_BEFORE, _AFTER = ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.value
+
+
+def changes(
+    spark: SparkSession,
+    table: Table | str,
+    since: AsOf | None = None,
+    until: AsOf | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    collapse: bool = False,
+    pair_updates: bool = True,
+    catalog: CatalogLike | None = None,
+) -> DataFrame:
+    """Rows that changed after `since`, up to and with `until`: the table's columns, `_row_id`,
+    `_change_type`, `_change_ordinal`, `_commit_snapshot_id` and `_commit_timestamp`.
+
+    Arguments are those of `Table.changes`. Rows come in no order; sort by `_change_ordinal`.
+    """
+    found = table_of(spark, table, catalog)
+    return frame(
+        spark,
+        found.changes(since, until, columns=columns, collapse=collapse, pair_updates=pair_updates),
+    )
+
+
+def frame(spark: SparkSession, wanted: Changes) -> DataFrame:
+    """The changes as a frame."""
+    reader = UnitReader.of(wanted.reader, wanted.reading, pair_updates=wanted.pair_updates)
+    prepare(spark, (field.field_type for field in reader.reading.schema.fields))
+    units = list(_units(wanted, reader))
+    paired = [unit for unit in units if isinstance(unit, Piece) and unit.is_paired]
+    plain = [unit for unit in units if not isinstance(unit, Piece) or not unit.is_paired]
+    parts: list[DataFrame] = []
+    if plain:
+        parts.append(_read(spark, plain, reader))
+    if paired:
+        aged = _read(spark, paired, replace(reader, with_ages=True))
+        parts.append(_put_together(aged, pair_updates=wanted.pair_updates))
+    if not parts:
+        return spark.createDataFrame([], reader.spark_schema())
+    return parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+
+
+def _units(wanted: Changes, reader: UnitReader) -> Iterator[Unit]:
+    cutter = Cutter(reader=wanted.reader, reading=reader.reading)
+    if not wanted.snapshots:
+        return
+    if wanted.collapse:
+        planner = StepPlanner(reader=wanted.reader, reading=reader.reading)
+        until = wanted.snapshots[-1]
+        since = None if wanted.is_whole else wanted.since
+        step = (
+            planner.whole(until)
+            if since is None
+            else planner.between(since, until, net_files(wanted.reader, wanted.snapshots))
+        )
+        yield from cutter.pieces(step, until, 0)
+        return
+    for ordinal, snapshot in enumerate(wanted.snapshots):
+        is_start = wanted.is_whole and ordinal == 0
+        yield from cutter.units(snapshot, ordinal, is_start=is_start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Reads the units that reach an executor."""
+
+    reader: UnitReader
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of every group of units."""
+        for units in received(batches):
+            yield from self.reader.rows(units)
+
+
+def _read(spark: SparkSession, units: Sequence[Unit], reader: UnitReader) -> DataFrame:
+    weights = [unit.weight for unit in units]
+    work = [
+        [units[at] for at in group]
+        for group in groups(weights, DEFAULT_SPLIT_BYTES, cost=OPEN_COST_BYTES)
+    ]
+    return spread(spark, work).mapInArrow(_Job(reader).run, reader.spark_schema())
+
+
+def _put_together(rows: DataFrame, *, pair_updates: bool) -> DataFrame:
+    """Rows that a step both took and brought: updated ones paired, merely moved ones dropped."""
+    kind = F.col("_change_type")
+    alone = -1 - F.monotonically_increasing_id()
+    same = Window.partitionBy("_change_ordinal", "__frazil_same")
+    came, went = kind == ChangeType.INSERT.value, kind == ChangeType.DELETE.value
+    both = F.max(came).over(same) & F.max(went).over(same)
+    age = F.max(F.when(came, F.col(AGE))).over(same)
+    known = rows.withColumn("__frazil_same", F.coalesce(F.col("_row_id"), alone))
+    known = known.withColumn("__frazil_both", both).withColumn(
+        "__frazil_moved", both & F.coalesce(age <= F.col(SINCE), F.lit(False))
+    )
+    left = known.filter(~F.col("__frazil_moved"))
+    if pair_updates:
+        paired = F.when(came, F.lit(_AFTER)).otherwise(F.lit(_BEFORE))
+        left = left.withColumn(
+            "_change_type", F.when(F.col("__frazil_both"), paired).otherwise(kind)
+        )
+    return left.drop("__frazil_same", "__frazil_both", "__frazil_moved", AGE, SINCE)

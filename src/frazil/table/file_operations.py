@@ -1,0 +1,199 @@
+"""File-level operations, for engines and for files that exist already."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyiceberg.partitioning import PartitionSpec
+
+from frazil.commit.change import Change, VectorEdit
+from frazil.commit.handle import TableHandle
+from frazil.commit.loop import Committed, discard
+from frazil.data.delete_files import write_equality_deletes
+from frazil.data.row_input import Rows
+from frazil.errors import CommitUnknown, InvalidInput, Unsupported
+from frazil.format import bitmap, paths
+from frazil.format.batch import EntryBatch
+from frazil.format.tracking import Status
+from frazil.table import adopt_files
+
+if TYPE_CHECKING:
+    from frazil.table.transaction import Transaction
+
+EQUALITY_DELETES_ENABLED = "write.equality-deletes.enabled"
+
+
+class FileOperations:
+    """The part of a table that works on whole files."""
+
+    handle: TableHandle
+    branch_name: str
+    transaction: Callable[[], Transaction]
+
+    def add_files(
+        self,
+        files: Sequence[str],
+        *,
+        check_duplicates: bool = True,
+        summary: Mapping[str, str] | None = None,
+    ) -> Committed | None:
+        """Take Parquet files over where they are; statistics come from their footers.
+
+        Files without field ids are read by a name mapping, which is set on the table if there is
+        none yet.
+        """
+        found = adopt_files.describe(self.handle, files, check_duplicates=check_duplicates)
+        with self.transaction() as tx:
+            if found.needs_mapping:
+                tx.set_properties(adopt_files.name_mapping(self.handle.metadata))
+            tx.add_entries(found.entries, summary=summary)
+        return tx.result
+
+    def add_entries(
+        self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
+    ) -> Committed | None:
+        """Add files described by entries, as `frazil.data.write_rows` returns them."""
+        with self.transaction() as tx:
+            tx.add_entries(entries, summary=summary)
+        return tx.result
+
+    def row_delta(self) -> RowDelta:
+        """Add files, delete rows by position and by equality, in one snapshot."""
+        tip = self.handle.state.tip(self.branch_name)
+        base = None if tip is None else int(tip.snapshot_id)
+        return RowDelta(handle=self.handle, branch=self.branch_name, base_snapshot_id=base)
+
+    def rewrite(
+        self,
+        remove: Sequence[str],
+        add: EntryBatch,
+        *,
+        base_snapshot_id: int | None = None,
+        summary: Mapping[str, str] | None = None,
+    ) -> Committed:
+        """Replace files by others with the same rows. Row changes since `base_snapshot_id`, by
+        default the snapshot seen last, are conflicts."""
+        if not remove:
+            raise InvalidInput("rewrite needs files to remove")
+        tip = self.handle.state.tip(self.branch_name)
+        base = base_snapshot_id if base_snapshot_id is not None or tip is None else tip.snapshot_id
+        change = Change(
+            branch=self.branch_name,
+            base_snapshot_id=base,
+            added=_aged(add, self.handle, base),
+            replaced=EntryBatch.from_rows(
+                [{"location": paths.relativise(self.handle.location, path)} for path in remove]
+            ),
+            is_rewrite=True,
+            summary=dict(summary or {}),
+        )
+        return self.handle.commit(change)
+
+
+def _aged(add: EntryBatch, handle: TableHandle, base: int | None) -> EntryBatch:
+    """Rewritten rows keep the age of the snapshot they were read from, so that equality deletes
+    committed meanwhile still apply to them."""
+    if base is None or not add.num_rows:
+        return add
+    given = add.column("tracking.sequence_number")
+    if given.null_count < add.num_rows:
+        return add
+    return add.with_constant("tracking.sequence_number", handle.snapshot(base).sequence_number)
+
+
+@dataclass(slots=True, kw_only=True)
+class RowDelta:
+    """Row-level changes by file and position. Chain calls, then `commit`."""
+
+    handle: TableHandle
+    branch: str
+    base_snapshot_id: int | None
+    _added: list[EntryBatch] = field(default_factory=list)
+    _removed: list[str] = field(default_factory=list)
+    _vectors: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
+    _written: list[str] = field(default_factory=list)
+
+    def add_entries(self, entries: EntryBatch) -> RowDelta:
+        """Files to add."""
+        self._added.append(entries)
+        return self
+
+    def remove_file(self, path: str) -> RowDelta:
+        """A file to take out, with its deletion vector."""
+        self._removed.append(self._location(path))
+        return self
+
+    def delete_rows(self, path: str, positions: Sequence[int]) -> RowDelta:
+        """Rows of a file to delete, by position from 0."""
+        location = self._location(path)
+        found = bitmap.as_positions(positions)
+        before = self._vectors.get(location)
+        self._vectors[location] = found if before is None else bitmap.union(before, found)
+        return self
+
+    def add_equality_deletes(self, rows: Rows, on: Sequence[str]) -> RowDelta:
+        """Delete every older row that has one of these values in the `on` columns."""
+        metadata = self.handle.metadata
+        if metadata.properties.get(EQUALITY_DELETES_ENABLED, "true").lower() == "false":
+            raise Unsupported(
+                f"equality deletes are switched off ({EQUALITY_DELETES_ENABLED}=false); "
+                "use delete or delete_rows",
+                feature="equality deletes",
+            )
+        schema = metadata.schema()
+        ids = [schema.find_field(name).field_id for name in on]
+        self._added.append(
+            write_equality_deletes(
+                rows,
+                storage=self.handle.storage,
+                location=self.handle.location,
+                schema=schema,
+                equality_ids=ids,
+                write_id=uuid.uuid4(),
+                spec=PartitionSpec(spec_id=0),
+                written=self._written,
+            )
+        )
+        return self
+
+    def commit(self, *, summary: Mapping[str, str] | None = None) -> Committed:
+        """Land the changes as one snapshot."""
+        change = Change(
+            branch=self.branch,
+            base_snapshot_id=self.base_snapshot_id,
+            added=EntryBatch.concat(self._added) if self._added else None,
+            removed=(
+                EntryBatch.from_rows([{"location": path} for path in self._removed])
+                if self._removed
+                else None
+            ),
+            vectors=tuple(
+                VectorEdit(location=location, positions=positions)
+                for location, positions in self._vectors.items()
+            ),
+            summary=dict(summary or {}),
+        )
+        if not change.has_content:
+            raise InvalidInput("the row delta is empty")
+        try:
+            return self.handle.commit(change)
+        except CommitUnknown:
+            raise
+        except BaseException:
+            discard(self.handle.storage, self._written)
+            raise
+
+    def _location(self, path: str) -> str:
+        return paths.relativise(self.handle.location, path)
+
+
+def as_added(entries: EntryBatch) -> EntryBatch:
+    """Entries as a commit adds them: ADDED, everything inherited."""
+    return entries.with_constant("tracking.status", int(Status.ADDED))
+
+
+__all__ = ["FileOperations", "RowDelta", "as_added"]

@@ -1,0 +1,302 @@
+"""The part of a table that looks after its history: changes, care, comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Self, cast
+
+from pyiceberg.schema import Schema
+
+from frazil.catalog.names import Identifier
+from frazil.catalog.pointers import TableName
+from frazil.commit.handle import TableHandle
+from frazil.commit.loop import Committed
+from frazil.data.metadata_columns import with_dropped
+from frazil.data.read_files import Reading, name_mapping_of
+from frazil.errors import InvalidInput, NotFound
+from frazil.format.metadata import Snapshot
+from frazil.maintenance.analyze import Health, analyze
+from frazil.maintenance.check import check
+from frazil.maintenance.clone import clone
+from frazil.maintenance.compare import Comparison, Side, compare
+from frazil.maintenance.expire import Expired, expire_snapshots
+from frazil.maintenance.orphans import Orphans, remove_orphan_files
+from frazil.maintenance.pick import cherry_pick, fast_forward
+from frazil.maintenance.problems import CheckReport
+from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.relocate import copy_table, move_table
+from frazil.maintenance.rewrite_manifests import compact_metadata, rewrite_manifests
+from frazil.rows.scan import select_columns
+from frazil.scan.change_feed import Changes
+from frazil.table import refs
+
+if TYPE_CHECKING:
+    from frazil.table.catalog import Catalog
+
+AsOf = int | str | datetime | Snapshot
+Moment = int | str | datetime | timedelta
+
+
+class HistoryOperations:
+    """What changed, and keeping a table healthy."""
+
+    handle: TableHandle
+    branch_name: str
+
+    # Changes
+
+    def changes(
+        self,
+        since: AsOf | None = None,
+        until: AsOf | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        collapse: bool = False,
+        pair_updates: bool = True,
+    ) -> Changes:
+        """What changed after `since`, up to and with `until`; lazily.
+
+        Both are snapshot ids, branches, tags or times. Without `since` it is everything from the
+        beginning; where old snapshots have expired, the oldest one that is left counts as inserted
+        whole. `collapse` gives the difference in the end instead of every step, by row id.
+
+        >>> orders.changes(since="yesterday").to_arrow()                     # doctest: +SKIP
+        """
+        handle = replace(self.handle)
+        last = handle.tip(self.branch_name) if until is None else self._at(until)
+        first = None if since is None else self._since(since)
+        chain, is_whole = _chain(handle, first, last)
+        schema = handle.metadata.schema()
+        if until is not None and last is not None:
+            schema = handle.metadata.schema_of(last)
+        return Changes(
+            reader=handle.reader(),
+            reading=self._feed_reading(schema, columns),
+            since=first,
+            snapshots=tuple(chain),
+            collapse=collapse,
+            pair_updates=pair_updates,
+            is_whole=is_whole,
+        )
+
+    def _at(self, as_of: AsOf) -> Snapshot:
+        return refs.resolve(self.handle, as_of, branch=self.branch_name)
+
+    def _since(self, since: AsOf) -> Snapshot | None:
+        """The snapshot to start after; a time before the first one is the beginning."""
+        try:
+            return self._at(since)
+        except NotFound:
+            if not _is_time(since, self.handle):
+                raise
+            return None
+
+    def _feed_reading(self, schema: Schema, columns: Sequence[str] | None) -> Reading:
+        metadata = self.handle.metadata
+        chosen = schema
+        if columns is not None:
+            chosen = select_columns(schema, columns, specs=metadata.partition_specs)
+        return Reading(
+            storage=self.handle.storage,
+            schema=chosen,
+            table_schema=with_dropped(schema, metadata.schemas),
+            specs=metadata.specs_by_id(),
+            name_mapping=name_mapping_of(metadata.properties),
+        )
+
+    # Comparing and publishing
+
+    def compare(self, other: AsOf | HistoryOperations, *, as_of: AsOf | None = None) -> Comparison:
+        """The difference between this table and another snapshot, branch or table.
+
+        >>> print(orders.compare("audit"))                                  # doctest: +SKIP
+        """
+        left = self._side(as_of)
+        if isinstance(other, HistoryOperations):
+            return compare(left, other._side(None))
+        return compare(left, self._side(other))
+
+    def _side(self, as_of: AsOf | None) -> Side:
+        handle = replace(self.handle)
+        snapshot = handle.tip(self.branch_name) if as_of is None else self._at(as_of)
+        is_branch = as_of is None or (isinstance(as_of, str) and as_of in handle.metadata.refs)
+        schema = handle.metadata.schema()
+        if not is_branch and snapshot is not None:
+            schema = handle.metadata.schema_of(snapshot)
+        at = f"@{self.branch_name}" if as_of is None else f" as of {_label(as_of)}"
+        return Side(handle=handle, snapshot=snapshot, schema=schema, label=f"{handle.name}{at}")
+
+    def fast_forward(self, branch: str | None = None, *, to: AsOf) -> Committed:
+        """Move a branch, by default this one, to a snapshot that follows from it: publish."""
+        return fast_forward(self.handle, branch or self.branch_name, self._at(to))
+
+    def cherry_pick(self, snapshot: AsOf) -> Committed:
+        """Do to this branch what a snapshot of another one did to its parent."""
+        return cherry_pick(self.handle, self.branch_name, self._at(snapshot))
+
+    # Care
+
+    def expire_snapshots(
+        self,
+        older_than: Moment | None = None,
+        keep_last: int | None = None,
+        *,
+        snapshot_ids: Collection[int] | None = None,
+        dry_run: bool = False,
+        progress: Progress = silent,
+    ) -> Expired:
+        """Forget old snapshots and delete the files that only they reached.
+
+        `older_than` is a time or an age; the table's `history.expire.*` properties and the rules
+        of branches and tags say the rest. What branches and tags point at is kept.
+
+        >>> orders.expire_snapshots(older_than=timedelta(days=7))           # doctest: +SKIP
+        """
+        return expire_snapshots(
+            self.handle,
+            older_than_ms=_moment_ms(older_than, self.handle),
+            keep_last=keep_last,
+            snapshot_ids=snapshot_ids,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def remove_orphan_files(
+        self,
+        older_than: Moment | None = None,
+        *,
+        location: str | None = None,
+        dry_run: bool = False,
+        progress: Progress = silent,
+    ) -> Orphans:
+        """Delete files below the table that no snapshot reaches, by default after three days."""
+        return remove_orphan_files(
+            self.handle,
+            older_than_ms=_moment_ms(older_than, self.handle),
+            location=location,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    def rewrite_manifests(
+        self, *, leaves: Sequence[str] | None = None, progress: Progress = silent
+    ) -> Committed | None:
+        """Write leaves anew, clustered and without dead entries; None when there is no need."""
+        return rewrite_manifests(
+            self.handle, branch=self.branch_name, leaves=leaves, progress=progress
+        )
+
+    def compact_metadata(self, *, progress: Progress = silent) -> Committed | None:
+        """Move the root's entries to leaves and merge small leaves; None when there is no need."""
+        return compact_metadata(self.handle, branch=self.branch_name, progress=progress)
+
+    def analyze(self, *, progress: Progress = silent) -> Health:
+        """The table's health in numbers, with what to run."""
+        return analyze(self.handle, branch=self.branch_name, progress=progress)
+
+    def check(
+        self, *, deep: bool = False, history: bool = True, progress: Progress = silent
+    ) -> CheckReport:
+        """Look for broken rules of the format; reports them and never fails."""
+        return check(self.handle, deep=deep, history=history, progress=progress)
+
+    # Copies
+
+    def clone(
+        self,
+        catalog: Catalog,
+        name: TableName,
+        *,
+        as_of: AsOf | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        progress: Progress = silent,
+    ) -> Self:
+        """A new table on the same data files, with metadata of its own.
+
+        A tag `clone/<name>` on this table keeps the files the clone uses.
+        """
+        snapshot = self.handle.tip(self.branch_name) if as_of is None else self._at(as_of)
+        catalog.create_namespace(Identifier.parse(name).namespace, if_not_exists=True)
+        clone(
+            self.handle,
+            catalog.pointers,
+            name,
+            snapshot=snapshot,
+            location=location,
+            properties=properties,
+            progress=progress,
+        )
+        return cast(Self, catalog.load_table(name))
+
+    def copy_to(
+        self, location: str, *, catalog: Catalog, name: TableName, progress: Progress = silent
+    ) -> Self:
+        """Copy the table with its history to another place and enter it there under a name."""
+        storage = catalog.pointers.storage(location)
+        json = copy_table(self.handle, location, storage=storage, progress=progress)
+        return cast(Self, catalog.register_table(name, json))
+
+    def move_to(self, location: str, *, catalog: Catalog, progress: Progress = silent) -> Self:
+        """Copy the table to another place and let its name point there. Old files stay."""
+        move_table(self.handle, catalog.pointers, location, progress=progress)
+        return cast(Self, catalog.load_table(self.handle.name))
+
+
+def _label(as_of: AsOf) -> str:
+    return str(as_of.snapshot_id) if isinstance(as_of, Snapshot) else str(as_of)
+
+
+def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
+    """A time, or an age before now, in milliseconds; numbers are taken as they are."""
+    if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
+        return moment
+    if isinstance(moment, timedelta):
+        return handle.around.now_ms() - int(moment.total_seconds() * 1000)
+    if isinstance(moment, str):
+        try:
+            moment = datetime.fromisoformat(moment)
+        except ValueError:
+            raise InvalidInput(f"{moment!r} is no time; expected ISO 8601") from None
+    if not isinstance(moment, datetime):
+        raise InvalidInput(f"{moment!r} is neither a time nor an age")
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1000)
+
+
+def _is_time(since: AsOf, handle: TableHandle) -> bool:
+    if isinstance(since, datetime):
+        return True
+    if not isinstance(since, str) or since in handle.metadata.refs or since.isdigit():
+        return False
+    try:
+        datetime.fromisoformat(since)
+    except ValueError:
+        return False
+    return True
+
+
+def _chain(
+    handle: TableHandle, since: Snapshot | None, until: Snapshot | None
+) -> tuple[list[Snapshot], bool]:
+    """Snapshots after one up to another, oldest first, and whether something lies before them."""
+    chain: list[Snapshot] = []
+    for snapshot in refs.ancestors(handle, until):
+        if since is not None and snapshot.snapshot_id == since.snapshot_id:
+            return chain[::-1], False
+        chain.append(snapshot)
+    expired = bool(chain) and chain[-1].parent_snapshot_id is not None
+    if since is not None:
+        end = "nothing" if until is None else f"snapshot {until.snapshot_id}"
+        reason = (
+            f"the snapshots before {chain[-1].snapshot_id} have expired"
+            if expired
+            else "it is not in its history"
+        )
+        raise InvalidInput(
+            f"{handle.name}: changes from snapshot {since.snapshot_id} to {end} cannot be told: "
+            f"{reason}"
+        )
+    return chain[::-1], expired
