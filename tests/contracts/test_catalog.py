@@ -175,7 +175,9 @@ def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: Pointers) ->
     assert catalog.location_for("far.orders") == "/elsewhere/far/orders"
 
 
-def test_a_place_that_holds_files_is_not_given_out_again(catalog: Pointers, head: TableHead) -> None:
+def test_a_place_that_holds_files_is_not_given_out_again(
+    catalog: Pointers, head: TableHead
+) -> None:
     catalog.rename("shop.orders", "shop.old")
     first = head.state.metadata.location
     second = catalog.location_for("shop.orders")

@@ -16,8 +16,6 @@ import pyarrow.orc as orc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.paimon.test_manifest import index_file
-from tests.unit.paimon.test_vectors import NARROW, WIDE
 
 from frazil.errors import FrazilError
 from frazil.paimon import avro, binary_row
@@ -30,6 +28,8 @@ from frazil.paimon.vector_files import read_vector
 from tests.unit.paimon.encode import avro_file, entry, manifest_schema
 from tests.unit.paimon.encode import binary_row as encoded
 from tests.unit.paimon.place import schema_json, snapshot_json
+from tests.unit.paimon.test_manifest_tables import index_file
+from tests.unit.paimon.test_vector_files import NARROW, WIDE
 
 _MICROS = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31))
 VALUES: dict[str, st.SearchStrategy[Any]] = {

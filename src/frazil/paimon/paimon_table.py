@@ -158,7 +158,11 @@ class PaimonTable:
             manifest_tables.read_manifest_list(data, path)
             for path, data in self._read_all(snapshot, snapshot.manifest_lists)
         ]
-        return pa.concat_tables(tables) if tables else manifest_tables.empty(manifest_tables.MANIFEST_LIST)
+        return (
+            pa.concat_tables(tables)
+            if tables
+            else manifest_tables.empty(manifest_tables.MANIFEST_LIST)
+        )
 
     def entries(self, snapshot: Snapshot) -> pa.Table:
         """All ADD and DELETE entries of a snapshot, with the columns of `MANIFEST`."""
@@ -177,9 +181,12 @@ class PaimonTable:
 
     def _entries(self, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
         tables = [
-            manifest_tables.read_manifest(data, path) for path, data in self._read_all(snapshot, names)
+            manifest_tables.read_manifest(data, path)
+            for path, data in self._read_all(snapshot, names)
         ]
-        return pa.concat_tables(tables) if tables else manifest_tables.empty(manifest_tables.MANIFEST)
+        return (
+            pa.concat_tables(tables) if tables else manifest_tables.empty(manifest_tables.MANIFEST)
+        )
 
     def index_entries(self, snapshot: Snapshot) -> pa.Table:
         """The live index files of a snapshot, with the columns of `INDEX_MANIFEST`."""

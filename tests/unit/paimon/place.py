@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.unit.paimon.encode import EMPTY_STATS, avro_file, manifest_schema
-from tests.unit.paimon.test_manifest import LIST_FIELDS
+from tests.unit.paimon.test_manifest_tables import LIST_FIELDS
 
 
 def schema_json(columns: Sequence[tuple[str, Any]], **changes: Any) -> dict[str, Any]:
