@@ -11,9 +11,9 @@ import pytest
 
 import frazil
 import frazil.spark
+from frazil.rows.planned import Planned
 from frazil.spark import native
 from frazil.spark.live_rows import VectorLimits
-from frazil.spark.planned import Planned
 
 pytestmark = pytest.mark.spark
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import frazil
@@ -12,6 +14,8 @@ from frazil.errors import FrazilError, NotFound
 from frazil.storage import storage_for
 from tests.support.s3 import S3, SECRET
 from tests.table.conftest import ORDERS, orders
+
+WIDE = pa.schema([pa.field("id", pa.int64()), pa.field("noise", pa.int64())])
 
 
 @pytest.fixture
@@ -44,6 +48,25 @@ def test_a_small_append_on_s3_puts_one_metadata_object(remote: frazil.Catalog) -
     assert sum("/metadata/" in path for path in writes) == 1
     assert sum("/data/" in path for path in writes) == 1
     assert not [call for call in calls if call.verb in ("list", "head", "read")]
+
+
+def test_duckdb_reads_on_s3_only_the_row_group_it_needs(remote: frazil.Catalog) -> None:
+    rows, per_group = 600_000, 50_000
+    properties = {"write.parquet.row-group-limit": str(per_group)}
+    table = remote.create_table("shop.wide", WIDE, properties=properties)
+    random = np.random.default_rng(7)
+    noise = random.integers(0, 2**62, rows)
+    table.append(pa.table({"id": np.arange(rows), "noise": noise}, schema=WIDE))
+    table.delete("id = 0")
+    (size,) = table.inspect.files["file_size_in_bytes"].to_pylist()
+    relation = table.scan().to_duckdb()
+    with table.handle.storage.recording() as calls:
+        assert relation.limit(1).fetchall() == [(1, noise[1])]
+    assert 0 < sum(call.bytes for call in calls) < 2 * size * per_group / rows
+    with table.handle.storage.recording() as calls:
+        found = relation.filter("id = 123456").fetchall()
+    assert found == [(123456, noise[123456])]
+    assert 0 < sum(call.bytes for call in calls) < 2 * size * per_group / rows
 
 
 def test_another_connection_reads_the_table(remote: frazil.Catalog, s3: S3, tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def test_every_kind_of_frame_can_be_appended_and_read(table: frazil.Table) -> No
     assert table.scan().count() == 20
     assert len(table.scan().to_pandas()) == 20
     assert table.scan().to_polars().height == 20
-    total = table.scan().to_duckdb("orders").sql("select sum(order_id) from orders").fetchone()
-    assert total == (5 * (0 + 1 + 2 + 3),)
+    total = table.scan().to_duckdb().aggregate("sum(order_id)").fetchall()
+    assert total == [(5 * (0 + 1 + 2 + 3),)]
 
 
 def test_filters_columns_and_limits_apply(table: frazil.Table) -> None:

@@ -163,14 +163,21 @@ class Scan:
         return polars.DataFrame(self.to_arrow())
 
     def to_duckdb(
-        self, name: str, connection: duckdb.DuckDBPyConnection | None = None
-    ) -> duckdb.DuckDBPyConnection:
-        """A DuckDB connection in which the rows are a table of this name."""
-        import duckdb
+        self, name: str | None = None, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyRelation:
+        """The rows as a lazy DuckDB relation: DuckDB reads the files when it needs them.
 
-        connection = connection or duckdb.connect()
-        connection.register(name, self.to_arrow())
-        return connection
+        With a name, SQL on the connection can use the rows as a view:
+        `orders.scan().to_duckdb("orders").query("orders", "SELECT count(*) FROM orders")`.
+        """
+        from frazil.rows import duckdb_scan
+        from frazil.rows.planned import Planned
+
+        connection = duckdb_scan.connect() if connection is None else connection
+        made = duckdb_scan.scan_sql(Planned.of(self))
+        made.bind(connection)
+        relation = connection.sql(made.text)
+        return relation if name is None else relation.create_view(name)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries."""

@@ -18,9 +18,9 @@ from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import POS
 from frazil.data.read_files import Reading
+from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.scan.tasks import Task, TaskReader, split_tasks
-from frazil.spark.planned import Planned
 from frazil.spark.shipping import groups, received, spread
 from frazil.spark.spark_types import arrow_of, into_spark, spark_schema
 

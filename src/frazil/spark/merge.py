@@ -21,10 +21,10 @@ from frazil.commit.change import Isolation
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.format.types import plain
+from frazil.rows.planned import Planned
 from frazil.spark import native
 from frazil.spark.conditions import literal
 from frazil.spark.merge_keys import KeyPair, pairs_of, reach
-from frazil.spark.planned import Planned
 from frazil.spark.row_level import (
     ACTION,
     KEY,

@@ -31,12 +31,12 @@ from frazil.data.metadata_columns import (
     SPEC_ID,
 )
 from frazil.expr.filter_columns import Column as Reference
+from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
 from frazil.spark.conditions import condition
 from frazil.spark.defaults import default_metadata
-from frazil.spark.live_rows import VectorLimits, without_deleted
-from frazil.spark.planned import Planned
+from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
@@ -96,7 +96,7 @@ def frame(
     planned = planned or Planned.of(scan)
     prepare(spark, (field.field_type for field in planned.wanted.fields))
     expected = spark_schema(scan.schema)  # refuses, before anything is read
-    native = planned.is_native
+    native = native_files(planned)
     parts: list[DataFrame] = []
     for own in (planned.has_own_names, ~planned.has_own_names):
         for deleted in (~planned.has_vector, planned.has_vector):

@@ -15,11 +15,11 @@ from pyroaring import BitMap64
 
 from frazil.commit.change import VectorEdit
 from frazil.format.batch import EntryBatch
+from frazil.rows.planned import Longs, Planned
 from frazil.rows.scan import Scan
 from frazil.scan.plan import MUST_MATCH
 from frazil.scan.tasks import Task, TaskReader
 from frazil.spark.native import frame
-from frazil.spark.planned import Longs, Planned
 from frazil.tree.read import LEAF, POSITION
 
 if TYPE_CHECKING:

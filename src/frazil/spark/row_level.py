@@ -32,8 +32,8 @@ from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot
+from frazil.rows.planned import Longs, Planned
 from frazil.spark.distribution import Distribution, distributed
-from frazil.spark.planned import Longs, Planned
 from frazil.spark.removal import entries_of, removal_of
 from frazil.spark.session import prepare
 from frazil.spark.spark_types import incoming

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from frazil.commit.change import Isolation
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
+from frazil.rows.planned import Planned
 from frazil.spark import native
-from frazil.spark.planned import Planned
 from frazil.spark.row_level import (
     ACTION,
     KEY,

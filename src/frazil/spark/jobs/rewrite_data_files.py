@@ -27,12 +27,12 @@ from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import UNSORTED
 from frazil.maintenance.progress import Progress
+from frazil.rows.planned import Planned
 from frazil.spark import native
 from frazil.spark.distribution import Distribution, distributed, order_columns
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.jobs.selection import Group, Selection, even
 from frazil.spark.jobs.zorder import z_order
-from frazil.spark.planned import Planned
 from frazil.spark.removal import part_of
 from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.writer import ENTRIES, WriteTask, discard_entries, unpacked

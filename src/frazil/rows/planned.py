@@ -1,4 +1,4 @@
-"""A planned scan as Spark routes share it: which files go where, and a number for every row.
+"""A planned scan as engines share it: its files, and a number for every row.
 
 Each file gets a *base*, so that base + position is a number no other row of the plan has: its
 `first_row_id` where every file has one (their ranges do not overlap), a running count of records
@@ -10,27 +10,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
-from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
-from frazil.data.metadata_columns import RESERVED_IDS, covering
-from frazil.data.read_files import NAME_MAPPING
+from frazil.data.metadata_columns import covering
 from frazil.data.write_options import DATA_PATH
 from frazil.expr.row_filter import columns_of
 from frazil.format import paths
-from frazil.rows.scan import Scan
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import Task, Vector, tasks_of
-from frazil.spark.log import is_readable_name
+
+if TYPE_CHECKING:
+    from frazil.rows.scan import Scan
 
 Longs = npt.NDArray[np.int64]
 _MAX_BASE = 1 << 52
-"""A base travels as milliseconds, which Spark turns into microseconds."""
+"""Spark carries a base as milliseconds and turns them into microseconds."""
 
 
 @dataclass(frozen=True)
@@ -91,27 +90,6 @@ class Planned:
         return list(paths.resolve_all(location, self.plan.files.column("location")).to_pylist())
 
     @cached_property
-    def is_native(self) -> npt.NDArray[np.bool_]:
-        """Which files Spark's own Parquet reader can read; the others go through Arrow."""
-        files = self.plan.files
-        if not self._schema_is_native:
-            return np.zeros(files.num_rows, dtype=np.bool_)
-        formats = pc.equal(pc.utf8_lower(files.column("file_format")), "parquet")
-        mask = np.array(formats.to_numpy(), dtype=np.bool_)
-        mask[list(self.plan.matches)] = False
-        for row in np.flatnonzero(mask):
-            if not is_readable_name(self.paths[row]):
-                mask[row] = False
-        return mask
-
-    @property
-    def _schema_is_native(self) -> bool:
-        scan = self.scan
-        return NAME_MAPPING not in scan.handle.metadata.properties and all(
-            _is_native_column(field) for field in self.wanted.fields
-        )
-
-    @cached_property
     def has_own_names(self) -> npt.NDArray[np.bool_]:
         """Which files surely name columns as a schema of the table does; files that were taken
         over from elsewhere may call a column by another one's name."""
@@ -161,26 +139,3 @@ class Planned:
 
     def _longs(self, key: str) -> Longs:
         return self.plan.files.numpy(key).astype(np.int64, copy=False)
-
-
-def _is_native_column(field: ice.NestedField) -> bool:
-    kind = field.field_type
-    if field.field_id in RESERVED_IDS or isinstance(kind, ice.UUIDType | ice.UnknownType):
-        return True
-    return _is_native_type(kind)
-
-
-def _is_native_type(kind: ice.IcebergType) -> bool:
-    match kind:
-        case ice.StructType():
-            return all(
-                field.initial_default is None and _is_native_type(field.field_type)
-                for field in kind.fields
-            )
-        case ice.ListType():
-            return _is_native_type(kind.element_type)
-        case ice.MapType():
-            return _is_native_type(kind.key_type) and _is_native_type(kind.value_type)
-    return not isinstance(
-        kind, ice.UUIDType | ice.UnknownType | ice.GeometryType | ice.GeographyType
-    )

@@ -1,0 +1,379 @@
+"""A planned scan as a lazy DuckDB relation: DuckDB's own Parquet reader does the reading.
+
+Files fall into three groups, joined by UNION ALL. Untouched Parquet files are read as they are;
+from those with deleted rows the positions are anti-joined away; what DuckDB would read wrongly
+(`duckdb_types.is_native`, files without field ids, equality deletes) comes from Frazil's reader as
+an Arrow stream. Columns go by field id. A file is known by `file_index`, its number in the list:
+`filename` is not what metadata calls it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import NestedField
+
+from frazil.data.lineage import LINEAGE_IDS
+from frazil.data.metadata_columns import (
+    FILE,
+    LAST_UPDATED,
+    PARTITION_ID,
+    POS,
+    RESERVED_IDS,
+    ROW_ID,
+    SPEC_ID,
+    with_columns,
+)
+from frazil.data.read_files import NAME_MAPPING
+from frazil.data.schema import arrow_schema, nested_arrow_type, shown
+from frazil.format import paths
+from frazil.format.types import arrow_type
+from frazil.rows import duckdb_filter
+from frazil.rows.duckdb_types import check_columns, default_text, is_native, quoted, text, type_text
+from frazil.rows.planned import Longs, Planned
+from frazil.scan.tasks import Task, TaskReader
+from frazil.storage import is_local, local_path
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from frazil.rows.storage_files import StorageFiles
+
+KEY: Final = "__frazil_key"
+"""Column with the number of a row in the plan; see `planned`."""
+SETTINGS: Final = (
+    "SET TimeZone = 'UTC'",
+    "SET arrow_lossless_conversion = true",
+)
+
+
+def connect(**config: Any) -> duckdb.DuckDBPyConnection:
+    """A DuckDB connection in memory, set as Frazil needs it."""
+    import duckdb
+
+    connection = duckdb.connect(config=config)
+    for setting in SETTINGS:
+        connection.execute(setting)
+    return connection
+
+
+@dataclass(slots=True)
+class ScanSql:
+    """A SELECT, and what it refers to on its connection."""
+
+    text: str = ""
+    relations: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, list[str]] = field(default_factory=dict)
+    files: StorageFiles | None = None
+
+    def bind(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the connection know everything the text names."""
+        if self.files is not None:
+            connection.register_filesystem(self.files)
+        for name, relation in self.relations.items():
+            connection.register(name, relation)
+        for name, values in self.variables.items():
+            connection.execute(f"SET VARIABLE {name} = ?", [values])
+
+    def release(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the connection forget it."""
+        for name in self.relations:
+            connection.unregister(name)
+        for name in self.variables:
+            connection.execute(f"RESET VARIABLE {name}")
+        if self.files is not None:
+            connection.unregister_filesystem(self.files.protocol)
+
+
+def attach(
+    planned: Planned, connection: duckdb.DuckDBPyConnection, name: str, **options: bool
+) -> ScanSql:
+    """Make the rows of a scan a view of this name. `release` of what is returned lets go of them.
+
+    The options are those of `scan_sql`.
+    """
+    made = scan_sql(planned, **options)
+    made.bind(connection)
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {made.text}")
+    return made
+
+
+def scan_sql(planned: Planned, *, filtered: bool = True, key: bool = False) -> ScanSql:
+    """The rows of a scan as a SELECT of the scan's columns.
+
+    With `key`, the column `KEY` tells each row's number in the plan. Unless `filtered`, the rows of
+    all files planned are given, whether they match the scan's filter or not.
+    """
+    return _ScanSql(planned, filtered=filtered, key=key).build()
+
+
+class _ScanSql:
+    def __init__(self, planned: Planned, *, filtered: bool, key: bool) -> None:
+        self._planned = planned
+        self._scan = planned.scan
+        self._key = key
+        self._filtered = filtered and not isinstance(self._scan.filter, AlwaysTrue)
+        self._wanted = planned.wanted if self._filtered else self._scan.schema
+        check_columns(self._wanted.fields)
+        self._prefix = f"__frazil_{uuid.uuid4().hex[:12]}"
+        self._out = ScanSql()
+        self._reader = TaskReader(
+            replace(self._scan.reading(), schema=self._wanted, row_filter=AlwaysTrue())
+        )
+
+    def build(self) -> ScanSql:
+        planned = self._planned
+        native = self._native_files()
+        dead = self._dead(np.flatnonzero(native))
+        touched = native & np.isin(np.arange(planned.num_files), list(dead))
+        parts = [
+            self._parquet(rows, name, dead)
+            for name, rows in (
+                ("clean", np.flatnonzero(native & ~touched)),
+                ("touched", np.flatnonzero(touched)),
+            )
+            if len(rows)
+        ]
+        others = np.flatnonzero(~native)
+        if len(others):
+            parts.append(self._arrow(others))
+        if not parts:
+            parts.append(self._nothing())
+        self._out.text = self._outer(" UNION ALL ".join(parts))
+        return self._out
+
+    def _outer(self, inner: str) -> str:
+        """The scan's own columns, filter and limit around its rows."""
+        scan = self._scan
+        if not self._filtered and scan.limit is None:
+            return inner
+        names = [quoted(column.name) for column in scan.schema.fields]
+        chosen = ", ".join([*names, *([KEY] if self._key else [])])
+        where = f" WHERE {duckdb_filter.condition(scan.filter)}" if self._filtered else ""
+        limit = "" if scan.limit is None else f" LIMIT {scan.limit}"
+        return f"SELECT {chosen} FROM ({inner}){where}{limit}"
+
+    # Which files go which way
+
+    def _native_files(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        files, metadata = self._planned.plan.files, self._scan.handle.metadata
+        wanted = self._wanted.fields
+        if NAME_MAPPING in metadata.properties or not all(
+            is_native(column, metadata.schemas) for column in wanted
+        ):
+            return np.zeros(files.num_rows, dtype=np.bool_)
+        mask = np.array([kind.lower() == "parquet" for kind in files.pylist("file_format")], bool)
+        for row in self._planned.plan.matches:
+            if any(delete.equality_ids for delete in self._task(row).deletes):
+                mask[row] = False
+        if self._identity_ids() & {column.field_id for column in wanted}:
+            # Files from elsewhere may leave out columns whose value their partition tells.
+            mask &= ~np.array([paths.is_absolute(name) for name in files.pylist("location")], bool)
+        return mask
+
+    def _identity_ids(self) -> set[int]:
+        return {
+            part.source_id
+            for spec in self._scan.handle.metadata.partition_specs
+            for part in spec.fields
+            if isinstance(part.transform, IdentityTransform)
+        }
+
+    def _dead(self, rows: np.ndarray[Any, Any]) -> dict[int, Longs]:
+        """Deleted positions by file, for files that have any."""
+        planned = self._planned
+        suspects = [
+            int(row) for row in rows if planned.has_vector[row] or int(row) in planned.plan.matches
+        ]
+        tasks = planned.tasks(np.array(suspects, dtype=np.intp)) if suspects else []
+        found = self._scan.handle.reader().each(tasks, self._reader.dropped)
+        return {
+            row: positions
+            for row, positions in zip(suspects, found, strict=True)
+            if positions is not None and len(positions)
+        }
+
+    def _task(self, row: int) -> Task:
+        return self._planned.tasks(np.array([row], dtype=np.intp))[0]
+
+    # Files that DuckDB reads
+
+    def _parquet(self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]) -> str:
+        wanted = self._wanted.fields
+        outputs = [f"{_output(column)} AS {quoted(column.name)}" for column in wanted]
+        if self._key:
+            outputs.append(f"i.base + r.file_row_number AS {KEY}")
+        joins = ""
+        if any("i." in output for output in map(_output, wanted)) or self._key:
+            joins += self._file_join(rows, f"{self._prefix}_{name}_files")
+        if name == "touched":
+            joins += self._dead_join(rows, dead)
+        source = self._read_parquet(rows, f"{self._prefix}_{name}")
+        return f"SELECT {', '.join(outputs)} FROM {source} r{joins}"
+
+    def _read_parquet(self, rows: np.ndarray[Any, Any], variable: str) -> str:
+        stored = [
+            column
+            for column in self._wanted.fields
+            if column.field_id not in RESERVED_IDS or column.field_id in LINEAGE_IDS
+        ] or [ROW_ID]
+        columns = ", ".join(
+            f"{column.field_id}: {{name: 'c{column.field_id}', "
+            f"type: {text(type_text(column.field_type))}, default_value: {default_text(column)}}}"
+            for column in stored
+        )
+        self._out.variables[variable] = self._addresses(rows)
+        count = max(1, int(self._planned.records[rows].sum()))
+        return (
+            f"read_parquet(getvariable('{variable}'), schema=MAP {{{columns}}}, "
+            f"explicit_cardinality={count})"
+        )
+
+    def _addresses(self, rows: np.ndarray[Any, Any]) -> list[str]:
+        """Paths as DuckDB takes them: local ones are patterns, others go through the storage."""
+        found = [self._planned.paths[row] for row in rows]
+        if all(is_local(path) for path in found):
+            return [_escaped(local_path(path)) for path in found]
+        from frazil.rows.storage_files import StorageFiles
+
+        if self._out.files is None:
+            sizes = self._planned.plan.files.numpy("file_size_in_bytes").tolist()
+            known = dict(zip(self._planned.paths, sizes, strict=True))
+            protocol = self._prefix.strip("_").replace("_", "")
+            self._out.files = StorageFiles(self._scan.handle.storage, known, protocol)
+        return [self._out.files.address(path) for path in found]
+
+    def _file_join(self, rows: np.ndarray[Any, Any], name: str) -> str:
+        """What metadata says of each file, by its number in the list."""
+        planned = self._planned
+        files = planned.plan.files.take(rows)
+        first = files.column("tracking.first_row_id")
+        sequence = files.column("tracking.sequence_number")
+        columns: dict[str, Any] = {
+            "file_index": pa.array(np.arange(len(rows), dtype=np.uint64)),
+            "base": pa.array(planned.bases[rows]),
+            "path": pa.array([planned.paths[row] for row in rows], pa.string()),
+            "first_row_id": first,
+            "sequence": pa.array(
+                [
+                    number if start is not None else None
+                    for number, start in zip(sequence.to_pylist(), first.to_pylist(), strict=True)
+                ],
+                pa.int64(),
+            ),
+            "spec_id": files.column("spec_id"),
+        }
+        for column in self._wanted.fields:
+            if column.field_id == PARTITION_ID:
+                columns["part"] = self._partitions(rows, column)
+        self._out.relations[name] = pa.table(columns)
+        return f" JOIN {name} i ON i.file_index = r.file_index"
+
+    def _partitions(self, rows: np.ndarray[Any, Any], column: NestedField) -> pa.Array:
+        parts = getattr(column.field_type, "fields", ())
+        values = [
+            {
+                part.name: None
+                if task.source.partition.get(part.field_id) is None
+                else pa.scalar(task.source.partition[part.field_id], arrow_type(part.field_type))
+                for part in parts
+            }
+            for task in self._planned.tasks(rows)
+        ]
+        return pa.array(values, nested_arrow_type(column.field_type))
+
+    def _dead_join(self, rows: np.ndarray[Any, Any], dead: dict[int, Longs]) -> str:
+        name = f"{self._prefix}_dead"
+        positions = [dead[int(row)] for row in rows]
+        self._out.relations[name] = pa.table(
+            {
+                "f": np.repeat(np.arange(len(rows), dtype=np.uint64), [len(p) for p in positions]),
+                "p": np.concatenate(positions).astype(np.int64),
+            }
+        )
+        return f" ANTI JOIN {name} d ON d.f = r.file_index AND d.p = r.file_row_number"
+
+    # Files that Frazil reads
+
+    def _arrow(self, rows: np.ndarray[Any, Any]) -> str:
+        name = f"{self._prefix}_arrow"
+        bases = self._planned.bases[rows] if self._key else None
+        self._out.relations[name] = ArrowRows(self._reader, self._planned.tasks(rows), bases)
+        outputs = [
+            f"CAST({quoted(column.name)} AS {type_text(column.field_type)}) AS "
+            f"{quoted(column.name)}"
+            for column in self._wanted.fields
+        ]
+        return f"SELECT {', '.join([*outputs, *([KEY] if self._key else [])])} FROM {name}"
+
+    def _nothing(self) -> str:
+        outputs = [
+            f"CAST(NULL AS {type_text(column.field_type)}) AS {quoted(column.name)}"
+            for column in self._wanted.fields
+        ]
+        if self._key:
+            outputs.append(f"CAST(NULL AS BIGINT) AS {KEY}")
+        return f"SELECT {', '.join(outputs)} WHERE false"
+
+
+def _output(column: NestedField) -> str:
+    stored = f"r.c{column.field_id}"
+    match column.field_id:
+        case POS.field_id:
+            return "r.file_row_number"
+        case FILE.field_id:
+            return "i.path"
+        case SPEC_ID.field_id:
+            return "i.spec_id"
+        case _ if column.field_id == PARTITION_ID:
+            return "i.part"
+        case ROW_ID.field_id:
+            return f"coalesce({stored}, i.first_row_id + r.file_row_number)"
+        case LAST_UPDATED.field_id:
+            return f"coalesce({stored}, i.sequence)"
+    return stored
+
+
+def _escaped(path: str) -> str:
+    """A path that matches itself alone: `b[x].parquet` would read the file `bx.parquet`."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+
+
+class ArrowRows:
+    """Rows of tasks by Frazil's own reader. Every read makes a new stream, so that a query may use
+    them more than once. With `bases`, rows have their number in the plan as a last column."""
+
+    def __init__(self, reader: TaskReader, tasks: Sequence[Task], bases: Longs | None) -> None:
+        schema = reader.reading.schema
+        self._tasks = tasks
+        self._bases = bases
+        self._names = [column.name for column in schema.fields]
+        self._add_pos = bases is not None and POS.name not in self._names
+        self._schema = with_columns(schema, (POS,)) if self._add_pos else schema
+        self._reader = TaskReader(replace(reader.reading, schema=self._schema))
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        for at, task in enumerate(self._tasks):
+            for batch in self._reader.read(task):
+                yield from self._shaped(pa.Table.from_batches([batch]), at).to_batches()
+
+    def _shaped(self, rows: pa.Table, at: int) -> pa.Table:
+        made = shown(rows, self._schema)
+        if self._bases is None:
+            return made
+        keys = pc.add(rows.column(POS.name), pa.scalar(self._bases[at], pa.int64()))
+        return made.select(self._names).append_column(KEY, keys)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A new stream of the rows."""
+        schema = self._shaped(arrow_schema(self._schema).empty_table(), 0).schema
+        stream = pa.RecordBatchReader.from_batches(schema, self._batches())
+        return stream.__arrow_c_stream__(requested_schema)
