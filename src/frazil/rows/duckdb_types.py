@@ -176,8 +176,12 @@ def _has_default_text(field: ice.NestedField) -> bool:
     unit = _UNITS.get(type(field.field_type))
     if field.initial_default is None or unit is None:
         return True
-    value = np.datetime64(plain(field.initial_default, field.field_type), unit)
+    value = _moment(plain(field.initial_default, field.field_type), unit)
     return bool(_YEARS[0] <= value <= _YEARS[1])
+
+
+def _moment(value: Any, unit: str) -> Any:
+    return np.array(value, dtype=f"datetime64[{unit}]")[()]
 
 
 def default_text(field: ice.NestedField) -> str:
@@ -196,9 +200,9 @@ def default_text(field: ice.NestedField) -> str:
         case ice.DecimalType(), _:
             return text(f"{value:f}")
         case ice.TimestamptzType(), _:
-            return text(f"{np.datetime64(value, 'us')}+00")
+            return text(f"{_moment(value, 'us')}+00")
     unit = _UNITS.get(type(kind))
-    return text(str(value if unit is None else np.datetime64(value, unit)))
+    return text(str(value if unit is None else _moment(value, unit)))
 
 
 def literal(value: Any, kind: ice.IcebergType) -> str:

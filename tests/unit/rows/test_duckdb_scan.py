@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg import types as ice
+from pyiceberg.expressions import EqualTo, Reference, StartsWith
+from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 
 import frazil
@@ -306,8 +308,10 @@ def test_text_filters_take_any_character(catalog: frazil.Catalog) -> None:
     table = catalog.create_table("s.t", pa.schema([pa.field("t", pa.string())]))
     odd = ["it's", "a\0b", "a%b", "a_b", "a\\b", "é✓😀"]
     table.append(pa.table({"t": odd}))
-    from pyiceberg.expressions import EqualTo, StartsWith
-
+    term = Reference("t")
     for value in odd:
-        assert table.scan(EqualTo("t", value)).to_duckdb().fetchall() == [(value,)]
-    assert table.scan(StartsWith("t", "a%")).to_duckdb().fetchall() == [("a%b",)]
+        assert table.scan(EqualTo(term=term, value=literal(value))).to_duckdb().fetchall() == [
+            (value,)
+        ]
+    found = table.scan(StartsWith(term=term, value=literal("a%"))).to_duckdb()
+    assert found.fetchall() == [("a%b",)]
