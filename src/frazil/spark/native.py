@@ -36,6 +36,7 @@ from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
 from frazil.spark.conditions import condition
 from frazil.spark.defaults import default_metadata
+from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
 from frazil.spark.session import CatalogLike, prepare, table_of

@@ -71,7 +71,7 @@ class FrazilSource(DataSource):  # type: ignore[misc]
     def reader(self, schema: sql.StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""
         if self.stream_options.mode is StreamMode.CHANGES:
-            raise InvalidInput("changes are read as a stream, or with frazil.spark.change_frame")
+            raise InvalidInput("changes are read as a stream, or with frazil.spark.changes")
         scan = self._scan()
         if self.source_options.metadata is not None:
             inspect = Inspect(scan.handle, scan.snapshot)
