@@ -141,15 +141,20 @@ def _attempt(
     )
     work: ManifestPublisher | None = None
     if at is not None:
+        known = before.for_version(format_version)
         work = ManifestPublisher(
             handle=handle,
             snapshot=at,
             format_version=format_version,
-            before=before.for_version(format_version),
+            known=lambda keys: {k: known.leaves[k] for k in keys if k in known.leaves},
+            known_positions=known.positions,
         )
         manifest_list = _write_list(handle, at, work, format_version)
         state = replace(
-            state, manifest_list=manifest_list, leaves=work.leaves, positions=work.positions
+            state,
+            manifest_list=manifest_list,
+            leaves={**work.leaves, work.own_key: work.own},
+            positions=work.positions,
         )
     where = f"{folder}/published-{handle.around.new_id()}.json"
     storage.write_new(where, published.dumps(state))

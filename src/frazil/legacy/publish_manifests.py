@@ -4,12 +4,16 @@ A manifest of an older version that is still whole is named as it lies. Any othe
 manifests of its live files, one per partition spec: data files, and what deletes their rows.
 Deletion vectors become delete entries of v3 that point at the same blobs, or position delete files
 of v2. Knows nothing of metadata JSON.
+
+Readers validate their commits and read increments by what a snapshot's own manifests say, so these
+tell the truth: what the snapshot added is ADDED, what it removed is DELETED, all else EXISTING. A
+leaf that is whole says what the snapshot that wrote it added, whichever snapshot is published.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,9 +31,10 @@ from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.legacy import write_manifests
 from frazil.legacy.position_files import PositionFiles
-from frazil.legacy.published import DeleteFileRef, State
+from frazil.legacy.published import DeleteFileRef
 from frazil.legacy.write_manifests import ListRow
-from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, data_leaves, delete_leaves
+from frazil.tree.changes import changes_of
+from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, data_leaves, delete_leaves
 
 _LIVE_KEYS = ("tracking.status", "content_type", "spec_id")
 _TRACKING = (
@@ -49,20 +54,44 @@ class Written:
     bytes_written: int = 0
 
 
-@dataclass(slots=True)
+Rows = tuple[ListRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _By:
+    """The snapshot a manifest is said to be written by, and whether it added entries of it."""
+
+    snapshot_id: int
+    sequence_number: int
+    adds: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
 class ManifestPublisher:
-    """Publishes the leaves of one snapshot. `before` is what earlier publications left."""
+    """Publishes the leaves of one snapshot.
+
+    `known` finds manifests of earlier publications by the leaf they stand for, `positions` are
+    their position delete files. New manifests go to `folder`.
+    """
 
     handle: TableHandle
     snapshot: Snapshot
     format_version: int
-    before: State
-    leaves: dict[str, tuple[ListRow, ...]] = field(default_factory=dict)
+    known: Callable[[Collection[str]], Mapping[str, Rows]]
+    known_positions: Mapping[str, DeleteFileRef] = field(default_factory=dict)
+    folder: str = "metadata"
+    leaves: dict[str, Rows] = field(default_factory=dict)
+    own: Rows = ()
     written: Written = field(default_factory=Written)
     _positions: PositionFiles = field(init=False)
 
     def __post_init__(self) -> None:
-        self._positions = PositionFiles(self.handle, known=self.before.positions)
+        self._positions = PositionFiles(self.handle, known=self.known_positions)
+
+    @property
+    def own_key(self) -> str:
+        """What `known` is asked for the manifests of the root itself."""
+        return f"root of {self.snapshot.snapshot_id}"
 
     @property
     def positions(self) -> Mapping[str, DeleteFileRef]:
@@ -75,31 +104,82 @@ class ManifestPublisher:
         return self._positions.written
 
     def rows(self) -> list[ListRow]:
-        """The rows of the snapshot's manifest list."""
+        """The rows of the snapshot's manifest list.
+
+        `leaves` has the rows of leaves afterwards, `own` those of the root itself.
+        """
         reader = self.handle.reader()
         tree = reader.tree(self.snapshot)
         superseded = self._superseded(tree)
-        for leaf in tree.leaves():
-            gone = superseded.get(leaf.location)
-            key = _key(leaf, gone)
-            self.leaves[key] = self.before.leaves.get(key) or self._leaf(leaf, gone)
-        key = f"root of {self.snapshot.snapshot_id}"
-        content = tree.content()
-        if content.num_rows:
-            self.leaves[key] = self.before.leaves.get(key) or self._manifests(content)
-        rows = [row for found in self.leaves.values() for row in found]
+        refs = {_key(leaf, superseded.get(leaf.location)): leaf for leaf in tree.leaves()}
+        known = self.known([*refs, self.own_key])
+        for key, leaf in refs.items():
+            found = known.get(key)
+            if found is None:
+                found = self._leaf(leaf, superseded.get(leaf.location))
+            self.leaves[key] = found
+        own = known.get(self.own_key)
+        if own is None:
+            own = (*self._manifests(tree.content(), self._by_this()), *self._removed(reader))
+        self.own = own
+        rows = [*(row for found in self.leaves.values() for row in found), *self.own]
         self.written.manifests_reused = len(rows) - self.written.manifests_written
         self._keep_position_files(tree)
         return rows
 
-    def _leaf(self, leaf: LeafRef, gone: pa.Array | None) -> tuple[ListRow, ...]:
+    def _by_this(self, *, adds: bool = True) -> _By:
+        return _By(
+            snapshot_id=int(self.snapshot.snapshot_id),
+            sequence_number=self.snapshot.sequence_number,
+            adds=adds,
+        )
+
+    def _leaf(self, leaf: LeafRef, gone: pa.Array | None) -> Rows:
         if self._stands_as_it_lies(leaf) and gone is None:
             return (self._as_it_lies(leaf),)
         batch = self.handle.reader().live(leaf).without(POSITION, LEAF)
         if gone is not None:
             dead = pc.is_in(batch.column("referenced_file"), value_set=gone)
             batch = batch.filter(~np.asarray(dead))
-        return self._manifests(batch)
+        if leaf.dv or gone is not None or leaf.format_version == 0:
+            return self._manifests(batch, self._by_this(adds=False))
+        by = _By(snapshot_id=leaf.snapshot_id, sequence_number=leaf.sequence_number)
+        return self._manifests(batch, by)
+
+    def _removed(self, reader: TreeReader) -> Rows:
+        """What the snapshot took out, as DELETED entries; a file that stays is not among them."""
+        if self.snapshot.root_manifest is None or self.snapshot.operation == "append":
+            return ()
+        changes = changes_of(reader, self.snapshot, keys=None)
+        stays = _locations(changes.modified)
+        replaced = changes.replaced
+        if replaced.num_rows:
+            gone = ~np.asarray(pc.is_in(replaced.column("location"), value_set=stays))
+            moved, replaced = replaced.filter(~gone), replaced.filter(gone)
+        else:
+            moved = replaced
+        files = EntryBatch.concat([changes.deleted, replaced]).without(LEAF, POSITION)
+        kind = files.numpy("content_type")
+        data = files.filter(kind == ContentType.DATA)
+        rows = [*self._dead(_plain(data), is_deletes=False)]
+        deletes = [_plain(files.filter(kind != ContentType.DATA))]
+        if self.format_version >= 3:
+            old = _with_vector(EntryBatch.concat([data, moved.without(LEAF, POSITION)]))
+            deletes.append(self._of_vectors(_as_deletes(old)) if old.num_rows else old)
+        rows += self._dead(EntryBatch.concat(deletes), is_deletes=True)
+        return tuple(rows)
+
+    def _dead(self, batch: EntryBatch, *, is_deletes: bool) -> Iterator[ListRow]:
+        if not batch.num_rows:
+            return
+        one_snapshot = [key for key in tracking.ONE_SNAPSHOT_KEYS if batch.has(key)]
+        dead = batch.without(*one_snapshot).with_constants(
+            {
+                "tracking.status": int(tracking.Status.DELETED),
+                "tracking.snapshot_id": int(self.snapshot.snapshot_id),
+            }
+        )
+        yield from self._by_spec(dead, self._by_this(), is_deletes=is_deletes)
 
     # Manifests of older versions
 
@@ -175,7 +255,7 @@ class ManifestPublisher:
 
     def _keep_position_files(self, tree: Tree) -> None:
         """Position delete files of leaves that were used again go on being used."""
-        if self.format_version >= 3 or not self.before.positions:
+        if self.format_version >= 3 or not self.known_positions:
             return
         for batch in (tree.content(), *self._v4_entries(tree)):
             self._positions.keep(_with_vector(batch))
@@ -185,20 +265,24 @@ class ManifestPublisher:
                 keys = ["location", _VECTOR_PLACE, "deletion_vector.offset"]
                 self._positions.keep(_with_vector(reader.live(leaf, keys=keys)))
 
-    # Manifests written anew
+    # New manifests
 
-    def _manifests(self, batch: EntryBatch) -> tuple[ListRow, ...]:
+    def _manifests(self, batch: EntryBatch, by: _By) -> Rows:
         """Live files of one leaf as manifests: data and deletes, by partition spec."""
+        if not batch.num_rows:
+            return ()
         batch = tracking.carry(batch)
         kind = batch.numpy("content_type")
         data = batch.filter(kind == ContentType.DATA)
         by_equality = batch.filter(kind == ContentType.EQUALITY_DELETES)
         by_position = batch.filter(kind == ContentType.POSITION_DELETES)
-        rows = [*self._by_spec(_plain(data), is_deletes=False)]
-        vectors = EntryBatch.concat([_as_deletes(_with_vector(data)), _with_vector(by_position)])
+        rows = [*self._by_spec(_added(_plain(data), by), by, is_deletes=False)]
+        vectors = EntryBatch.concat(
+            [_aged(_as_deletes(_with_vector(data)), by), _with_vector(by_position)]
+        )
         files = _plain(by_position.filter(~_has_vector(by_position)))
         deletes = EntryBatch.concat([_plain(by_equality), files, self._of_vectors(vectors)])
-        return (*rows, *self._by_spec(deletes, is_deletes=True))
+        return (*rows, *self._by_spec(_added(deletes, by), by, is_deletes=True))
 
     def _of_vectors(self, vectors: EntryBatch) -> EntryBatch:
         """Entries of deletion vectors: those of v3, or position delete files that say the same."""
@@ -218,15 +302,17 @@ class ManifestPublisher:
     def _size(self, name: str) -> int:
         return self.handle.storage.size(paths.resolve(self.handle.location, name))
 
-    def _by_spec(self, batch: EntryBatch, *, is_deletes: bool) -> Iterator[ListRow]:
+    def _by_spec(self, batch: EntryBatch, by: _By, *, is_deletes: bool) -> Iterator[ListRow]:
         if not batch.num_rows:
             return
         ids = batch.numpy("spec_id")
         for spec_id in np.unique(ids):
             spec = _spec(self.handle.metadata, None if spec_id < 0 else int(spec_id))
-            yield self._manifest(batch.filter(ids == spec_id), spec, is_deletes=is_deletes)
+            yield self._manifest(batch.filter(ids == spec_id), spec, by, is_deletes=is_deletes)
 
-    def _manifest(self, batch: EntryBatch, spec: PartitionSpec, *, is_deletes: bool) -> ListRow:
+    def _manifest(
+        self, batch: EntryBatch, spec: PartitionSpec, by: _By, *, is_deletes: bool
+    ) -> ListRow:
         handle, metadata = self.handle, self.handle.metadata
         batch = batch.with_constant("spec_id", spec.spec_id)
         data = write_manifests.encode_manifest(
@@ -237,27 +323,34 @@ class ManifestPublisher:
             metadata=metadata,
             location=handle.location,
         )
-        path = paths.resolve(handle.location, f"metadata/{handle.around.new_id()}-m0.avro")
+        path = paths.resolve(handle.location, f"{self.folder}/{handle.around.new_id()}-m0.avro")
         handle.storage.write_new(path, data)
         self.written.manifests_written += 1
         self.written.bytes_written += len(data)
+        status = batch.numpy("tracking.status")
+        records = batch.numpy("record_count", missing=0)
+        masks = [status == value for value in _STATUS_VALUES]
+        added, existing, deleted = (int(mask.sum()) for mask in masks)
+        rows = [int(records[mask].sum()) for mask in masks]
+        live = batch.column("tracking.sequence_number").filter(pa.array(~masks[2]))
         first = pc.min(batch.column("tracking.first_row_id")).as_py()
         return ListRow(
             path=path,
             length=len(data),
             spec_id=spec.spec_id,
             is_deletes=is_deletes,
-            sequence_number=self.snapshot.sequence_number,
-            min_sequence_number=pc.min(batch.column("tracking.sequence_number")).as_py() or 0,
-            added_snapshot_id=int(self.snapshot.snapshot_id),
-            files=(0, batch.num_rows, 0),
-            rows=(0, int(batch.numpy("record_count", missing=0).sum()), 0),
+            sequence_number=by.sequence_number,
+            min_sequence_number=by.sequence_number if not len(live) else pc.min(live).as_py() or 0,
+            added_snapshot_id=by.snapshot_id,
+            files=(added, existing, deleted),
+            rows=(rows[0], rows[1], rows[2]),
             first_row_id=None if is_deletes else first,
             summaries=write_manifests.summarise(batch, spec, metadata),
         )
 
 
 _STATUSES = ("added", "existing", "deleted")
+_STATUS_VALUES = (tracking.Status.ADDED, tracking.Status.EXISTING, tracking.Status.DELETED)
 
 
 def _key(leaf: LeafRef, gone: pa.Array | None) -> str:
@@ -290,6 +383,32 @@ def _with_vector(batch: EntryBatch) -> EntryBatch:
 
 def _plain(batch: EntryBatch) -> EntryBatch:
     return batch.without(*(key for key in batch.keys if key.startswith("deletion_vector.")))
+
+
+def _locations(batch: EntryBatch) -> pa.Array:
+    if not batch.num_rows:
+        return pa.array([], pa.string())
+    return pa.array(batch.pylist("location"), pa.string())
+
+
+def _added(batch: EntryBatch, by: _By) -> EntryBatch:
+    """The entries with those the snapshot added marked so."""
+    if not batch.num_rows or not by.adds:
+        return batch
+    own = batch.numpy("tracking.snapshot_id") == by.snapshot_id
+    status = np.where(own, int(tracking.Status.ADDED), int(tracking.Status.EXISTING))
+    return batch.with_column("tracking.status", pa.array(status, pa.int32()))
+
+
+def _aged(vectors: EntryBatch, by: _By) -> EntryBatch:
+    """Vectors that the snapshot added have its age: readers look for deletes newer than theirs."""
+    if not vectors.num_rows or not by.adds:
+        return vectors
+    own = vectors.numpy("tracking.snapshot_id") == by.snapshot_id
+    for key in _TRACKING[1:]:
+        ages = np.where(own, by.sequence_number, vectors.numpy(key))
+        vectors = vectors.with_column(key, pa.array(ages, pa.int64()))
+    return vectors
 
 
 def _as_deletes(data: EntryBatch) -> EntryBatch:

@@ -20,6 +20,8 @@ from frazil.legacy.open import VERSION_HINT, newest_version
 from frazil.legacy.write_manifests import FieldSummary, ListRow
 from frazil.storage import Storage
 
+FOLDER = "metadata/published"
+"""Where the metadata that a server shows lies, below the table: apart from the table's own."""
 STATE_PROPERTY = "frazil.published-state"
 _ROW_FIELDS = (
     "path",
@@ -130,6 +132,16 @@ def dumps(state: State) -> bytes:
     ).encode("ascii")
 
 
+def dump_rows(rows: tuple[ListRow, ...]) -> str:
+    """The manifests of one leaf as text."""
+    return json.dumps([_row_json(row) for row in rows], separators=(",", ":"))
+
+
+def load_rows(text: str) -> tuple[ListRow, ...]:
+    """The manifests of one leaf from text."""
+    return tuple(_row(each) for each in json.loads(text))
+
+
 def _row_json(row: ListRow) -> dict[str, Any]:
     plain: dict[str, Any] = {name: getattr(row, name) for name in _ROW_FIELDS}
     plain["files"], plain["rows"] = list(row.files), list(row.rows)
@@ -186,4 +198,15 @@ def _row(raw: Mapping[str, Any]) -> ListRow:
     )
 
 
-__all__ = ["DeleteFileRef", "State", "dumps", "folder_of", "load", "point_at", "published_files"]
+__all__ = [
+    "FOLDER",
+    "DeleteFileRef",
+    "State",
+    "dump_rows",
+    "dumps",
+    "folder_of",
+    "load",
+    "load_rows",
+    "point_at",
+    "published_files",
+]

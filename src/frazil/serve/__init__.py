@@ -1,0 +1,64 @@
+"""An Iceberg REST catalog on which stock clients read and write Frazil tables.
+
+>>> from frazil import serve
+>>> server = serve.start(catalog)                                         # doctest: +SKIP
+>>> server.uri                                                            # doctest: +SKIP
+'http://127.0.0.1:43121'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from frazil.errors import Unsupported
+
+if TYPE_CHECKING:
+    from frazil.serve.running import Running
+    from frazil.serve.settings import Settings
+    from frazil.table import Catalog
+
+
+def start(
+    catalog: Catalog,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    settings: Settings | None = None,
+) -> Running:
+    """Serve a catalog from this process until `close` is called; port 0 takes a free one."""
+    _need_installed()
+    from frazil.serve.app import build
+    from frazil.serve.running import Running
+    from frazil.serve.service import Service
+
+    return Running(build(Service(catalog, settings)), host=host, port=port)
+
+
+def run(
+    catalog: Catalog,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8181,
+    settings: Settings | None = None,
+    ready: Callable[[str], None] = lambda uri: None,
+) -> None:
+    """Serve a catalog until the process is told to stop; `ready` is told the address."""
+    with start(catalog, host=host, port=port, settings=settings) as server:
+        ready(server.uri)
+        server.wait()
+
+
+def _need_installed() -> None:
+    try:
+        import msgspec  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise Unsupported(
+            f"{error.name} is not installed; install the server with: pip install 'frazil[serve]'",
+            feature="serving a catalog",
+        ) from error
+
+
+__all__ = ["run", "start"]

@@ -1,0 +1,177 @@
+"""The web application: routing, limits, and answers to errors. Nothing else knows Starlette.
+
+Endpoints of the REST catalog are matched on the raw path, because names may hold any character,
+slashes among them. Other pages of the server are ordinary routes: see `build`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from frazil.errors import FrazilError
+from frazil.serve import config, namespaces, tables
+from frazil.serve.errors import RestError, rest_error
+from frazil.serve.exchange import Answer, Call, Endpoint
+from frazil.serve.service import Service
+
+log = logging.getLogger("frazil.serve")
+
+THREADS = 32
+_METHODS = ["GET", "HEAD", "POST", "DELETE"]
+_PREFIX = "{prefix}"
+
+
+def endpoints() -> tuple[Endpoint, ...]:
+    """Every endpoint of the REST catalog."""
+    found = (*namespaces.ENDPOINTS, *tables.ENDPOINTS)
+    return (config.endpoint(found), *found)
+
+
+def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
+    """The application. `more` are routes beside the REST catalog, such as pages for people."""
+    rest = _Rest(service, endpoints())
+    routes = [
+        Route("/health", _health),
+        Route("/v1/{rest:path}", rest.answer, methods=_METHODS),
+        *more,
+    ]
+    return Starlette(
+        routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1)]
+    )
+
+
+async def _health(_: Request) -> Response:
+    return Response(b'{"status":"ok"}', media_type="application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    endpoint: Endpoint
+    parameters: Mapping[str, str]
+    format_version: int | None
+
+
+class _Rest:
+    """Answers requests of the REST catalog, one thread each."""
+
+    def __init__(self, service: Service, offered: Sequence[Endpoint]) -> None:
+        self._service = service
+        self._templates = [(tuple(each.template.split("/")[2:]), each) for each in offered]
+        self._threads: CapacityLimiter | None = None
+
+    async def answer(self, request: Request) -> Response:
+        """The answer to a request, an error included."""
+        if self._threads is None:
+            self._threads = CapacityLimiter(THREADS)
+        try:
+            body = await _body(request, self._service.settings.max_request_bytes)
+            async with asyncio.timeout(self._service.settings.request_timeout_s):
+                found = await to_thread.run_sync(
+                    self._handled, request, body, limiter=self._threads, abandon_on_cancel=True
+                )
+        except TimeoutError:
+            # The work goes on: whether a commit lands is not known here.
+            found = _refused(RestError(504, "GatewayTimeoutException", "the request took too long"))
+        except RestError as error:
+            found = _refused(error)
+        headers = dict(found.headers)
+        if found.status in (204, 304):
+            return Response(status_code=found.status, headers=headers)
+        return Response(
+            found.encoded(),
+            status_code=found.status,
+            headers=headers,
+            media_type="application/json",
+        )
+
+    def _handled(self, request: Request, body: bytes) -> Answer:
+        try:
+            found = self._route(request)
+            service = self._service
+            call = Call(
+                method=request.method,
+                path=request.url.path,
+                parameters=found.parameters,
+                query=dict(request.query_params),
+                headers={key.lower(): value for key, value in request.headers.items()},
+                body=body,
+                format_version=found.format_version,
+            )
+            if service.settings.is_read_only and found.endpoint.right == "write":
+                raise RestError(403, "ForbiddenException", "this server is read-only")
+            return found.endpoint.handler(service, call)
+        except RestError as error:
+            return _refused(error)
+        except FrazilError as error:
+            answer = rest_error(error)
+            if answer.status >= 500:
+                log.exception("%s %s", request.method, request.url.path)
+            return _refused(answer)
+        except Exception as error:
+            mark = uuid.uuid4().hex[:12]
+            log.exception("%s %s failed (%s)", request.method, request.url.path, mark)
+            text = f"{type(error).__name__}; the server's log has more under {mark}"
+            return _refused(RestError(500, "InternalServerError", text))
+
+    def _route(self, request: Request) -> _Found:
+        raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
+        parts = [unquote(part) for part in raw.decode("ascii").split("?")[0].split("/")[2:]]
+        format_version = config.PREFIXES.get(parts[0]) if parts else None
+        if format_version is not None:
+            parts = parts[1:]
+        known = False
+        for template, endpoint in self._templates:
+            names = [part for part in template if part != _PREFIX]
+            parameters = _matched(names, parts)
+            if parameters is None:
+                continue
+            known = True
+            if endpoint.method == request.method:
+                return _Found(endpoint, parameters, format_version)
+        if known:
+            raise RestError(405, "MethodNotAllowedException", f"{request.method} is not offered")
+        raise RestError(404, "NotFoundException", f"{request.url.path}: no such endpoint")
+
+
+def _matched(template: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
+    if len(template) != len(parts):
+        return None
+    found: dict[str, str] = {}
+    for wanted, part in zip(template, parts, strict=True):
+        if wanted.startswith("{"):
+            if not part:
+                return None
+            found[wanted[1:-1]] = part
+        elif wanted != part:
+            return None
+    return found
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise RestError(413, "RequestTooLargeException", f"the body is over {limit} bytes")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _refused(error: RestError) -> Answer:
+    body: dict[str, Any] = error.body()
+    return Answer(status=error.status, body=body)

@@ -1,0 +1,40 @@
+"""GET /v1/config: what the server offers and how clients should use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from frazil.serve.exchange import Answer, Call, Endpoint
+from frazil.serve.service import Service
+
+IDEMPOTENCY_KEYS_LIVE = "PT30M"
+PREFIXES = {"v2": 2, "v3": 3}
+"""Prefixes that show all tables as one format version."""
+_ONLY_V2 = "pyiceberg/"
+"""Clients that read v3 and cannot write it, by the start of their user agent."""
+
+
+def endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
+    """The endpoint that lists the others."""
+
+    def config(service: Service, call: Call) -> Answer:
+        defaults = dict(service.settings.properties)
+        if call.headers.get("user-agent", "").lower().startswith(_ONLY_V2):
+            defaults["prefix"] = "v2"
+        offered = [
+            str(each)
+            for each in endpoints
+            if each.is_advertised and not (service.settings.is_read_only and each.right == "write")
+        ]
+        return Answer(
+            body={
+                "defaults": defaults,
+                "overrides": {},
+                "endpoints": offered,
+                "idempotency-key-lifetime": IDEMPOTENCY_KEYS_LIVE,
+            }
+        )
+
+    return Endpoint(
+        method="GET", template="/v1/config", handler=config, right="open", is_advertised=False
+    )

@@ -1,0 +1,366 @@
+"""A v4 table as v2 or v3 metadata: what stock Iceberg clients are shown.
+
+Every version of a table that somebody loads becomes one metadata JSON and, for each new snapshot,
+one manifest list; manifests stand for leaves and are written once. All of it lies in
+`metadata/published/` and is noted in the catalog, so that every process finds it. Knows nothing of
+HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from frazil.catalog.base import TableHead
+from frazil.catalog.export import previous_max
+from frazil.catalog.notes import Notes
+from frazil.commit.handle import TableHandle
+from frazil.errors import NotFound, StorageError, Unsupported
+from frazil.format import metadata_json, paths
+from frazil.format.metadata import (
+    FORMAT_VERSION,
+    History,
+    MetadataLogEntry,
+    RefKind,
+    Snapshot,
+    TableMetadata,
+)
+from frazil.legacy import published, write_manifests
+from frazil.legacy.manifest_list import address
+from frazil.legacy.publish_manifests import ManifestPublisher, Rows
+from frazil.legacy.published import FOLDER, DeleteFileRef
+
+SHOWN_VERSION = "serve.format-version"
+"""Table property: the format version that clients are shown, 2 or 3 (default)."""
+OWN_PREFIX = "serve."
+FIRST_ANCESTORS = 20
+"""How many ancestors of a tip are published when nothing of the table is yet."""
+MOST_ANCESTORS = 1000
+"""How far back from a tip a published ancestor is looked for."""
+NO_SNAPSHOT = -1
+
+# Clients must not collect what they cannot see all of, and need not merge manifests that are
+# published leaf by leaf.
+_FORCED = {"gc.enabled": "false", "commit.manifest-merge.enabled": "false"}
+_DEFAULTS = {
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """One version of a table as clients see it; `document` is the metadata JSON."""
+
+    metadata_location: str
+    document: bytes
+    format_version: int
+    etag: str
+
+
+class Facade:
+    """Shows tables. Holds no state of its own but a few recent documents."""
+
+    def __init__(self, *, recent: int = 64) -> None:
+        self._recent: dict[str, bytes] = {}
+        self._limit = recent
+
+    def show(self, handle: TableHandle, format_version: int | None = None) -> Shown:
+        """The table as the handle saw it last, published now if nobody has loaded it before."""
+        head = _head(handle)
+        metadata = handle.metadata
+        if metadata.format_version < FORMAT_VERSION:
+            return self._as_it_is(handle)
+        version = shown_version(metadata, format_version)
+        key = _document_key(version, handle.state.version)
+        where = head.notes.get([key]).get(key)
+        if where is not None:
+            return self._read(handle, where, version)
+        history = self._history(handle, version)
+        log = _metadata_log(head.notes, version, metadata)
+        document = _document(metadata, replace(history, metadata_log=log), version)
+        place = f"{metadata.location}/{FOLDER}"
+        number = handle.state.version
+        where = f"{place}/{number:05d}-{uuid.uuid4()}.v{version}.metadata.json"
+        handle.storage.write_new(where, document)
+        kept = head.notes.add({key: json.dumps([where, metadata.last_updated_ms])})[key]
+        winner, _ = json.loads(kept)
+        if winner != where:  # another process was quicker
+            handle.storage.delete(where)
+            return self._read(handle, kept, version)
+        _forget_documents(handle, version, previous_max(metadata))
+        self._remember(where, document)
+        return _shown(where, document, version)
+
+    def list_of(self, handle: TableHandle, snapshot: Snapshot, format_version: int) -> str:
+        """The manifest list that stands for a snapshot, published now if it is not yet."""
+        if _is_listed(snapshot, format_version):
+            return address(handle.location, snapshot.manifest_list or "")
+        key = _list_key(format_version, snapshot.snapshot_id)
+        found = _head(handle).notes.get([key]).get(key)
+        return found or _publish(handle, snapshot, format_version)
+
+    def _history(self, handle: TableHandle, version: int) -> History:
+        """Every published snapshot. Publishes the tips of branches and tags, and what lies between
+        them and what is published already: clients check all that landed since they loaded."""
+        head = _head(handle)
+        lists = _lists(head.notes, version)
+        for snapshot in _unpublished(handle, version, lists):
+            lists[int(snapshot.snapshot_id)] = self.list_of(handle, snapshot, version)
+        history = head.history()
+        snapshots = []
+        for snapshot in history.snapshots:
+            listed = lists.get(int(snapshot.snapshot_id))
+            if listed is None and _is_listed(snapshot, version):
+                listed = address(handle.location, snapshot.manifest_list or "")
+            if listed is not None:
+                snapshots.append(_snapshot(snapshot, listed, version))
+        shown = {int(snapshot.snapshot_id) for snapshot in snapshots}
+        log = [entry for entry in history.snapshot_log if int(entry.snapshot_id) in shown]
+        return History(snapshots=tuple(snapshots), snapshot_log=tuple(log))
+
+    def _as_it_is(self, handle: TableHandle) -> Shown:
+        """A v1 to v3 table of the same catalog: its own metadata."""
+        where = handle.state.metadata_location
+        if where is None:
+            raise NotFound(f"{handle.name}: has no metadata file")
+        return self._read(handle, json.dumps([where, 0]), handle.metadata.format_version)
+
+    def _read(self, handle: TableHandle, note: str, version: int) -> Shown:
+        where, _ = json.loads(note)
+        document = self._recent.get(where)
+        if document is None:
+            document = handle.storage.read(where)
+            self._remember(where, document)
+        return _shown(where, document, version)
+
+    def _remember(self, where: str, document: bytes) -> None:
+        while len(self._recent) >= self._limit:
+            self._recent.pop(next(iter(self._recent)), None)
+        self._recent[where] = document
+
+
+def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
+    """The format version clients see: what is asked for, or the table's own; v3 whenever a column
+    needs it."""
+    wanted = asked or int(metadata.properties.get(SHOWN_VERSION, "3"))
+    if wanted < 3:
+        try:
+            metadata.schema().check_format_version_compatibility(wanted)
+        except Exception:  # PyIceberg's validators let several kinds through
+            return 3
+    return max(2, min(wanted, 3))
+
+
+def shown_properties(metadata: TableMetadata) -> dict[str, str]:
+    """The properties clients see."""
+    own = {k: v for k, v in metadata.properties.items() if not k.startswith(OWN_PREFIX)}
+    return {**_DEFAULTS, **own, **_FORCED}
+
+
+def staged_document(metadata: TableMetadata) -> bytes:
+    """The metadata of a table that does not exist yet."""
+    return _document(metadata, History(), shown_version(metadata))
+
+
+# --- snapshots ---------------------------------------------------------------------------------
+
+
+def _unpublished(handle: TableHandle, version: int, lists: Mapping[int, str]) -> Iterator[Snapshot]:
+    """Snapshots to publish, oldest first."""
+    seen: set[int] = set()
+    for name, ref in handle.metadata.refs.items():
+        chain: list[Snapshot] = []
+        snapshot: Snapshot | None = handle.state.tip(name)
+        reached = False
+        limit = 1 if ref.kind is RefKind.TAG else MOST_ANCESTORS
+        while snapshot is not None and len(chain) < limit:
+            number = int(snapshot.snapshot_id)
+            if number in lists or number in seen or _is_listed(snapshot, version):
+                reached = True
+                break
+            chain.append(snapshot)
+            snapshot = _parent(handle, snapshot)
+        if not reached:
+            chain = chain[:FIRST_ANCESTORS]
+        seen.update(int(each.snapshot_id) for each in chain)
+        yield from reversed(chain)
+
+
+def _parent(handle: TableHandle, snapshot: Snapshot) -> Snapshot | None:
+    if snapshot.parent_snapshot_id is None:
+        return None
+    try:
+        return handle.snapshot(snapshot.parent_snapshot_id)
+    except NotFound:  # expired
+        return None
+
+
+def _is_listed(snapshot: Snapshot, version: int) -> bool:
+    """Whether a snapshot from before an upgrade can be shown with its own manifest list."""
+    return snapshot.manifest_list is not None and version >= 3
+
+
+def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
+    notes = _head(handle).notes
+    work = ManifestPublisher(
+        handle=handle,
+        snapshot=snapshot,
+        format_version=version,
+        known=lambda keys: _known(notes, version, keys),
+        known_positions={} if version >= 3 else _positions(notes),
+        folder=FOLDER,
+    )
+    rows = work.rows()
+    data = write_manifests.encode_list(
+        rows,
+        format_version=version,
+        snapshot_id=int(snapshot.snapshot_id),
+        parent_snapshot_id=snapshot.parent_snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        first_row_id=snapshot.first_row_id,
+    )
+    name = f"{FOLDER}/snap-{snapshot.snapshot_id}-{handle.around.new_id()}.avro"
+    where = paths.resolve(handle.location, name)
+    handle.storage.write_new(where, data)
+    leaves = {
+        _leaf_key(version, key): published.dump_rows(found) for key, found in work.leaves.items()
+    }
+    own = [row.path for row in work.own]
+    vectors = sorted(work.positions)
+    listed = _list_key(version, snapshot.snapshot_id)
+    kept = notes.add(
+        {
+            **leaves,
+            **{f"positions:{k}": json.dumps([r.path, r.size]) for k, r in work.positions.items()},
+            _uses_key(version, snapshot.snapshot_id): json.dumps(
+                {"list": where, "leaves": sorted(leaves), "own": own, "positions": vectors}
+            ),
+            listed: where,
+        }
+    )[listed]
+    if kept != where:  # another process published it meanwhile; ours is garbage
+        for path in (where, *own):
+            handle.storage.delete(path)
+    return kept
+
+
+def _snapshot(snapshot: Snapshot, listed: str, version: int) -> Snapshot:
+    has_row_ids = version >= 3
+    return replace(
+        snapshot,
+        root_manifest=None,
+        manifests=None,
+        manifest_list=listed,
+        first_row_id=(snapshot.first_row_id or 0) if has_row_ids else None,
+        added_rows=(snapshot.added_rows or 0) if has_row_ids else None,
+        summary=snapshot.summary or {"operation": "replace"},
+        extra={},
+    )
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def _document(metadata: TableMetadata, history: History, version: int) -> bytes:
+    named = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
+    orders = metadata.sort_orders
+    if metadata.sort_order() not in orders:
+        orders = (metadata.sort_order(), *orders)
+    shown = replace(
+        metadata,
+        format_version=version,
+        properties=shown_properties(metadata),
+        sort_orders=orders,
+        refs={name: ref for name, ref in metadata.refs.items() if int(ref.snapshot_id) in named},
+        expressions=(),
+        extra={},
+    )
+    raw: dict[str, Any] = json.loads(metadata_json.dumps(shown, history))
+    raw.setdefault("current-snapshot-id", NO_SNAPSHOT)
+    if raw["current-snapshot-id"] is None:
+        raw["current-snapshot-id"] = NO_SNAPSHOT
+    return json.dumps(raw, separators=(",", ":")).encode("ascii")
+
+
+def _metadata_log(
+    notes: Notes, version: int, metadata: TableMetadata
+) -> tuple[MetadataLogEntry, ...]:
+    earlier = [json.loads(note) for note in notes.below(f"json:{version}:").values()]
+    return tuple(
+        MetadataLogEntry(metadata_file=where, timestamp_ms=at)
+        for where, at in earlier[-previous_max(metadata) :]
+    )
+
+
+def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
+    """Delete documents that no log names any more."""
+    notes = _head(handle).notes
+    known = notes.below(f"json:{version}:")
+    stale = list(known)[: -(keep + 1)]
+    notes.remove(stale)
+    for key in stale:
+        try:
+            handle.storage.delete(json.loads(known[key])[0])
+        except StorageError:
+            continue
+
+
+def _shown(where: str, document: bytes, version: int) -> Shown:
+    name = where.rpartition("/")[2]
+    return Shown(
+        metadata_location=where, document=document, format_version=version, etag=f'"{name}"'
+    )
+
+
+# --- notes -------------------------------------------------------------------------------------
+
+
+def _head(handle: TableHandle) -> TableHead:
+    head: Any = handle.head
+    if not hasattr(head, "notes"):
+        raise Unsupported(f"{handle.name}: is not a table of a catalog", feature="serving it")
+    found: TableHead = head
+    return found
+
+
+def _document_key(version: int, number: int) -> str:
+    return f"json:{version}:{number:012d}"
+
+
+def _list_key(version: int, snapshot_id: int) -> str:
+    return f"list:{version}:{snapshot_id}"
+
+
+def _uses_key(version: int, snapshot_id: int) -> str:
+    return f"uses:{version}:{snapshot_id}"
+
+
+def _leaf_key(version: int, key: str) -> str:
+    return f"leaf:{version}:{key}"
+
+
+def _lists(notes: Notes, version: int) -> dict[int, str]:
+    prefix = f"list:{version}:"
+    return {int(key.removeprefix(prefix)): path for key, path in notes.below(prefix).items()}
+
+
+def _known(notes: Notes, version: int, keys: Collection[str]) -> dict[str, Rows]:
+    names = {_leaf_key(version, key): key for key in keys}
+    found = notes.get(names)
+    return {names[name]: published.load_rows(text) for name, text in found.items()}
+
+
+def _positions(notes: Notes) -> dict[str, DeleteFileRef]:
+    found = {}
+    for key, note in notes.below("positions:").items():
+        path, size = json.loads(note)
+        found[key.removeprefix("positions:")] = DeleteFileRef(path=path, size=size)
+    return found
+
+
+__all__ = ["SHOWN_VERSION", "Facade", "Shown", "shown_properties", "shown_version"]

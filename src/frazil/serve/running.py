@@ -1,0 +1,84 @@
+"""A server inside this process: for tests, notebooks, and one-line sessions of other engines."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from types import TracebackType
+
+import uvicorn
+from starlette.applications import Starlette
+
+from frazil.errors import CatalogError, InvalidInput
+
+_START_S = 30.0
+
+
+class Running:
+    """A server that runs until it is closed. `uri` is what clients are given."""
+
+    def __init__(self, app: Starlette, *, host: str = "127.0.0.1", port: int = 0) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            self._socket.close()
+            raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        shown = f"[{host}]" if ":" in host else host
+        self.uri = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self._server = uvicorn.Server(uvicorn_config(app))
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
+        )
+        self._thread.start()
+        deadline = time.monotonic() + _START_S
+        while not self._server.started:
+            if time.monotonic() > deadline or not self._thread.is_alive():
+                raise CatalogError(f"the server at {self.uri} did not start")
+            time.sleep(0.01)
+
+    def __repr__(self) -> str:
+        return f"Running({self.uri!r})"
+
+    def __str__(self) -> str:
+        return self.uri
+
+    def wait(self) -> None:
+        """Serve until the process gets SIGINT or SIGTERM."""
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        stop.wait()
+
+    def close(self) -> None:
+        """Finish requests under way and stop."""
+        self._server.should_exit = True
+        self._thread.join(_START_S)
+        self._socket.close()
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def uvicorn_config(app: Starlette) -> uvicorn.Config:
+    """How the web server runs: quiet, and with headers that tell nothing about it."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=10,
+        h11_max_incomplete_event_size=64 * 1024,
+    )

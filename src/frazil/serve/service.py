@@ -1,0 +1,35 @@
+"""What the endpoints work on: the catalog, the facade, and the server's settings."""
+
+from __future__ import annotations
+
+from frazil.catalog.names import Identifier, Namespace
+from frazil.errors import NotFound
+from frazil.serve.errors import no_namespace, no_table
+from frazil.serve.facade import Facade
+from frazil.serve.settings import Settings
+from frazil.table import Catalog, Table
+
+
+class Service:
+    """One catalog, served."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        settings: Settings | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.settings = settings or Settings()
+        self.facade = Facade()
+
+    def need_namespace(self, namespace: Namespace) -> None:
+        """404 when it does not exist."""
+        if not self.catalog.pointers.namespace_exists(namespace):
+            raise no_namespace(namespace)
+
+    def table(self, identifier: Identifier) -> Table:
+        """The table, loaded; 404 when it does not exist."""
+        try:
+            return self.catalog.load_table(identifier)
+        except NotFound as error:
+            raise no_table(identifier) from error

@@ -1,0 +1,23 @@
+"""How a server behaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a server behaves.
+
+    `properties` are told to every client (for example where an object store is). `allowed` are
+    locations outside the warehouse where clients may keep table metadata that the server reads.
+    """
+
+    is_read_only: bool = False
+    max_request_bytes: int = 64 * MIB
+    request_timeout_s: float = 600
+    properties: Mapping[str, str] = field(default_factory=dict)
+    allowed: tuple[str, ...] = ()
