@@ -22,7 +22,7 @@ from frazil.errors import (
 )
 
 if TYPE_CHECKING:
-    from frazil.table import Catalog, Scan, Table, Transaction, connect
+    from frazil.table import Catalog, CommitResult, Scan, Table, Transaction, connect
 
 __version__ = "0.1.0"
 
@@ -31,6 +31,7 @@ __all__ = [
     "Catalog",
     "CatalogError",
     "CommitConflict",
+    "CommitResult",
     "CommitUnknown",
     "FormatError",
     "FrazilError",
@@ -44,7 +45,7 @@ __all__ = [
     "connect",
 ]
 
-_FACADE = frozenset({"Catalog", "Scan", "Table", "Transaction", "connect"})
+_FACADE = frozenset({"Catalog", "CommitResult", "Scan", "Table", "Transaction", "connect"})
 
 
 def __getattr__(name: str) -> Any:

@@ -15,12 +15,12 @@ def test_flush_moves_entries_to_a_leaf_and_then_has_nothing_to_do(shop: Run) -> 
     assert shop("maintain", "flush", "shop.orders", "--json").json["metadata-files"] == 2
     entries = shop("tree", "shop.orders", "--json").json["entries"]
     assert [entry["kind"] for entry in entries] == ["M"]
-    assert "nothing to flush" in shop("maintain", "flush", "shop.orders").out
+    assert "nothing committed" in shop("maintain", "flush", "shop.orders").out
 
 
 def test_rewrite_writes_leaves_anew(shop: Run) -> None:
     assert shop("maintain", "rewrite", "shop.orders", "--json").json["snapshot-id"]
-    assert "nothing to rewrite" in shop("maintain", "rewrite", "shop.orders").out
+    assert "nothing committed" in shop("maintain", "rewrite", "shop.orders").out
 
 
 def test_expire_forgets_old_snapshots(shop: Run) -> None:

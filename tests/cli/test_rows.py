@@ -73,7 +73,7 @@ def test_one_small_append_writes_one_metadata_file(shop: Run) -> None:
 
 def test_delete_and_update(shop: Run) -> None:
     assert shop("delete", "shop.orders", "--where", "order_id = 1").code == 0
-    assert "no row matches" in shop("delete", "shop.orders", "--where", "order_id = 99").out
+    assert "no row matched" in shop("delete", "shop.orders", "--where", "order_id = 99").out
     done = shop("update", "shop.orders", "--set", "price=price * 2", "-w", "order_id = 2")
     assert done.code == 0, done.err
     rows = shop("scan", "shop.orders", "--json").json
@@ -86,7 +86,7 @@ def test_upsert_updates_and_inserts(shop: Run, tmp_path: Path) -> None:
         "order_id,day,country,price\n1,2024-01-15,US,99\n6,2024-01-17,IT,1\n"
     )
     done = shop("upsert", "shop.orders", "new.csv", "--on", "order_id", "--json")
-    assert done.json == {"updated": 1, "inserted": 1}
+    assert done.json["rows"] == {"added": 1, "removed": 0, "updated": 1}
     assert ids(shop("scan", "shop.orders", "--where", "price = 99", "--json").json) == [1]
 
 

@@ -159,7 +159,7 @@ def test_a_failing_task_leaves_the_table_as_it_was(spark: Any, catalog: frazil.C
 
 def test_no_rows_make_no_snapshot(frame: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("e.events", EVENTS)
-    assert frazil.spark.append(frame.where("id < 0"), made) is None
+    assert not frazil.spark.append(frame.where("id < 0"), made).committed
     assert made.snapshots() == []
 
 

@@ -41,7 +41,7 @@ found["native"] = frazil.spark.table(
 extra = spark.createDataFrame([(1, "XX"), (9000, "IT")], "order_id long, country string")
 table = frazil.connect(warehouse).load_table("shop.orders")
 merged = frazil.spark.merge(table, extra, on=["order_id"]).upsert().execute()
-found["merged"] = [merged.rows_updated, merged.rows_inserted]
+found["merged"] = [merged.rows_updated, merged.rows_added]
 more = extra.where("order_id > 8999").selectExpr("order_id + 1 AS order_id", "country")
 frazil.spark.append(more, table)
 print("FOUND " + json.dumps(found))

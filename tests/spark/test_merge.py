@@ -36,7 +36,7 @@ def test_an_upsert_updates_what_matches_and_inserts_the_rest(
     after = row_ids(table)
     assert {i: after[i] for i in before} == before
     assert len(set(after.values())) == 23
-    assert (done.rows_updated, done.rows_inserted, done.rows_deleted) == (2, 3, 0)
+    assert (done.rows_updated, done.rows_added, done.rows_removed) == (2, 3, 0)
     assert len(table.snapshots()) == 2
 
 
@@ -60,7 +60,7 @@ def test_every_clause_applies_to_its_rows_in_order(spark: Any, table: frazil.Tab
     for i in (0, 1, 2):
         wanted[i] = (row(i)[0], "old", float(i))
     assert content(table) == wanted
-    assert (done.rows_deleted, done.rows_updated, done.rows_inserted) == (4, 6, 2)
+    assert (done.rows_removed, done.rows_updated, done.rows_added) == (4, 6, 2)
     assert len(table.snapshots()) == 2
 
 
@@ -82,7 +82,7 @@ def test_inserting_only_leaves_matched_rows_alone(spark: Any, table: frazil.Tabl
     source = spark.createDataFrame(orders([1, 1, 30], price=0.5))
     done = frazil.spark.merge(table, source, on=["id"]).when_not_matched_insert().execute()
     assert content(table) == {**{i: row(i) for i in range(20)}, 30: (*row(30)[:2], 0.5)}
-    assert (done.rows_inserted, done.rows_updated) == (1, 0)
+    assert (done.rows_added, done.rows_updated) == (1, 0)
 
 
 def test_a_merge_beside_a_concurrent_insert_of_the_same_key_is_a_conflict(

@@ -27,14 +27,14 @@ def test_delete_takes_the_rows_that_match_in_one_snapshot(spark: Any, table: fra
     done = frazil.spark.delete(spark, table, "id < 5 or day = '2024-01-03'")
     assert content(table) == {i: row(i) for i in range(5, 36) if i % 3 != 2}
     assert len(table.snapshots()) == before + 1
-    assert done.rows_deleted == 36 - len(content(table))
+    assert done.rows_removed == 36 - len(content(table))
     assert done.snapshot == table.current_snapshot()
 
 
 def test_delete_of_nothing_commits_nothing(spark: Any, table: frazil.Table) -> None:
     before = table.current_snapshot()
     done = frazil.spark.delete(spark, table, "id = 1000")
-    assert (done.snapshot, done.rows_deleted) == (None, 0)
+    assert (done.snapshot, done.rows_removed) == (None, 0)
     assert table.refresh().current_snapshot() == before
 
 
@@ -47,7 +47,7 @@ def test_update_changes_values_and_keeps_row_ids(spark: Any, table: frazil.Table
     wanted |= {i: (row(i)[0], "FR", i * 10.0) for i in (10, 11, 12)}
     assert content(table) == wanted
     assert row_ids(table) == before
-    assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (3, 0, 0)
+    assert (done.rows_updated, done.rows_removed, done.rows_added) == (3, 0, 0)
 
 
 def test_an_update_that_moves_rows_to_another_partition_is_read_back(

@@ -8,11 +8,11 @@ import numpy as np
 
 from frazil import Table
 from frazil.commit.change import Change, VectorEdit
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.scan.tasks import TaskReader
 
 
-def delete_row(table: Table, *, of_file: int = 0) -> Committed:
+def delete_row(table: Table, *, of_file: int = 0) -> CommitResult:
     """Delete the first row that is left in a file of the plan, without a filter."""
     scan = table.scan()
     task = scan.tasks()[of_file]

@@ -94,7 +94,8 @@ def test_a_delete_of_all_rows_left_drops_the_file(table: frazil.Table) -> None:
 def test_a_delete_that_matches_nothing_commits_nothing(table: frazil.Table) -> None:
     table.append(orders(0, 6))
     before = table.current_snapshot()
-    assert table.delete("order_id = 99") is None
+    done = table.delete("order_id = 99")
+    assert (done.committed, done.operation, done.notes) == (False, "none", ("no row matched",))
     assert table.current_snapshot() == before
 
 
@@ -116,7 +117,7 @@ def test_upserts_update_insert_and_leave_equal_rows_alone(table: frazil.Table) -
     before = row_ids(table)
     rows = pa.concat_tables([orders(0, 3), orders(3, 5, country="FR"), orders(10, 12)])
     done = table.upsert(rows, on=["order_id"])
-    assert (done.rows_updated, done.rows_inserted) == (2, 2)
+    assert (done.rows_updated, done.rows_added) == (2, 2)
     after = row_ids(table)
     assert {id: after[id] for id in before} == before
     assert len(set(after.values())) == 12

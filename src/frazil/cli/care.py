@@ -58,7 +58,7 @@ def flush(table: TableArgument, catalog: CatalogOption = None, as_json: JsonOpti
     found = open_table(table, catalog)
     with output.bar("flushing", quiet=as_json) as step:
         done = found.compact_metadata(progress=step)
-    report(done, as_json=as_json, nothing="nothing to flush")
+    report(done, as_json=as_json)
 
 
 @maintain.command()
@@ -114,7 +114,7 @@ def rewrite(
     found = open_table(table, catalog)
     with output.bar("rewriting manifests", quiet=as_json) as step:
         done = found.rewrite_manifests(progress=step)
-    report(done, as_json=as_json, nothing="nothing to rewrite")
+    report(done, as_json=as_json)
 
 
 @maintain.command()

@@ -22,7 +22,7 @@ from frazil.cli.app import (
 )
 from frazil.cli.row_files import read_rows
 from frazil.cli.tables import pairs
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.errors import InvalidInput, Unsupported
 
 LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")]
@@ -31,31 +31,12 @@ ColumnsOption = Annotated[
 ]
 
 
-def report(done: Committed | None, *, as_json: bool, nothing: str = "nothing to do") -> None:
-    """Print what a commit did."""
-    if done is None or done.snapshot is None:
-        output.emit_text(nothing, {"snapshot-id": None}, as_json=as_json)
-        return
-    value = {
-        "snapshot-id": int(done.snapshot.snapshot_id),
-        "attempts": done.attempts,
-        "metadata-files": done.metadata_files,
-        "metadata-bytes": done.metadata_bytes,
-        "summary": dict(done.snapshot.summary),
-    }
-    summary = done.snapshot.summary
-    counts = ", ".join(
-        f"{summary[key]} {key.replace('-', ' ')}"
-        for key in ("added-data-files", "added-records", "deleted-data-files", "added-dvs")
-        if key in summary
-    )
-    output.emit_text(
-        f"{done.snapshot.operation}: snapshot {done.snapshot.snapshot_id} ({counts}); "
-        f"{done.metadata_files} metadata file{'' if done.metadata_files == 1 else 's'}, "
-        f"{done.metadata_bytes:,} bytes",
-        value,
-        as_json=as_json,
-    )
+def report(done: CommitResult, *, as_json: bool) -> None:
+    """Print what a write did."""
+    value = done.to_dict()
+    if done.snapshot is not None:
+        value["summary"] = dict(done.snapshot.summary)
+    output.emit_text(str(done), value, as_json=as_json)
 
 
 @app.command()
@@ -87,12 +68,7 @@ def upsert(
     """
     found = open_table(table, catalog)
     keys = None if on is None else [name.strip() for name in on.split(",")]
-    done = found.upsert(read_rows(files, into=found), keys)
-    output.emit_text(
-        f"{done.rows_updated:,} rows updated, {done.rows_inserted:,} inserted",
-        {"updated": done.rows_updated, "inserted": done.rows_inserted},
-        as_json=as_json,
-    )
+    report(found.upsert(read_rows(files, into=found), keys), as_json=as_json)
 
 
 @app.command()
@@ -237,7 +213,7 @@ def delete(
     Example: `frazil delete shop.orders --where "status = 'void'"`
     """
     done = open_table(table, catalog).delete(where)
-    report(done, as_json=as_json, nothing="no row matches")
+    report(done, as_json=as_json)
 
 
 @app.command()
@@ -253,4 +229,4 @@ def update(
     Example: `frazil update shop.orders --set "status='shipped'" --where "id = 7"`
     """
     done = open_table(table, catalog).update(pairs(assignments), where)
-    report(done, as_json=as_json, nothing="no row matches")
+    report(done, as_json=as_json)

@@ -19,6 +19,7 @@ from frazil.commit.change import Change
 from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.head import Draft, Head, State
 from frazil.commit.resolve import Resolved, resolve
+from frazil.commit.result import Counts
 from frazil.commit.updates import RemoveSnapshots
 from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.expr.prune import PruneContext
@@ -47,6 +48,7 @@ class Built:
     snapshot: Snapshot | None
     used_paths: frozenset[str] = frozenset()
     metadata_bytes: int = 0
+    counts: Counts = field(default_factory=Counts)
     decision: Decision = field(default_factory=Decision)
 
 
@@ -170,6 +172,7 @@ class Builder:
             snapshot=snapshot,
             used_paths=frozenset({root_path, *_pointed_at(around.location, root)}),
             metadata_bytes=metadata_bytes,
+            counts=self._counts(resolved),
             decision=adapted.decision,
         )
 
@@ -212,6 +215,17 @@ class Builder:
                 [Conflict(what="history was replaced", where=change.branch)],
             )
         return found
+
+    def _counts(self, resolved: Resolved) -> Counts:
+        return Counts.of(
+            added=summary.Tally.of(self._change.added),
+            removed=summary.Tally.of(resolved.removed_entries, resolved.replaced_entries),
+            before=summary.Tally.of(resolved.before),
+            after=summary.Tally.of(resolved.modified),
+            carried=resolved.rows_carried,
+            updated=self._change.rows_updated,
+            moves=self._change.operation == "replace",
+        )
 
     def _summary(
         self, parent: Snapshot | None, resolved: Resolved, root: EntryBatch, leaves: int

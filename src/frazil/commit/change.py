@@ -74,7 +74,7 @@ class Change:
     `@position` are hints. `conflict_filter` is what the change was planned on: under serializable
     isolation nothing that could match it may have been added since `base_snapshot_id`.
     `rewrite_leaves` names leaves to write anew; entries of old data manifests among them take over
-    the vectors of `carried_deletes`.
+    the vectors of `carried_deletes`. `rows_updated` is how many added rows replace an old one.
     """
 
     added: EntryBatch | None = None
@@ -89,6 +89,7 @@ class Change:
     is_rewrite: bool = False
     rewrite_leaves: tuple[str, ...] | None = None
     carried_deletes: CarriedDeletes | None = None
+    rows_updated: int = 0
     summary: Mapping[str, str] = field(default_factory=dict)
 
     @property

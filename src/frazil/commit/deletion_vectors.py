@@ -29,10 +29,13 @@ VECTOR_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedVectors:
-    """Entries with their new vectors, how many rows they newly delete, and conflicts found."""
+    """Entries with their new vectors, and conflicts found.
+
+    `rows_carried` counts rows in the new vectors that delete files had retired before.
+    """
 
     entries: EntryBatch
-    rows_deleted: int
+    rows_carried: int
     conflicts: tuple[Conflict, ...] = ()
 
 
@@ -66,10 +69,10 @@ class VectorMerger:
         if self._merged is None or self._seen != current:
             conflicts = self._write(entries, current, carried or {})
             if conflicts:
-                return MergedVectors(entries=entries, rows_deleted=0, conflicts=conflicts)
+                return MergedVectors(entries=entries, rows_carried=0, conflicts=conflicts)
             self._seen = current
         assert self._merged is not None
-        blobs, path, deleted = self._merged
+        blobs, path, rows_carried = self._merged
         where, offset, size, cardinality = VECTOR_KEYS
         changed = (
             entries.with_column(where, pa.array([path] * len(blobs), pa.string()))
@@ -77,7 +80,7 @@ class VectorMerger:
             .with_column(size, pa.array([blob.size_in_bytes for blob in blobs], pa.int64()))
             .with_column(cardinality, pa.array([blob.cardinality for blob in blobs], pa.int64()))
         )
-        return MergedVectors(entries=changed, rows_deleted=deleted)
+        return MergedVectors(entries=changed, rows_carried=rows_carried)
 
     def _write(
         self,
@@ -88,7 +91,7 @@ class VectorMerger:
         records = entries.numpy("record_count")
         conflicts: list[Conflict] = []
         vectors: list[tuple[str, Positions]] = []
-        deleted = 0
+        rows_carried = 0
         for index, edit in enumerate(self._edits):
             old = read_vector(self._storage, self._location, current[index], int(records[index]))
             if edit.exclusive and np.intersect1d(old, edit.positions, assume_unique=True).size:
@@ -104,8 +107,8 @@ class VectorMerger:
             merged = bitmap.union(old, edit.positions)
             resolved = carried.get(edit.location) if edit.resolved is None else edit.resolved
             if resolved is not None:
+                rows_carried += len(bitmap.union(old, resolved)) - len(old)
                 merged = bitmap.union(merged, resolved)
-            deleted += len(merged) - len(old)
             address = paths.resolve(self._location, edit.location)
             vectors.append((address, merged))
         if conflicts:
@@ -114,7 +117,7 @@ class VectorMerger:
         path = f"data/{self._new_id()}.puffin"
         self.written.append((path, len(data)))
         self._storage.write_new(paths.resolve(self._location, path), data)
-        self._merged = (blobs, path, deleted)
+        self._merged = (blobs, path, rows_carried)
         return ()
 
 

@@ -67,6 +67,7 @@ def fold(
             else Isolation.SNAPSHOT
         ),
         is_rewrite=first.is_rewrite and second.is_rewrite,
+        rows_updated=first.rows_updated + second.rows_updated,
         summary={**first.summary, **second.summary},
     )
 

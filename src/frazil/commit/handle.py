@@ -8,12 +8,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 
 from frazil.commit.build import Surroundings
 from frazil.commit.change import Change
 from frazil.commit.head import Head, ReadOnly, State
 from frazil.commit.loop import Committed, commit
+from frazil.commit.result import METADATA, CommitResult
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
@@ -108,12 +109,22 @@ class TableHandle:
         if isinstance(self.head, ReadOnly):
             raise self.head.refusal()
 
-    def commit(self, change: Change) -> Committed:
+    def commit(self, change: Change) -> CommitResult:
         """Land a change and take the new state."""
         self.check_writable()
+        began = time.perf_counter()
         base = None if self.has_rivals else self.state
         done = commit(change, head=self.head, around=self.around, base=base)
         self.has_rivals = done.state.version > self.state.version + 1
         self.state = done.state
         notes = [note for note in (step(self, done) for step in self.after_commit) if note]
-        return replace(done, notes=tuple(notes)) if notes else done
+        return CommitResult(
+            operation=METADATA if done.snapshot is None else change.operation,
+            snapshot=done.snapshot,
+            **asdict(done.counts),
+            metadata_files=done.metadata_files,
+            metadata_bytes=done.metadata_bytes,
+            attempts=done.attempts,
+            ms=(time.perf_counter() - began) * 1000,
+            notes=tuple(notes),
+        )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from frazil.commit.build import Builder, Built, Surroundings
 from frazil.commit.change import Change
 from frazil.commit.head import Head, Landed, State, Unknown
+from frazil.commit.result import Counts
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
 from frazil.format.metadata import Snapshot
 from frazil.storage import Storage
@@ -59,17 +60,14 @@ class RetryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """What a commit did: the new state, its snapshot, attempts and metadata written.
-
-    `notes` tell what went wrong after it had landed.
-    """
+    """A commit that landed: the new state, its snapshot, attempts and metadata written."""
 
     state: State
     snapshot: Snapshot | None
+    counts: Counts
     attempts: int
     metadata_files: int
     metadata_bytes: int
-    notes: tuple[str, ...] = ()
 
 
 def commit(
@@ -198,6 +196,7 @@ def _finished(
     return Committed(
         state=state,
         snapshot=built.snapshot,
+        counts=built.counts,
         attempts=attempt,
         metadata_files=sum(not path.endswith(".puffin") for path in files),
         metadata_bytes=built.metadata_bytes,

@@ -33,7 +33,7 @@ class Resolved:
     """A change with the addresses of everything it touches in one tree.
 
     `before` are the entries of files whose deletion vector changes, `modified` the same entries
-    with the new vector.
+    with the new vector. `rows_carried` of their rows had been retired by delete files before.
     """
 
     removed: Located = _NOTHING
@@ -43,6 +43,7 @@ class Resolved:
     replaced_entries: EntryBatch | None = None
     before: EntryBatch | None = None
     modified: EntryBatch | None = None
+    rows_carried: int = 0
 
     @property
     def replaced_rows(self) -> Rows:
@@ -85,6 +86,7 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
         )
     keys = [*summary.SUMMARY_KEYS, *_partition_keys(reader.metadata)]
     before = modified = None
+    rows_carried = 0
     if vectors.locations:
         before = vectors.entries(reader, tree, keys=None).without(LEAF, POSITION)
         merged = merger.merge(before, _carried(reader, tree, change))
@@ -93,7 +95,7 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
                 f"{change.operation}: rows it changes were changed meanwhile; run it again",
                 merged.conflicts,
             )
-        modified = merged.entries
+        modified, rows_carried = merged.entries, merged.rows_carried
         spent = _spent(modified)
         if spent.any():
             removed = removed.plus(vectors.where(spent))
@@ -107,6 +109,7 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
         replaced_entries=_entries(replaced, reader, tree, keys),
         before=before,
         modified=modified,
+        rows_carried=rows_carried,
     )
 
 

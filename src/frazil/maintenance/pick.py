@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.deletion_vectors import VECTOR_KEYS, VectorMerger, read_vector
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed, discard
+from frazil.commit.loop import discard
+from frazil.commit.result import CommitResult
 from frazil.commit.updates import RemoveRef, SetRef
 from frazil.errors import CommitUnknown, InvalidInput, Unsupported
 from frazil.format import bitmap, paths
@@ -30,7 +31,7 @@ SOURCE_SNAPSHOT = "source-snapshot-id"
 PIN_PREFIX = "pick/"
 
 
-def fast_forward(handle: TableHandle, branch: str, to: Snapshot) -> Committed:
+def fast_forward(handle: TableHandle, branch: str, to: Snapshot) -> CommitResult:
     """Move a branch to a snapshot that it leads to; a branch that is not there is made."""
     handle.refresh()
     ref = handle.metadata.refs.get(branch)
@@ -52,11 +53,11 @@ def fast_forward(handle: TableHandle, branch: str, to: Snapshot) -> Committed:
 
 def _point(
     handle: TableHandle, branch: str, ref: SnapshotRef, *, expected: int | None
-) -> Committed:
+) -> CommitResult:
     return handle.commit(Change(updates=(SetRef(name=branch, ref=ref, expected=expected),)))
 
 
-def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> Committed:
+def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> CommitResult:
     """Do to a branch what a snapshot did to its parent.
 
     A branch that is at that parent is moved to the snapshot itself. Files that the snapshot
@@ -82,7 +83,7 @@ def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> Committ
         raise
 
 
-def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> Committed:
+def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> CommitResult:
     """Land a pick while a tag keeps the picked snapshot: an expiry at the same time must not delete
     files that the pick is about to bring back. The tag goes with the commit."""
     pin = f"{PIN_PREFIX}{snapshot.snapshot_id}"

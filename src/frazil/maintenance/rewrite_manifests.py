@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from frazil.commit.change import CarriedDeletes, Change
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed, discard
+from frazil.commit.loop import discard
+from frazil.commit.result import CommitResult
 from frazil.errors import CommitConflict, CommitUnknown, NotFound
 from frazil.format.fields import ContentType
 from frazil.format.metadata import MAIN, Snapshot
@@ -30,18 +31,18 @@ def rewrite_manifests(
     branch: str = MAIN,
     leaves: Sequence[str] | None = None,
     progress: Progress = silent,
-) -> Committed | None:
+) -> CommitResult:
     """Write every leaf of a branch anew, or those named, with the root's entries among them.
 
-    Manifests of v1 to v3 become v4 leaves, their deletes deletion vectors. None when the tree is
-    as good as it gets.
+    Manifests of v1 to v3 become v4 leaves, their deletes deletion vectors. Commits nothing when
+    the tree is as good as it gets.
     """
     return _rewrite(handle, branch, _All(only=leaves), progress)
 
 
 def compact_metadata(
     handle: TableHandle, *, branch: str = MAIN, progress: Progress = silent
-) -> Committed | None:
+) -> CommitResult:
     """Move the root's entries to leaves, merge small leaves, and drop dead entries of others."""
     return _rewrite(handle, branch, _Worn(), progress)
 
@@ -105,7 +106,7 @@ def _is_full(refs: Sequence[LeafRef], limits: Thresholds) -> bool:
 
 def _rewrite(
     handle: TableHandle, branch: str, policy: _All | _Worn, progress: Progress
-) -> Committed | None:
+) -> CommitResult:
     handle.check_writable()
     for attempt in range(_ATTEMPTS):
         metadata = handle.refresh().metadata
@@ -113,7 +114,7 @@ def _rewrite(
         tree = handle.reader().tree(tip)
         chosen = policy.choose(handle, tree, Thresholds.of(metadata.properties))
         if chosen is None:
-            return None
+            return CommitResult.nothing("the metadata tree needs no rewriting")
         progress(0, len(chosen), "leaves rewritten")
         change, written = _change(handle, branch, tip, tree, chosen)
         try:

@@ -11,7 +11,6 @@ from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
 from frazil.spark.merge import Merge, merge
 from frazil.spark.native import table
-from frazil.spark.row_level import RowCounts
 from frazil.spark.spark_types import spark_schema, table_schema
 from frazil.spark.update import update
 from frazil.spark.writer import append, overwrite, overwrite_partitions
@@ -19,7 +18,6 @@ from frazil.spark.writer import append, overwrite, overwrite_partitions
 __all__ = [
     "Attached",
     "Merge",
-    "RowCounts",
     "append",
     "attach",
     "changes",

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyiceberg.expressions import BooleanExpression
 
 from frazil.commit.change import Change, Isolation
+from frazil.commit.result import CommitResult
 from frazil.spark.removal import removal
-from frazil.spark.row_level import RowCounts
 from frazil.spark.session import CatalogLike, table_of
 from frazil.table.rows import DELETE_ISOLATION
 from frazil.table.table import Table
@@ -29,7 +30,7 @@ def delete(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
-) -> RowCounts:
+) -> CommitResult:
     """Delete the rows that match a filter.
 
     >>> frazil.spark.delete(spark, "shop.orders", "status = 'void'")      # doctest: +SKIP
@@ -48,9 +49,7 @@ def delete(
         isolation=Isolation.parse(target.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)),
         summary=dict(summary or {}),
     )
-    done = target.handle.commit(change) if change.has_content else None
-    return RowCounts(
-        snapshot=None if done is None else done.snapshot,
-        rows_deleted=gone.rows,
-        ms=(time.perf_counter() - began) * 1000,
-    )
+    if not change.has_content:
+        return CommitResult.nothing("no row matched", ms=(time.perf_counter() - began) * 1000)
+    done = target.handle.commit(change)
+    return replace(done, ms=(time.perf_counter() - began) * 1000)

@@ -18,6 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Isolation
+from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.format.types import plain
@@ -29,7 +30,6 @@ from frazil.spark.row_level import (
     ACTION,
     KEY,
     Action,
-    RowCounts,
     RowLevelJob,
     explained,
     quoted,
@@ -134,7 +134,7 @@ class Merge:
         """Properties for the snapshot's summary."""
         return replace(self, properties={**self.properties, **properties})
 
-    def execute(self) -> RowCounts:
+    def execute(self) -> CommitResult:
         """Carry it out as one snapshot."""
         return _Execution(self).run()
 
@@ -174,7 +174,7 @@ class _Execution:
         self._source_columns = {self._fold(name): name for name in merge.source.columns}
         self._updates = any(clause.action is Action.UPDATE for clause in merge.clauses)
 
-    def run(self) -> RowCounts:
+    def run(self) -> CommitResult:
         source = self._merge.source
         if self._merge.has(Side.TARGET_ONLY) or not self._pairs():
             return self._run(source, AlwaysTrue())
@@ -188,7 +188,7 @@ class _Execution:
             if not is_kept:
                 rows.unpersist()
 
-    def _run(self, rows: DataFrame, reached: BooleanExpression) -> RowCounts:
+    def _run(self, rows: DataFrame, reached: BooleanExpression) -> CommitResult:
         with explained("merge"):
             source = rows.withColumn(_MARK, F.lit(True)).alias(SOURCE)
             scan = self._table.scan(reached)

@@ -12,7 +12,7 @@ import pickle
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +26,11 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Change, Isolation, VectorEdit
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.data.conform import Conformer
 from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot
 from frazil.rows.planned import Longs, Planned
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.removal import entries_of, removal_of
@@ -58,27 +57,6 @@ class Action(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowCounts:
-    """What a row-level job did. `rows_deleted` is None where delete files hide the count.
-
-    `snapshot` is None when there was nothing to change.
-    """
-
-    snapshot: Snapshot | None
-    rows_deleted: int | None = 0
-    rows_updated: int = 0
-    rows_inserted: int = 0
-    ms: float = 0.0
-
-    def __str__(self) -> str:
-        deleted = "some" if self.rows_deleted is None else f"{self.rows_deleted:,}"
-        return (
-            f"{deleted} rows deleted, {self.rows_updated:,} updated, "
-            f"{self.rows_inserted:,} inserted in {self.ms / 1000:.1f} s"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RowLevelJob:
     """A frame of rows with actions, to be carried out on the files of a plan."""
 
@@ -89,7 +67,7 @@ class RowLevelJob:
     isolation: Isolation
     summary: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, frame: DataFrame) -> RowCounts:
+    def run(self, frame: DataFrame) -> CommitResult:
         """Carry the actions out; one snapshot."""
         began = time.perf_counter()
         found = self._written(frame)
@@ -103,7 +81,7 @@ class RowLevelJob:
         done = commit_added(
             self.table, entries, lambda: self._change(outcome, entries), summary=self.summary
         )
-        return outcome.report(done, ms=(time.perf_counter() - began) * 1000)
+        return replace(done, ms=(time.perf_counter() - began) * 1000)
 
     def _written(self, frame: DataFrame) -> list[TaskResult]:
         metadata = self.table.metadata
@@ -138,6 +116,7 @@ class RowLevelJob:
             vectors=vectors,
             conflict_filter=self.conflict_filter,
             isolation=self.isolation,
+            rows_updated=outcome.rows_updated,
         )
 
 
@@ -262,15 +241,9 @@ class _Outcome:
     def updated(self) -> Longs:
         return _longs(self.keys.get(Action.UPDATE))
 
-    def report(self, done: Committed | None, *, ms: float) -> RowCounts:
-        """The counts as a user gets them."""
-        return RowCounts(
-            snapshot=None if done is None else done.snapshot,
-            rows_deleted=self.counts.get(Action.DELETE, 0),
-            rows_updated=self.counts.get(Action.UPDATE, 0),
-            rows_inserted=self.counts.get(Action.INSERT, 0),
-            ms=ms,
-        )
+    @property
+    def rows_updated(self) -> int:
+        return self.counts.get(Action.UPDATE, 0)
 
 
 def _longs(keys: BitMap64 | None) -> Longs:

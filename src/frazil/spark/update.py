@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Isolation
+from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.rows.planned import Planned
@@ -19,7 +20,6 @@ from frazil.spark.row_level import (
     ACTION,
     KEY,
     Action,
-    RowCounts,
     RowLevelJob,
     explained,
     quoted,
@@ -42,7 +42,7 @@ def update(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
-) -> RowCounts:
+) -> CommitResult:
     """Give the rows that match new values. Texts are Spark SQL over the row, columns are taken as
     they are, other values are literals; `address.city` names a part of a struct.
 

@@ -22,7 +22,8 @@ from pyiceberg.table.sorting import SortOrder
 from pyspark.sql import types as sql
 
 from frazil.commit.change import Change, Isolation
-from frazil.commit.loop import Committed, discard
+from frazil.commit.loop import discard
+from frazil.commit.result import CommitResult
 from frazil.data.conform import Conformer
 from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.data.write_files import write_rows
@@ -51,8 +52,8 @@ def append(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
-) -> Committed | None:
-    """Add the rows of a frame; one snapshot, or None when there are no rows."""
+) -> CommitResult:
+    """Add the rows of a frame as one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
     entries = write_frame(frame, target)
     return commit_added(target, entries, lambda: plain_change(target, entries), summary=summary)
@@ -65,7 +66,7 @@ def overwrite(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
-) -> Committed | None:
+) -> CommitResult:
     """Replace the rows that match, by default all, with the rows of a frame; one snapshot."""
     spark = frame.sparkSession
     target = table_of(spark, table, catalog)
@@ -92,7 +93,7 @@ def overwrite_partitions(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
-) -> Committed | None:
+) -> CommitResult:
     """Replace every partition that the frame has a row for; one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
     spec = target.spec
@@ -161,12 +162,12 @@ def commit_added(
     change: Callable[[], Change],
     *,
     summary: Mapping[str, str] | None = None,
-) -> Committed | None:
+) -> CommitResult:
     """Land a change that adds written files; they go when it surely did not land."""
     try:
         made = change()
         if not made.has_content:
-            return None
+            return CommitResult.nothing("no row to add, none matched")
         return table.handle.commit(replace(made, summary={**made.summary, **(summary or {})}))
     except CommitUnknown:
         raise

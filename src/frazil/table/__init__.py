@@ -1,8 +1,9 @@
 """Tables and catalogs as users have them: facades that compose rooms below and hold no rules."""
 
+from frazil.commit.result import CommitResult
 from frazil.rows.scan import Scan
 from frazil.table.catalog import Catalog, connect
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 
-__all__ = ["Catalog", "Scan", "Table", "Transaction", "connect"]
+__all__ = ["Catalog", "CommitResult", "Scan", "Table", "Transaction", "connect"]

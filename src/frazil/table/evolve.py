@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, NestedField
 
 from frazil.commit.change import Change
-from frazil.commit.loop import Committed
+from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import SetSchema
 from frazil.data.schema import iceberg_schema
 from frazil.errors import InvalidInput
@@ -208,19 +208,19 @@ class EvolveSchema:
 
     # Ending
 
-    def commit(self) -> Committed | None:
-        """Land the schema; None when nothing changed, or when a transaction lands it later."""
+    def commit(self) -> CommitResult:
+        """Land the schema. In a transaction it lands with the transaction."""
         schema = self._open().schema
         self._ended = True
         if schema == self._metadata.schema():
-            return None
+            return CommitResult.nothing("the schema is the same")
         update = SetSchema(
             schema=schema,
             based_on_schema_id=self._metadata.current_schema_id,
             based_on_last_column_id=self._metadata.last_column_id,
         )
         done = self._commit(Change(updates=(update,)))
-        return done if isinstance(done, Committed) else None
+        return done if isinstance(done, CommitResult) else CommitResult.nothing(STAGED)
 
     def _open(self) -> SchemaDraft:
         if self._ended:

@@ -10,7 +10,7 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 
 from frazil.commit.change import Change
-from frazil.commit.loop import Committed
+from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import SetSortOrder, SetSpec
 from frazil.errors import InvalidInput
 from frazil.expr.filter_columns import ColumnIndex
@@ -94,16 +94,16 @@ class EvolvePartitions:
         self._fields.insert(at, made)
         return self
 
-    def commit(self) -> Committed | None:
-        """Land the spec; None when nothing changed, or when a transaction lands it later."""
+    def commit(self) -> CommitResult:
+        """Land the spec. In a transaction it lands with the transaction."""
         if self._ended:
             raise InvalidInput("these edits are committed already; start new ones")
         self._ended = True
         if tuple(self._fields) == tuple(self._metadata.spec().fields):
-            return None
+            return CommitResult.nothing("the partitioning is the same")
         update = SetSpec(spec=self.spec, based_on_spec_id=self._metadata.default_spec_id)
         done = self._commit(Change(updates=(update,)))
-        return done if isinstance(done, Committed) else None
+        return done if isinstance(done, CommitResult) else CommitResult.nothing(STAGED)
 
     def _find(self, what: str) -> PartitionField:
         for each in self._fields:

@@ -12,7 +12,8 @@ from pyiceberg.partitioning import PartitionSpec
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed, discard
+from frazil.commit.loop import discard
+from frazil.commit.result import CommitResult
 from frazil.data.delete_files import write_equality_deletes
 from frazil.data.row_input import Rows
 from frazil.errors import CommitUnknown, InvalidInput, Unsupported
@@ -40,7 +41,7 @@ class FileOperations:
         *,
         check_duplicates: bool = True,
         summary: Mapping[str, str] | None = None,
-    ) -> Committed | None:
+    ) -> CommitResult:
         """Take Parquet files over where they are; statistics come from their footers.
 
         Files without field ids are read by a name mapping, which is set on the table if there is
@@ -55,7 +56,7 @@ class FileOperations:
 
     def add_entries(
         self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
-    ) -> Committed | None:
+    ) -> CommitResult:
         """Add files described by entries, as `frazil.data.write_rows` returns them."""
         with self.transaction() as tx:
             tx.add_entries(entries, summary=summary)
@@ -74,7 +75,7 @@ class FileOperations:
         *,
         base_snapshot_id: int | None = None,
         summary: Mapping[str, str] | None = None,
-    ) -> Committed:
+    ) -> CommitResult:
         """Replace files by others with the same rows. Row changes since `base_snapshot_id`, by
         default the snapshot seen last, are conflicts."""
         if not remove:
@@ -160,7 +161,7 @@ class RowDelta:
         )
         return self
 
-    def commit(self, *, summary: Mapping[str, str] | None = None) -> Committed:
+    def commit(self, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Land the changes as one snapshot."""
         change = Change(
             branch=self.branch,

@@ -12,7 +12,7 @@ from pyiceberg.schema import Schema
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import TableName
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import with_dropped
 from frazil.data.read_files import Reading, name_mapping_of
 from frazil.errors import InvalidInput, NotFound
@@ -128,11 +128,11 @@ class HistoryOperations:
         at = f"@{self.branch_name}" if as_of is None else f" as of {_label(as_of)}"
         return Side(handle=handle, snapshot=snapshot, schema=schema, label=f"{handle.name}{at}")
 
-    def fast_forward(self, branch: str | None = None, *, to: AsOf) -> Committed:
+    def fast_forward(self, branch: str | None = None, *, to: AsOf) -> CommitResult:
         """Move a branch, by default this one, to a snapshot that follows from it: publish."""
         return fast_forward(self.handle, branch or self.branch_name, self._at(to))
 
-    def cherry_pick(self, snapshot: AsOf) -> Committed:
+    def cherry_pick(self, snapshot: AsOf) -> CommitResult:
         """Do to this branch what a snapshot of another one did to its parent."""
         return cherry_pick(self.handle, self.branch_name, self._at(snapshot))
 
@@ -182,14 +182,14 @@ class HistoryOperations:
 
     def rewrite_manifests(
         self, *, leaves: Sequence[str] | None = None, progress: Progress = silent
-    ) -> Committed | None:
-        """Write leaves anew, clustered and without dead entries; None when there is no need."""
+    ) -> CommitResult:
+        """Rewrite leaves, clustered and without dead entries; commits nothing if they are fine."""
         return rewrite_manifests(
             self.handle, branch=self.branch_name, leaves=leaves, progress=progress
         )
 
-    def compact_metadata(self, *, progress: Progress = silent) -> Committed | None:
-        """Move the root's entries to leaves and merge small leaves; None when there is no need."""
+    def compact_metadata(self, *, progress: Progress = silent) -> CommitResult:
+        """Move the root's entries to leaves and merge small leaves, if that gains anything."""
         return compact_metadata(self.handle, branch=self.branch_name, progress=progress)
 
     def analyze(self, *, progress: Progress = silent) -> Health:

@@ -168,6 +168,7 @@ class RowEditor:
             vectors=tuple(vectors),
             conflict_filter=scan.filter,
             isolation=isolation,
+            rows_updated=sum(edit.positions.size for edit in vectors),
         )
 
     def scan(self, where: str | BooleanExpression | None, columns: Sequence[str] | None) -> Scan:
@@ -196,7 +197,7 @@ class RowEditor:
         *,
         update_matched: bool = True,
         insert_unmatched: bool = True,
-    ) -> Upserted:
+    ) -> Change:
         """Rows whose key exists replace the old ones, keeping row ids; others are new.
 
         A matched row that is equal in every column is left alone.
@@ -222,16 +223,12 @@ class RowEditor:
         if pieces:
             batches = iter(pieces) if has_updates else (_plain(piece) for piece in pieces)
             added = self.write(batches, with_lineage=has_updates)
-        change = self._change(
+        return self._change(
             added=added,
             vectors=tuple(matches.edits(changed)),
             conflict_filter=matches.filter,
             isolation=self._isolation(MERGE_ISOLATION),
-        )
-        return Upserted(
-            change=change,
             rows_updated=int(changed.size),
-            rows_inserted=int(fresh.sum()) if insert_unmatched else 0,
         )
 
     def _matches(self, source: pa.Table, on: Sequence[str]) -> _Matches:
@@ -250,15 +247,6 @@ class RowEditor:
                     found.add(task, reader, batch.take(pa.array(hit)), rows[hit], source)
         found.finish()
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Upserted:
-    """An upsert as a change, and what it does to rows."""
-
-    change: Change
-    rows_updated: int
-    rows_inserted: int
 
 
 _NO_ROW_ID = -1
@@ -436,4 +424,4 @@ def _equal(left: pa.Array, right: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[n
     return np.asarray(pc.or_(pc.fill_null(same, False), both_null))
 
 
-__all__ = ["RowEditor", "Upserted", "key_range"]
+__all__ = ["RowEditor", "key_range"]

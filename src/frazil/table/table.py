@@ -15,7 +15,7 @@ from pyiceberg.table.sorting import SortOrder
 from frazil.catalog.pointers import TableHead
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.commit.updates import RemoveRef, SetProperties, SetRef
 from frazil.data.row_input import Rows
 from frazil.errors import InvalidInput, NotFound
@@ -34,7 +34,6 @@ from frazil.table.file_operations import FileOperations
 from frazil.table.history_operations import HistoryOperations
 from frazil.table.iceberg import IcebergOperations
 from frazil.table.inspect import Inspect
-from frazil.table.rows import Upserted
 from frazil.table.transaction import Transaction
 
 AsOf = int | str | datetime | Snapshot
@@ -151,7 +150,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         """Several changes as one snapshot, all or nothing."""
         return Transaction(self.handle, branch=self.branch_name)
 
-    def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> Committed | None:
+    def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows: Arrow, pandas, polars, or dictionaries."""
         with self.transaction() as tx:
             tx.append(rows, summary=summary)
@@ -159,8 +158,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def delete(
         self, where: str | BooleanExpression, *, summary: Mapping[str, str] | None = None
-    ) -> Committed | None:
-        """Delete the rows that match; None when no row does."""
+    ) -> CommitResult:
+        """Delete the rows that match."""
         with self.transaction() as tx:
             tx.delete(where, summary=summary)
         return tx.result
@@ -171,7 +170,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         where: str | BooleanExpression | None = None,
         *,
         summary: Mapping[str, str] | None = None,
-    ) -> Committed | None:
+    ) -> CommitResult:
         """Give rows that match new values: `update({"status": "'shipped'"}, where="id = 7")`."""
         with self.transaction() as tx:
             tx.update(assignments, where, summary=summary)
@@ -185,17 +184,18 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         update_matched: bool = True,
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
-    ) -> Upserted:
+    ) -> CommitResult:
         """Replace rows whose key exists, insert the others; default keys: identifier fields."""
         keys = list(on) if on is not None else sorted(self.schema.identifier_field_names())
         with self.transaction() as tx:
-            return tx.upsert(
+            tx.upsert(
                 rows,
                 keys,
                 update_matched=update_matched,
                 insert_unmatched=insert_unmatched,
                 summary=summary,
             )
+        return tx.result
 
     def overwrite(
         self,
@@ -203,7 +203,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         where: str | BooleanExpression | None = None,
         *,
         summary: Mapping[str, str] | None = None,
-    ) -> Committed | None:
+    ) -> CommitResult:
         """Replace the rows that match, by default all, with new ones; one snapshot."""
         with self.transaction() as tx:
             tx.overwrite(rows, where, summary=summary)
@@ -211,7 +211,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def overwrite_partitions(
         self, rows: Rows, *, summary: Mapping[str, str] | None = None
-    ) -> Committed | None:
+    ) -> CommitResult:
         """Replace every partition that the new rows have a row for."""
         with self.transaction() as tx:
             tx.overwrite_partitions(rows, summary=summary)
@@ -227,13 +227,13 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         """Change how new files are partitioned; old files stay as they are."""
         return EvolvePartitions(self.metadata, self.handle.commit)
 
-    def sort_by(self, *columns: str) -> Committed:
+    def sort_by(self, *columns: str) -> CommitResult:
         """Set the order of rows in new files: `sort_by("day", "price desc")`."""
         return self._update(sort_order_update(self.metadata, columns))
 
     def set_properties(
         self, updates: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()
-    ) -> Committed:
+    ) -> CommitResult:
         """Set and remove table properties."""
         return self._update(SetProperties(updates=dict(updates or {}), removals=tuple(remove)))
 
@@ -258,7 +258,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def tag(
         self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None
-    ) -> Committed:
+    ) -> CommitResult:
         """Name a snapshot, by default the current one, so that it is kept."""
         snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
         if snapshot is None:
@@ -267,11 +267,11 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             raise InvalidInput(f"{self.name}: {name!r} exists already; drop it first")
         return self._set_ref(name, snapshot, RefKind.TAG, max_ref_age_ms=max_age_ms)
 
-    def drop_ref(self, name: str) -> Committed:
+    def drop_ref(self, name: str) -> CommitResult:
         """Remove a branch or tag; its snapshots stay until they expire."""
         return self._update(RemoveRef(name=name))
 
-    def rollback(self, to: AsOf) -> Committed:
+    def rollback(self, to: AsOf) -> CommitResult:
         """Point the branch back at an earlier snapshot of its own history."""
         target = self.snapshot(to)
         if not refs.is_ancestor(self.handle, target, self.current_snapshot()):
@@ -281,11 +281,11 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             )
         return self._move(target)
 
-    def set_current(self, to: AsOf) -> Committed:
+    def set_current(self, to: AsOf) -> CommitResult:
         """Point the branch at any snapshot of the table."""
         return self._move(self.snapshot(to))
 
-    def _move(self, target: Snapshot) -> Committed:
+    def _move(self, target: Snapshot) -> CommitResult:
         now = self.metadata.refs.get(self.branch_name)
         ref = (
             SnapshotRef(snapshot_id=target.snapshot_id)
@@ -295,9 +295,11 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         expected = None if now is None else int(now.snapshot_id)
         return self._update(SetRef(name=self.branch_name, ref=ref, expected=expected))
 
-    def _set_ref(self, name: str, snapshot: Snapshot, kind: RefKind, **options: Any) -> Committed:
+    def _set_ref(
+        self, name: str, snapshot: Snapshot, kind: RefKind, **options: Any
+    ) -> CommitResult:
         ref = SnapshotRef(snapshot_id=SnapshotId(snapshot.snapshot_id), kind=kind, **options)
         return self._update(SetRef(name=name, ref=ref, expected=None))
 
-    def _update(self, update: Any) -> Committed:
+    def _update(self, update: Any) -> CommitResult:
         return self.handle.commit(Change(branch=self.branch_name, updates=(update,)))

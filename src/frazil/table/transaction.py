@@ -6,6 +6,7 @@ staged as a root that no table points to. The catalog sees one commit.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -18,7 +19,8 @@ from frazil.commit.change import Change
 from frazil.commit.fold import fold
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import State
-from frazil.commit.loop import Committed, discard
+from frazil.commit.loop import discard
+from frazil.commit.result import CommitResult
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.row_input import Rows
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput
@@ -27,7 +29,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.rows.scan import Scan
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
-from frazil.table.rows import RowEditor, Upserted
+from frazil.table.rows import RowEditor
 
 
 class Transaction:
@@ -47,7 +49,8 @@ class Transaction:
         self._staged: tuple[State, Builder] | None = None
         self._written: list[str] = []
         self._ended = False
-        self.result: Committed | None = None
+        self.result = CommitResult.nothing("the transaction has not ended")
+        self._began = time.perf_counter()
         ref = self._state.metadata.refs.get(branch)
         if ref is not None and ref.kind is RefKind.TAG:
             raise InvalidInput(f"{branch!r} is a tag; tags cannot be committed to")
@@ -104,13 +107,12 @@ class Transaction:
         update_matched: bool = True,
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
-    ) -> Upserted:
+    ) -> Transaction:
         """Replace rows whose key exists, insert the others."""
-        done = self._editor().upsert(
+        change = self._editor().upsert(
             rows, on, update_matched=update_matched, insert_unmatched=insert_unmatched
         )
-        self.apply(done.change, summary=summary)
-        return done
+        return self.apply(change, summary=summary)
 
     def overwrite(
         self,
@@ -190,28 +192,40 @@ class Transaction:
         self._unstage()
         return self
 
-    def commit(self) -> Committed | None:
-        """Land everything as one snapshot; None when there was nothing to do."""
+    def commit(self) -> CommitResult:
+        """Land everything as one snapshot, if there is anything to do."""
         self._check_open()
         self._ended = True
         self._unstage()
         if self._change is None or not (self._change.has_content or self._change.updates):
-            return None
+            self.result = CommitResult.nothing(self._nothing, ms=self._elapsed_ms())
+            return self.result
         try:
-            self.result = self._handle.commit(self._change)
+            done = self._handle.commit(self._change)
         except CommitUnknown:
             raise
         except BaseException:
             discard(self._handle.storage, self._written)
             raise
+        self.result = replace(done, ms=self._elapsed_ms())
         used = _files_of(self._change, self._handle.location)
         discard(self._handle.storage, [path for path in self._written if path not in used])
         return self.result
+
+    @property
+    def _nothing(self) -> str:
+        if self._change is None:
+            return "the transaction is empty"
+        return "no row to add" if self._change.conflict_filter is None else "no row matched"
+
+    def _elapsed_ms(self) -> float:
+        return (time.perf_counter() - self._began) * 1000
 
     def abort(self) -> None:
         """Forget everything and remove the files written for it."""
         if not self._ended:
             self._ended = True
+            self.result = CommitResult.nothing("the transaction was aborted")
             self._unstage()
             discard(self._handle.storage, self._written)
 

@@ -155,7 +155,7 @@ def test_a_column_that_cannot_be_added_is_refused_and_leaves_no_trace(
     with pytest.raises(InvalidInput) as caught:
         edits.add_column(call.pop("path"), call.pop("type"), **call)
     assert part in str(caught.value)
-    assert edits.commit() is None
+    assert not edits.commit().committed
     assert table.changes == []
 
 
@@ -406,7 +406,7 @@ def test_union_with_a_frame_takes_its_schema(table: Definition) -> None:
 
 
 def test_union_with_the_same_columns_changes_nothing(table: Definition) -> None:
-    assert table.columns().union_by_name(table.metadata.schema()).commit() is None
+    assert table.columns().union_by_name(table.metadata.schema()).commit().committed is False
     assert table.changes == []
 
 

@@ -99,7 +99,7 @@ def test_partitions_that_make_no_sense_are_refused(
 
 
 def test_partition_edits_commit_once_and_only_when_there_are_any(table: Definition) -> None:
-    assert table.partitions().commit() is None
+    assert not table.partitions().commit().committed
     with table.partitions() as edits:
         edits.add("name")
     assert len(table.changes) == 1

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
 from frazil.commit.change import Change, VectorEdit
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import POS
 from frazil.data.read_files import Reading
 from frazil.errors import CommitConflict
@@ -86,7 +86,7 @@ def convert_equality_deletes(
 
 def _landed(
     spark: SparkSession, table: Table, summary: Mapping[str, str]
-) -> tuple[Change, Committed] | None:
+) -> tuple[Change, CommitResult] | None:
     for attempt in range(_ATTEMPTS):
         change = _change(spark, table, table.scan(), summary)
         if change is None:

@@ -19,7 +19,7 @@ from pyiceberg.table.sorting import SortOrder
 from pyspark.errors import PySparkException
 
 from frazil.commit.change import Change
-from frazil.commit.loop import Committed
+from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
 from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
@@ -253,7 +253,7 @@ class _Job:
     max_commits: int
     concurrent: int
     summary: Mapping[str, str]
-    commits: list[Committed] = field(default_factory=list)
+    commits: list[CommitResult] = field(default_factory=list)
     landed: list[_Written] = field(default_factory=list)
     failed: list[FailedGroup] = field(default_factory=list)
 
@@ -319,7 +319,7 @@ class _Job:
         else:
             self.landed += written
 
-    def _land(self, written: Sequence[_Written]) -> Committed:
+    def _land(self, written: Sequence[_Written]) -> CommitResult:
         table = self.writer.table
         snapshot = self.writer.planned.scan.snapshot
         assert snapshot is not None

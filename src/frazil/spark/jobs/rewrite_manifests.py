@@ -41,9 +41,8 @@ def rewrite_manifests(
     before = _leaves(target)
     with progress_bars(f"rewrite manifests of {target.name}", shown=progress) as report:
         done = rewrite(target.handle, branch=target.branch_name, progress=report)
-    snapshot = None if done is None else done.snapshot
     return RewrittenManifests(
-        snapshot_id=None if snapshot is None else int(snapshot.snapshot_id),
+        snapshot_id=done.snapshot_id,
         leaves_before=before,
         leaves_after=_leaves(target),
         ms=(time.perf_counter() - began) * 1000,
