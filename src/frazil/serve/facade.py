@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frazil.catalog.base import TableHead
+from frazil.catalog.pointers import TableHead
 from frazil.catalog.export import previous_max
 from frazil.catalog.notes import Notes
 from frazil.commit.handle import TableHandle
