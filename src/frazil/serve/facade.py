@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frazil.catalog.pointers import TableHead
 from frazil.catalog.export import previous_max
 from frazil.catalog.notes import Notes
+from frazil.catalog.pointers import TableHead
 from frazil.commit.handle import TableHandle
 from frazil.errors import NotFound, StorageError, Unsupported
 from frazil.format import metadata_json, paths
