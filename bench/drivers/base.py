@@ -52,14 +52,17 @@ def drain() -> list[float]:
     return found
 
 
-def compete(count: int, commit: Callable[[int], int], refresh: Callable[[], Any]) -> dict[str, int]:
+def compete(count: int, commit: Callable[[int], int], refresh: Callable[[], Any]) -> dict[str, Any]:
     """Commit `count` times against other processes; `commit` returns how often it retried.
 
     A commit that fails after the library's own retries is tried once more on a fresh view, then
-    given up.
+    given up. `ms` is how long each commit took, `at` the time when it had landed.
     """
     landed = retries = 0
+    ms: list[float] = []
+    at: list[float] = []
     for number in range(count):
+        began = time.perf_counter()
         for attempt in range(2):
             try:
                 retries += commit(number)
@@ -69,8 +72,10 @@ def compete(count: int, commit: Callable[[int], int], refresh: Callable[[], Any]
                     retries += 1
             else:
                 landed += 1
+                at.append(time.time())
                 break
-    return {"landed": landed, "retries": retries}
+        ms.append((time.perf_counter() - began) * 1000)
+    return {"asked": count, "landed": landed, "retries": retries, "ms": ms, "at": at}
 
 
 def serve(driver: Any) -> None:

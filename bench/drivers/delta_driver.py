@@ -145,7 +145,7 @@ class Driver:
             mask = part if mask is None else pc.and_(mask, part)
         return actions.filter(mask).num_rows
 
-    def compete(self, start: int, count: int, total: int) -> dict[str, int]:
+    def compete(self, start: int, count: int, total: int) -> dict[str, Any]:
         """One file per commit, against other processes."""
 
         def commit(number: int) -> int:

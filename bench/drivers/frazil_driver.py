@@ -106,6 +106,7 @@ class Driver:
 
     catalog: frazil.Catalog
     table: frazil.Table
+    name: str = NAME
 
     def about(self) -> dict[str, Any]:
         """Versions and settings."""
@@ -119,7 +120,7 @@ class Driver:
         """Make the table."""
         self._connect(folder, options)
         self.table = self.catalog.create_table(
-            NAME,
+            self.name,
             schema_of(columns),
             partition_by=["day(order_date)"],
             properties=options.get("properties", {}),
@@ -127,7 +128,10 @@ class Driver:
 
     def _connect(self, folder: str, options: dict[str, Any]) -> None:
         s3 = options.get("s3")
-        if s3 is None:
+        self.name = options.get("name", NAME)
+        if "uri" in options:
+            self.catalog = frazil.connect(options["uri"], warehouse=folder)
+        elif s3 is None:
             self.catalog = frazil.connect(folder)
         else:
             Path(folder).mkdir(parents=True, exist_ok=True)
@@ -146,7 +150,7 @@ class Driver:
 
         def work() -> None:
             self._connect(folder, options)
-            self.table = self.catalog.load_table(NAME)
+            self.table = self.catalog.load_table(self.name)
 
         ms, _ = timed(work)
         return {"import_ms": _IMPORTED_MS, "load_ms": ms, "peak_kb": peak_kb()}
@@ -170,7 +174,7 @@ class Driver:
             found.append(ms)
         return found
 
-    def compete(self, start: int, count: int, total: int) -> dict[str, int]:
+    def compete(self, start: int, count: int, total: int) -> dict[str, Any]:
         """One file per commit, against other processes."""
 
         def commit(number: int) -> int:
@@ -187,7 +191,7 @@ class Driver:
         def work() -> Any:
             if cold:
                 self.catalog.cache.clear()
-                self.table = self.catalog.load_table(NAME)
+                self.table = self.catalog.load_table(self.name)
             return self.table.scan(where=where).plan()
 
         ms, plan = timed(work)
@@ -263,7 +267,7 @@ class Driver:
         handle = self.table.handle
         with handle.storage.recording() as calls:
             ms, _ = timed(self.table.upgrade)
-        self.table = self.catalog.load_table(NAME)
+        self.table = self.catalog.load_table(self.name)
         read = sum(call.bytes for call in calls if call.verb == "read")
         written = sum(call.bytes for call in calls if call.verb == "write")
         return {"ms": ms, "read": read, "written": written}

@@ -157,7 +157,7 @@ class Driver:
         ms, files = timed(work)
         return {"ms": ms, "files": files, "peak_kb": peak_kb()}
 
-    def compete(self, start: int, count: int, total: int) -> dict[str, int]:
+    def compete(self, start: int, count: int, total: int) -> dict[str, Any]:
         """One file per commit, against other processes."""
 
         def commit(number: int) -> int:

@@ -174,7 +174,7 @@ class Driver:
             found.append(timed(lambda files=files: self._append(files))[0])
         return found
 
-    def compete(self, start: int, count: int, total: int) -> dict[str, int]:
+    def compete(self, start: int, count: int, total: int) -> dict[str, Any]:
         """One file per commit, against other processes."""
 
         def commit(number: int) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+import uuid
 from contextlib import ExitStack
 from typing import Any
 
 from bench.course import Course, footprint, forgiving
-from bench.peers import FRAZIL
+from bench.peers import FRAZIL, PEERS, Peer
 from bench.results import Outcome, median, quantile
 from bench.session import Session
+from tests.support.postgres import PostgresUnavailable, postgres_server
 
 
 def small_appends(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
@@ -105,31 +107,70 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
     """Processes that append at once; each retries its own lost races as its library does."""
     for peer in course.peers(workload):
         for writers in workload["writers"]:
-            each = workload["commits"] // writers
-            with forgiving(outcome, peer.name, f"{writers} writers"), ExitStack() as stack:
-                folder = course.place("concurrent_writers", peer)
-                first = stack.enter_context(course.session(peer))
-                first.ask("create", folder=folder)
-                first.ask("commits", start=0, count=1, total=1)
-                started = [stack.enter_context(course.session(peer)) for _ in range(writers)]
-                for number, session in enumerate(started):
-                    session.ask("open", folder=folder)
-                    session.ask("commits", start=1_000_000 + number, count=1, total=2_000_000)
-                began = time.perf_counter()
-                for number, session in enumerate(started):
-                    start = 1 + number * each
-                    session.send("compete", start=start, count=each, total=each)
-                found = [session.answer() for session in started]
-                spent = time.perf_counter() - began
-                landed = sum(f["landed"] for f in found)
-                case = f"{writers} writer{'s' if writers > 1 else ''}"
-                outcome.add(case, "committed", peer.name, landed / spent, "commits/s")
-                outcome.add(case, "given up", peer.name, each * writers - landed, "commits")
-                if peer.name == FRAZIL:
-                    retries = sum(f["retries"] for f in found)
-                    outcome.add(case, "lost races, retried", peer.name, retries, "retries")
+            case = f"{writers} writer{'s' if writers > 1 else ''}"
+            with forgiving(outcome, peer.name, case):
+                found, spent = _competed(course, peer, writers, workload["commits"] // writers)
+                _add_competition(outcome, case, peer.name, found, spent)
+    with ExitStack() as stack:
+        try:
+            uri = stack.enter_context(postgres_server())
+        except PostgresUnavailable as error:
+            outcome.note(f"Not measured on PostgreSQL: {error}.")
+        else:
+            for writers in workload["writers"]:
+                found, spent = _competed(
+                    course, PEERS[FRAZIL], writers, workload["commits"] // writers, uri=uri
+                )
+                case = f"{writers} writer{'s' if writers > 1 else ''}, PostgreSQL"
+                _add_competition(outcome, case, FRAZIL, found, spent)
     outcome.note("DuckLake is left out: a DuckDB file admits one process.")
     outcome.note(
         "PyIceberg's own retry settings are used; a commit that still fails is tried once more "
         "after a refresh, then counted as given up."
     )
+    outcome.note(
+        "Smallest share: commits of the slowest writer until the first one was done, over the fair "
+        "share; 1 is perfectly fair."
+    )
+
+
+def _competed(
+    course: Course, peer: Peer, writers: int, each: int, **options: str
+) -> tuple[list[dict[str, Any]], float]:
+    """What each of some writers reports, and how long all took together."""
+    with ExitStack() as stack:
+        folder = course.place("concurrent_writers", peer)
+        first = stack.enter_context(course.session(peer))
+        name = f"shop_{uuid.uuid4().hex[:8]}.orders"
+        options = {**options, "name": name} if options else {}
+        first.ask("create", folder=folder, **options)
+        first.ask("commits", start=0, count=1, total=1)
+        started = [stack.enter_context(course.session(peer)) for _ in range(writers)]
+        for number, session in enumerate(started):
+            session.ask("open", folder=folder, **options)
+            session.ask("commits", start=1_000_000 + number, count=1, total=2_000_000)
+        began = time.perf_counter()
+        for number, session in enumerate(started):
+            session.send("compete", start=1 + number * each, count=each, total=each)
+        return [session.answer() for session in started], time.perf_counter() - began
+
+
+def _add_competition(
+    outcome: Outcome, case: str, name: str, found: list[dict[str, Any]], spent: float
+) -> None:
+    landed = sum(f["landed"] for f in found)
+    asked = sum(f["asked"] for f in found)
+    outcome.add(case, "committed", name, landed / spent, "commits/s")
+    outcome.add(case, "p99", name, quantile([ms for f in found for ms in f["ms"]], 0.99), "ms")
+    if len(found) > 1:
+        outcome.add(case, "smallest share", name, _smallest_share(found), "of the fair share")
+    outcome.add(case, "given up", name, asked - landed, "commits")
+    if name == FRAZIL:
+        outcome.add(case, "lost races, retried", name, sum(f["retries"] for f in found), "retries")
+
+
+def _smallest_share(found: list[dict[str, Any]]) -> float:
+    """Of the commits that landed until the first writer was done."""
+    end = min(f["at"][-1] for f in found if f["at"])
+    counts = [sum(at <= end for at in f["at"]) for f in found]
+    return float(min(counts) * len(counts) / sum(counts))

@@ -144,6 +144,23 @@ class Database:
             raise self._failed(error) from error
         connection.close()
 
+    def begin(self, statement: str) -> Any:
+        """Send a statement that opens a transaction; returns its connection, for `end`."""
+        connection = self._checkout()
+        try:
+            self.send(connection, statement, _NOTHING)
+        except self._driver.Error as error:
+            self._roll_back(connection)
+            raise self._failed(error) from error
+        except BaseException:
+            self._roll_back(connection)
+            raise
+        return connection
+
+    def end(self, connection: Any) -> None:
+        """Roll back what `begin` opened; a connection that has gone is dropped."""
+        self._roll_back(connection)
+
     def close(self) -> None:
         """Close every connection of this process."""
         self._own_pool()

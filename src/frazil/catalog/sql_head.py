@@ -7,7 +7,8 @@ row. Nothing it reads or writes grows with the history.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from frazil.catalog import export, sql_rows
@@ -16,6 +17,7 @@ from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.pointers import check_draft
 from frazil.catalog.sql_rows import Definition, TableRow
+from frazil.catalog.turns import Turns
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State, Unknown
 from frazil.errors import CatalogError, FrazilError, NotFound
 from frazil.format import metadata_json
@@ -53,6 +55,8 @@ class SqlHead:
         self._storage = storage
         self._table_id = row.table_id
         self._path = f"catalog row of {identifier}"
+        self._turns = Turns(database, row.table_id)
+        self._export_is_due = False
         self._definition: Definition | None = None
         self._state = self._settled(row, None, seen={})
 
@@ -76,15 +80,25 @@ class SqlHead:
         self._state = self._settled(row, definition, seen=self._state.snapshots)
         return self._state
 
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with self._turns.turn():
+            yield
+        if self._export_is_due:
+            self._export_quietly()
+
     def swap(self, base: State, draft: Draft) -> Outcome:
         check_draft(draft)
         before, after = base.metadata, draft.metadata
         version = base.version + 1
         entry = log_entry(before, after)
         definition = Definition.of(after) if sql_rows.is_redefined(before, after) else None
+        guard = self._turns.guard()
         try:
             with self._database.transaction() as transaction:
-                rendered_version = self._compare_and_set(transaction, base.version, after)
+                rendered_version = self._compare_and_set(
+                    transaction, base.version, after, guard=guard
+                )
                 for row in sql_rows.snapshot_rows(self._table_id, version, draft.added_snapshots):
                     transaction.run(sql_rows.ADD_SNAPSHOT, row)
                 if draft.removed_snapshot_ids:
@@ -97,14 +111,18 @@ class SqlHead:
                 if definition is not None:
                     sql_rows.define(transaction, self._table_id, definition)
                 snapshots = self._named_snapshots(transaction, base, draft)
+                self._turns.leave(transaction)
         except _CameSecond:
             return Lost()
         except UncertainCommit as lost:
             return Unknown(cause=lost.cause)
+        self._turns.left()
         self._definition = definition or self._definition
         self._state = replace(base, version=version, metadata=after, snapshots=snapshots)
         if export.is_due(before, after, version=version, rendered_version=rendered_version):
-            self._export_quietly()
+            self._export_is_due = True
+            if not self._turns.is_held:  # others do not wait while a file is rendered
+                self._export_quietly()
         return Landed(state=self._state)
 
     def landed(self, snapshot_id: int) -> State | None:
@@ -167,17 +185,18 @@ class SqlHead:
 
     def _export_quietly(self) -> None:
         """The commit has landed; a JSON file that cannot be written is not its failure."""
+        self._export_is_due = False
         try:
             self.export()
         except FrazilError as error:
             _log.warning("%s: the metadata JSON was not written: %s", self._identifier, error)
 
     def _compare_and_set(
-        self, transaction: Transaction, version: int, after: TableMetadata
+        self, transaction: Transaction, version: int, after: TableMetadata, *, guard: str
     ) -> int | None:
         """Move the version on; returns the version of the newest JSON file."""
         swapped = transaction.rows(
-            sql_rows.SWAP,
+            f"{sql_rows.SWAP}{guard} RETURNING rendered_version",
             {"table_id": self._table_id, "version": version, **sql_rows.volatile(after)},
         )
         if not swapped:

@@ -51,7 +51,7 @@ SWAP = """
 UPDATE frazil_tables SET version = :version + 1, last_sequence_number = :last_sequence_number,
        last_updated_ms = :last_updated_ms, next_row_id = :next_row_id,
        current_snapshot_id = :current_snapshot_id, refs = :refs
-WHERE table_id = :table_id AND version = :version RETURNING rendered_version
+WHERE table_id = :table_id AND version = :version
 """
 DEFINE = "UPDATE frazil_definitions SET definition = :definition WHERE table_id = :table_id"
 NAME_DEFINITION = """

@@ -26,9 +26,10 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from frazil.catalog.database import Database, Transaction
+from frazil.catalog.turns import CREATE_QUEUE
 from frazil.errors import CatalogError, Unsupported
 
-LAYOUT_VERSION = 3
+LAYOUT_VERSION = 4
 V4_TYPE = "V4"
 VIEW_TYPE = "VIEW4"
 TABLE_TYPE = "TABLE"
@@ -194,6 +195,8 @@ def _create(database: Database) -> None:
         for table in _metadata.sorted_tables
     ]
     statements.append(str(CreateIndex(_by_location, if_not_exists=True).compile(dialect=dialect)))
+    if database.kind == "sqlite":
+        statements.append(CREATE_QUEUE)
     with database.transaction() as transaction:
         _lock(database, transaction)
         for statement in statements:

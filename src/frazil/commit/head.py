@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from frazil.errors import FrazilError
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
@@ -81,6 +82,17 @@ class Head(Protocol):
 
     def snapshots(self) -> Iterable[Snapshot]:
         """The whole history, oldest first."""
+
+
+@runtime_checkable
+class Queue(Protocol):
+    """A head whose competing writers can wait for one another."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Wait until it is this writer's turn to load and swap, first come, first served.
+
+        A turn never blocks the table: a holder that died or takes too long is passed over.
+        """
 
 
 class ReadOnly(ABC):

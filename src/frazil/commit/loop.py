@@ -10,11 +10,12 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from frazil.commit.build import Builder, Built, Surroundings
 from frazil.commit.change import Change
-from frazil.commit.head import Head, Landed, State, Unknown
+from frazil.commit.head import Head, Landed, Queue, State, Unknown
 from frazil.commit.result import Counts
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
 from frazil.format.metadata import Snapshot
@@ -32,7 +33,7 @@ class RetryLimits:
 
     num_retries: int = 100
     min_wait_ms: int = 2
-    max_wait_ms: int = 1_000
+    max_wait_ms: int = 20
     total_timeout_ms: int = 1_800_000
 
     @staticmethod
@@ -52,10 +53,12 @@ class RetryLimits:
                 values[field] = int(text)
         return RetryLimits(**values)
 
-    def wait_ms(self, attempt: int, *, chance: float) -> float:
-        """How long to wait before an attempt: exponential, with full jitter."""
-        ceiling = max(self.min_wait_ms, min(self.max_wait_ms, self.min_wait_ms << min(attempt, 30)))
-        return self.min_wait_ms + (ceiling - self.min_wait_ms) * chance
+    def wait_ms(self, *, chance: float) -> float:
+        """How long to wait before another attempt: any time between the two limits.
+
+        It does not grow with the attempts, as that lets newcomers overtake whoever waited longest.
+        """
+        return self.min_wait_ms + max(0, self.max_wait_ms - self.min_wait_ms) * chance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,40 +82,56 @@ def commit(
     sleep: Callable[[float], None] = time.sleep,
     chance: Callable[[], float] = random.random,
 ) -> Committed:
-    """Land a change. `base` is a state known already: the first attempt trusts it."""
-    state = base if base is not None else head.load()
-    limits = RetryLimits.of(state.metadata.properties)
-    deadline = time.monotonic() + limits.total_timeout_ms / 1000
+    """Land a change. `base` is a state known already: the first attempt trusts it.
+
+    A writer that has none, or has lost its first race, waits for its turn, so that those that wait
+    longest come first.
+    """
     builder = Builder(change, around, head)
     swaps = _Swaps(head, builder.snapshot_id, sleep)
+    landed: tuple[State, Built] | None = None
     attempt = 0
     try:
-        while True:
-            attempt += 1
-            landed = swaps.attempt(state, builder.build(state))
-            if landed is not None:
-                break
-            if attempt > limits.num_retries or time.monotonic() > deadline:
-                raise CommitConflict(
-                    f"gave up after {attempt} attempts: other commits kept landing first. "
-                    "Raise commit.retry.num-retries, or commit less often."
-                )
-            wait_ms = limits.wait_ms(attempt, chance=chance())
-            log.debug("lost the race (attempt %d), waiting %.0f ms", attempt, wait_ms)
-            sleep(wait_ms / 1000)
-            state = head.load()
+        with ExitStack() as turn:
+            if base is None:
+                _queue(head, turn)
+            state = base if base is not None else head.load()
+            limits = RetryLimits.of(state.metadata.properties)
+            deadline = time.monotonic() + limits.total_timeout_ms / 1000
+            while True:
+                attempt += 1
+                landed = swaps.attempt(state, builder.build(state))
+                if landed is not None:
+                    break
+                if attempt > limits.num_retries or time.monotonic() > deadline:
+                    raise CommitConflict(
+                        f"gave up after {attempt} attempts: other commits kept landing first. "
+                        "Raise commit.retry.num-retries, or commit less often."
+                    )
+                if attempt > 1 or base is None or not _queue(head, turn):
+                    wait_ms = limits.wait_ms(chance=chance())
+                    log.debug("lost the race (attempt %d), waiting %.0f ms", attempt, wait_ms)
+                    sleep(wait_ms / 1000)
+                state = head.load()
+        return _finished(*landed, builder, around, attempt)
     except CommitUnknown:
         raise
-    except BaseException:
-        discard(around.storage, builder.written.keys() - swaps.doubted_paths)
-        raise
-    try:
-        return _finished(*landed, builder, around, attempt)
     except BaseException as interruption:
+        if landed is None:
+            discard(around.storage, builder.written.keys() - swaps.doubted_paths)
+            raise
         raise CommitUnknown(
             f"snapshot {builder.snapshot_id} has landed, but what followed was interrupted "
             f"({interruption!r}). Do not repeat it."
         ) from interruption
+
+
+def _queue(head: Head, turn: ExitStack) -> bool:
+    """Wait for this writer's turn, where the head has a queue."""
+    if not isinstance(head, Queue):
+        return False
+    turn.enter_context(head.turn())
+    return True
 
 
 class _Swaps:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -192,15 +193,52 @@ def test_giving_up_leaves_nothing_behind(tmp_path: Path) -> None:
             chance=lambda: 1.0,
         )
     assert head.swaps == 4
-    assert waits == [0.004, 0.008, 0.016]  # from 2 ms, doubled, full jitter at its highest
+    assert waits == [0.02, 0.02, 0.02]  # the longest wait, the same after every attempt
     assert bench.stored() == before
 
 
-def test_waits_grow_to_a_ceiling_and_never_below_the_least() -> None:
+def test_waits_lie_between_the_limits() -> None:
     limits = RetryLimits(min_wait_ms=10, max_wait_ms=100)
-    assert [limits.wait_ms(n, chance=1.0) for n in (1, 2, 3, 4, 1_000)] == [20, 40, 80, 100, 100]
-    assert [limits.wait_ms(n, chance=0.0) for n in (1, 4)] == [10, 10]
-    assert RetryLimits(min_wait_ms=50, max_wait_ms=20).wait_ms(1, chance=1.0) == 50
+    assert [limits.wait_ms(chance=chance) for chance in (0.0, 0.5, 1.0)] == [10, 55, 100]
+    assert RetryLimits(min_wait_ms=50, max_wait_ms=20).wait_ms(chance=1.0) == 50
+
+
+def test_a_lost_race_is_followed_by_a_turn(tmp_path: Path) -> None:
+    """The state is loaded in the turn: what landed before it cannot come in between."""
+    bench = Bench(tmp_path)
+    bench.append("D0")
+    head = _Queued(bench)
+    answers = iter([lambda *_: Lost(), bench.head.inner.swap])
+    head.answer = lambda *swap: next(answers)(*swap)
+    waits: list[float] = []
+    done = commit(
+        Change(added=bench.files("D1")),
+        head=head,
+        around=bench.around,
+        base=bench.head.load(),
+        sleep=waits.append,
+    )
+    assert head.steps == ["swap", "turn", "load", "swap", "leave"]
+    assert (done.attempts, waits) == (2, [])
+
+
+def test_a_writer_without_a_base_begins_with_a_turn(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D0")
+    head = _Queued(bench)
+    head.answer = bench.head.inner.swap
+    commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+    assert head.steps == ["turn", "load", "swap", "leave"]
+
+
+def test_a_commit_that_fails_in_its_turn_leaves_it(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D0")
+    head = _Queued(bench)
+    head.answer = _raise(CatalogError("the database is gone"))
+    with pytest.raises(CatalogError):
+        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+    assert head.steps == ["turn", "load", "swap", "leave"]
 
 
 def test_retry_limits_come_from_properties() -> None:
@@ -438,6 +476,17 @@ def test_a_tag_cannot_be_committed_to(tmp_path: Path) -> None:
     assert bench.stored() == before
 
 
+def test_an_interruption_on_leaving_the_turn_keeps_what_landed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D0")
+    head = _Queued(bench)
+    head.answer = bench.head.inner.swap
+    head.leaving = KeyboardInterrupt()
+    with pytest.raises(CommitUnknown, match="has landed"):
+        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+    assert bench.live() == {"D0": (), "D1": ()}
+
+
 # Fakes of the seams
 
 
@@ -463,6 +512,35 @@ class _Refusing:
     def swap(self, base: State, draft: Draft) -> Outcome:
         self.swaps += 1
         return self._answer(base, draft)
+
+
+class _Queued(_Refusing):
+    """A head with a queue, which tells in which order it was asked."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench, lambda *swap: self.answer(*swap))
+        self.answer: Callable[..., Outcome] = lambda *_: Lost()
+        self.steps: list[str] = []
+        self.leaving: BaseException | None = None
+        self.load = self._load
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        self.steps.append("turn")
+        try:
+            yield
+        finally:
+            self.steps.append("leave")
+            if self.leaving is not None:
+                raise self.leaving
+
+    def swap(self, base: State, draft: Draft) -> Outcome:
+        self.steps.append("swap")
+        return super().swap(base, draft)
+
+    def _load(self) -> State:
+        self.steps.append("load")
+        return self._bench.head.inner.load()
 
 
 class _Late(_Refusing):
