@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from frazil.catalog import export
 from frazil.catalog.json_head import JsonHead
@@ -21,11 +22,13 @@ from frazil.catalog.names import (
     table_location,
 )
 from frazil.catalog.notes import MemoryNotes, Notes
+from frazil.catalog.ownership import Neighbourhood, Ownership, Place
 from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName, check_draft
 from frazil.catalog.storages import Storages
 from frazil.catalog.views import MemoryViews
 from frazil.commit.head import Draft, Landed, Lost, Outcome, State
 from frazil.errors import AlreadyExists, CommitConflict, FrazilError, InvalidInput, NotFound
+from frazil.format.checks import check_properties
 from frazil.format.metadata import (
     FORMAT_VERSION,
     History,
@@ -33,9 +36,8 @@ from frazil.format.metadata import (
     Snapshot,
     SnapshotId,
     TableMetadata,
-    check_properties,
 )
-from frazil.storage import Storage
+from frazil.storage import Places, Storage, check_absolute, checked_location
 
 
 @dataclass(slots=True)
@@ -65,8 +67,14 @@ class MemoryHead:
     """The head of a v4 table in memory."""
 
     def __init__(
-        self, identifier: Identifier, table: _Table, lock: threading.RLock, storages: Storages
+        self,
+        identifier: Identifier,
+        table: _Table,
+        lock: threading.RLock,
+        storages: Storages,
+        neighbours: Callable[[_Table], Neighbourhood],
     ) -> None:
+        self._neighbours = neighbours
         self._identifier = identifier
         self._table = table
         self._lock = lock
@@ -154,10 +162,15 @@ class MemoryHead:
             table.history = replace(table.history, metadata_log=log[-keep:])
             table.metadata_location, table.rendered_version = path, table.version
             if export.deletes_previous(table.metadata):
+                owned = Ownership.of(self, table.metadata, table.metadata.location)
                 for entry in log[:-keep]:
-                    storage.delete(entry.metadata_file)
+                    if owned.may_delete(entry.metadata_file):
+                        storage.delete(entry.metadata_file)
             self._state = table.state()
             return path
+
+    def neighbourhood(self) -> Neighbourhood:
+        return self._neighbours(self._table)
 
     def _export_quietly(self) -> None:
         """The commit has landed; a JSON file that cannot be written is not its failure."""
@@ -280,7 +293,8 @@ class MemoryCatalog:
             place = table_location(self._warehouse, found)
         else:
             raise InvalidInput(f"{found}: give a location; the catalog has no warehouse")
-        taken = any(table.metadata.location == place for table in self._tables.values())
+        place = checked_location(place)
+        taken = self._table_at(place) is not None
         taken = taken or any(True for _ in self.storage(place).list(f"{place}/metadata"))
         return f"{place}-{uuid.uuid4().hex[:8]}" if taken else place
 
@@ -315,7 +329,7 @@ class MemoryCatalog:
         found = Identifier.parse(identifier)
         table = self._need_table(found)
         if table.metadata.format_version >= FORMAT_VERSION:
-            return MemoryHead(found, table, self._lock, self._storages)
+            return MemoryHead(found, table, self._lock, self._storages, self.neighbourhood)
         assert table.metadata_location is not None
         return JsonHead(
             found,
@@ -390,15 +404,37 @@ class MemoryCatalog:
             self._need_namespace(identifier.namespace)
             if identifier in self._tables or self._views.exists(identifier):
                 raise AlreadyExists(f"{identifier}: there is a table of that name")
-            for other, table in self._tables.items():
-                if table.metadata.location == metadata.location:
-                    raise AlreadyExists(f"{metadata.location}: is the location of table {other}")
+            check_absolute(metadata.location)
+            other = self._table_at(metadata.location)
+            if other is not None:
+                raise AlreadyExists(f"{metadata.location}: is the location of table {other}")
             self._tables[identifier] = _Table(
                 metadata=metadata,
                 history=history,
                 metadata_location=metadata_location,
                 rendered_version=None if metadata_location is None else 0,
             )
+
+    def _table_at(self, location: str) -> Identifier | None:
+        places = Places()
+        wanted = places.folder(location)
+        found = self._tables.items()
+        return next((n for n, t in found if places.folder(t.metadata.location) == wanted), None)
+
+    def neighbourhood(self, of: _Table | None = None) -> Neighbourhood:
+        """Every table but one, and the warehouse."""
+        with self._lock:
+            others = [(name, each) for name, each in self._tables.items() if each is not of]
+        places = [
+            Place.of(
+                str(name),
+                each.metadata.location,
+                each.metadata.properties,
+                open=partial(self.load, name),
+            )
+            for name, each in others
+        ]
+        return Neighbourhood(tables=tuple(places), warehouse=self._warehouse)
 
     def _need_table(self, identifier: Identifier) -> _Table:
         table = self._tables.get(identifier)

@@ -23,7 +23,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from frazil.errors import CatalogError, InvalidInput
-from frazil.format.metadata import is_credential
+from frazil.format.checks import is_credential
 
 Row = tuple[Any, ...]
 Parameters = Mapping[str, Any]
@@ -93,6 +93,12 @@ class Database:
 
     def __reduce__(self) -> tuple[type[Database], tuple[URL]]:
         return (type(self), (self._url,))
+
+    @property
+    def file(self) -> str | None:
+        """The file of a SQLite database."""
+        path = self._url.database
+        return os.path.abspath(path) if self.kind == "sqlite" and path else None
 
     @property
     def dialect(self) -> sa.Dialect:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from frazil.errors import InvalidInput
 from frazil.format import metadata_json
+from frazil.format.checks import METADATA_PATH
 from frazil.format.metadata import FORMAT_VERSION, History, TableMetadata
 from frazil.format.paths import is_absolute, relativise, resolve
 from frazil.storage import Storage
@@ -21,7 +22,6 @@ JSON_EVERY_DEFAULT = 100
 PREVIOUS_MAX = "write.metadata.previous-versions-max"
 PREVIOUS_MAX_DEFAULT = 100
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
-METADATA_PATH = "write.metadata.path"
 
 
 def json_every(metadata: TableMetadata) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from frazil.catalog import export
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import MemoryNotes, Notes
+from frazil.catalog.ownership import Neighbourhood
 from frazil.commit.head import Draft, Outcome, ReadOnly, State
 from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
@@ -98,6 +99,12 @@ class JsonHead(ReadOnly):
     def export(self) -> str:
         assert self._state.metadata_location is not None
         return self._state.metadata_location
+
+    def neighbourhood(self) -> Neighbourhood:
+        found = getattr(self.catalog, "neighbourhood", None)
+        around = Neighbourhood() if found is None else found()
+        mine = str(self._identifier)
+        return replace(around, tables=tuple(each for each in around.tables if each.name != mine))
 
     def _read(self, path: str) -> None:
         metadata, history = export.read(path, storage=self._storage(path))

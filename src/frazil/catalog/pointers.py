@@ -15,6 +15,7 @@ from typing import Protocol
 from frazil.catalog.export import json_every
 from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.notes import Notes
+from frazil.catalog.ownership import Neighbourhood
 from frazil.catalog.views import Views
 from frazil.commit.head import Draft, Head, Outcome, State
 from frazil.errors import InvalidInput, Unsupported
@@ -58,6 +59,9 @@ class TableHead(Head, Protocol):
 
     def export(self) -> str:
         """Write the metadata JSON of the current version now; returns its location."""
+
+    def neighbourhood(self) -> Neighbourhood:
+        """The other tables around it, for deciding which files are its own."""
 
 
 class Pointers(Protocol):

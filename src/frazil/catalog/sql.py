@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from frazil.catalog import export, sql_rows, sql_schema
+from frazil.catalog import export, sql_places, sql_rows, sql_schema
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
@@ -23,6 +23,7 @@ from frazil.catalog.names import (
     namespace_of,
     table_location,
 )
+from frazil.catalog.ownership import Neighbourhood
 from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_namespaces import SqlNamespaces
@@ -38,7 +39,7 @@ from frazil.errors import (
     NotFound,
 )
 from frazil.format.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
-from frazil.storage import Storage
+from frazil.storage import Storage, checked_location
 
 _BY_NAME = "catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name"
 _ADD = """
@@ -148,8 +149,8 @@ class SqlCatalog:
             place = table_location(self._warehouse, found)
         else:
             raise InvalidInput(f"{found}: give a location; the catalog has no warehouse")
-        query = "SELECT 1 FROM frazil_tables WHERE location = :location"
-        taken = bool(self._database.rows(query, {"location": place}))
+        place = checked_location(place)
+        taken = sql_places.taken_by(self._database, place) is not None
         # A dropped or renamed table may have left its files where this one would go.
         taken = taken or any(True for _ in self.storage(place).list(f"{place}/metadata"))
         return f"{place}-{uuid.uuid4().hex[:8]}" if taken else place
@@ -162,6 +163,7 @@ class SqlCatalog:
         if self.table_exists(found):
             raise AlreadyExists(f"{found}: there is a table of that name")
         history = history or History()
+        sql_places.need_free(self._database, metadata.location)
         storage = self.storage(metadata.location)
         rendered = None
         if export.json_every(metadata):
@@ -188,7 +190,13 @@ class SqlCatalog:
         found = Identifier.parse(identifier)
         row = self._row(found)
         if row[1] is not None:
-            return SqlHead(self._database, found, TableRow.of(row), storage=self._storages)
+            return SqlHead(
+                self._database,
+                found,
+                TableRow.of(row),
+                storage=self._storages,
+                neighbours=self.neighbourhood,
+            )
         return JsonHead(
             found,
             _legacy_location(found, row),
@@ -212,6 +220,20 @@ class SqlCatalog:
         if not rows and not self.namespace_exists(parts):
             raise NotFound(f"there is no namespace {dotted(parts)}")
         return sorted(Identifier(namespace=parts, name=name) for (name,) in rows)
+
+    def neighbourhood(self, except_id: int | None = None) -> Neighbourhood:
+        """Every table of the database but one, and what else its tables must leave alone."""
+        places = sql_places.places(
+            self._database, except_id=except_id, storage=self._storages, open=self._open
+        )
+        return Neighbourhood(
+            tables=tuple(places), warehouse=self._warehouse, database=self._database.file
+        )
+
+    def _open(self, catalog: str, namespace: str, name: str) -> TableHead:
+        if catalog != self._name:
+            raise NotFound(f"{namespace}.{name} belongs to catalog {catalog!r} of the database")
+        return self.load((*namespace.split("."), name))
 
     def upgrade(self, identifier: TableName, base: State, metadata: TableMetadata) -> Outcome:
         found = Identifier.parse(identifier)
@@ -315,7 +337,7 @@ class SqlCatalog:
                 row = {**names, "metadata_location": metadata_location, "iceberg_type": kind}
                 transaction.run(_ADD, row)
                 if is_ours:
-                    _need_free(transaction, metadata.location)
+                    sql_places.need_free(transaction, metadata.location)
                     sql_rows.insert_table(
                         transaction, names, metadata, history, metadata_location=metadata_location
                     )
@@ -370,13 +392,6 @@ class SqlCatalog:
             raise CommitUnknown(
                 f"the connection was lost while {what}; look before trying again"
             ) from lost
-
-
-def _need_free(transaction: Transaction, location: str) -> None:
-    """Two heads over the same files would overwrite and delete each other's."""
-    query = "SELECT table_namespace, table_name FROM frazil_tables WHERE location = :location"
-    for namespace, name in transaction.rows(query, {"location": location}):
-        raise AlreadyExists(f"{location}: is the location of table {namespace}.{name}")
 
 
 def _legacy_location(identifier: Identifier, row: Row) -> str:

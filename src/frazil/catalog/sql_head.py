@@ -15,6 +15,7 @@ from frazil.catalog import export, sql_rows
 from frazil.catalog.database import Database, Transaction, UncertainCommit
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes, SqlNotes
+from frazil.catalog.ownership import Neighbourhood, Ownership
 from frazil.catalog.pointers import check_draft
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.catalog.turns import Turns
@@ -49,7 +50,9 @@ class SqlHead:
         row: TableRow,
         *,
         storage: Callable[[str], Storage],
+        neighbours: Callable[[int], Neighbourhood] | None = None,
     ) -> None:
+        self._neighbours = neighbours
         self._database = database
         self._identifier = identifier
         self._storage = storage
@@ -178,10 +181,14 @@ class SqlHead:
             storage.delete(path)
             return self.load().metadata_location or path
         if export.deletes_previous(metadata):
-            for stale in forgotten:
+            owned = Ownership.of(self, metadata, metadata.location)
+            for stale in filter(owned.may_delete, forgotten):
                 storage.delete(stale)
         self._state = replace(state, metadata_location=path)
         return path
+
+    def neighbourhood(self) -> Neighbourhood:
+        return Neighbourhood() if self._neighbours is None else self._neighbours(self._table_id)
 
     def _export_quietly(self) -> None:
         """The commit has landed; a JSON file that cannot be written is not its failure."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from frazil.catalog.database import Database, DuplicateKey, Transaction, UncertainCommit
 from frazil.catalog.names import Namespace, dotted, undotted
 from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound
-from frazil.format.metadata import check_properties
+from frazil.format.checks import check_properties
 
 _MARK = {"exists": "true"}
 _MAX_VALUE = 1000

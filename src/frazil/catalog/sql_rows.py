@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from frazil.catalog import sql_places
 from frazil.catalog.database import Database, Row, Transaction
 from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.sql_schema import HISTORY_TABLES, VIEW_TYPE
@@ -295,7 +296,7 @@ def define(transaction: Transaction, table_id: int, definition: Definition) -> N
         {
             "table_id": table_id,
             "definition_id": definition.definition_id,
-            "location": definition.metadata.location,
+            "location": sql_places.canonical(definition.metadata.location),
         },
     )
 
@@ -348,7 +349,7 @@ def insert_table(
         {
             **names,
             **volatile(metadata),
-            "location": metadata.location,
+            "location": sql_places.canonical(metadata.location),
             "version": 0,
             "rendered_version": None if metadata_location is None else 0,
             "definition_id": definition.definition_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from frazil.format.metadata import is_credential
+from frazil.format.checks import is_credential
 from frazil.storage import Storage, storage_for
 
 

@@ -228,14 +228,16 @@ def drop(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a table out of the catalog; with --purge, delete its files too.
+    """Drop a table from the catalog; with --purge, also delete the files that only it uses.
 
     Example: `frazil drop shop.orders --purge --yes`
     """
     if not yes:
         typer.confirm(f"drop {table}{' and delete its files' if purge else ''}?", abort=True)
-    open_catalog(catalog).drop_table(table, purge=purge)
-    output.emit_text(f"dropped {table}", {"dropped": table, "purged": purge}, as_json=as_json)
+    done = open_catalog(catalog).drop_table(table, purge=purge)
+    text = f"dropped {table}" if done is None else str(done)
+    plain = {"dropped": table, "purged": purge, **({} if done is None else done.to_dict())}
+    output.emit_text(text, plain, as_json=as_json)
 
 
 @app.command()

@@ -10,7 +10,6 @@ snapshots, so `History` keeps them apart and a commit never carries them along.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -25,6 +24,14 @@ from pyiceberg.transforms import IdentityTransform, Transform
 from pyiceberg.types import NestedField, StructType
 
 from frazil.errors import InvalidInput, NotFound, Unsupported
+from frazil.format.checks import (
+    check_count,
+    check_path_properties,
+    check_properties,
+    check_ref_name,
+    check_schema,
+    check_spec,
+)
 
 SnapshotId = NewType("SnapshotId", int)
 SchemaId = NewType("SchemaId", int)
@@ -39,10 +46,6 @@ UNSORTED = SortOrder(order_id=0)
 UNPARTITIONED = PartitionSpec(spec_id=0)
 
 _CLOCK_SKEW_MS = 60_000
-_SECRET_WORDS = frozenset(
-    {"secret", "password", "passwd", "token", "credential", "credentials", "sas"}
-)
-_SECRET_PAIRS = re.compile(r"(access|account|private|api|shared)[-_.]?key|connection[-_.]?string")
 
 
 class RefKind(StrEnum):
@@ -254,6 +257,7 @@ class TableMetadata:
 
     def with_schema(self, schema: Schema, *, now_ms: int) -> TableMetadata:
         """Make a schema the current one; its new fields must have ids nobody has used."""
+        check_schema(schema)
         used = {field_id for known in self.schemas for field_id in known.field_ids}
         stale = sorted(i for i in schema.field_ids - used if i <= self.last_column_id)
         if stale:
@@ -285,6 +289,7 @@ class TableMetadata:
         does a field of the current spec that only has another name. Every field that is not
         identity gets a derived column.
         """
+        check_spec(spec)
         _check_partition_names(spec, self.schema())
         _check_fits(spec, UNSORTED, self.schema())
         known = {_identity(f): f.field_id for s in self.partition_specs for f in s.fields}
@@ -333,6 +338,7 @@ class TableMetadata:
     ) -> TableMetadata:
         """Set and remove properties; credentials are refused, because metadata is stored."""
         check_properties(updates)
+        check_path_properties(self.location, updates)
         gone = set(removals)
         both = sorted(gone & updates.keys())
         if both:
@@ -342,8 +348,11 @@ class TableMetadata:
 
     def with_ref(self, name: str, ref: SnapshotRef, *, now_ms: int) -> TableMetadata:
         """Create a branch or tag, or point it elsewhere. `main` is always a branch."""
-        if not name or name != name.strip():
-            raise InvalidInput(f"{name!r} is not a name for a branch or tag")
+        check_ref_name(name)
+        for key in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
+            value = getattr(ref, key)
+            if value is not None:
+                check_count(value, f"{key} of {name!r}")
         if name == MAIN and ref.kind is not RefKind.BRANCH:
             raise InvalidInput("main is a branch and cannot become a tag")
         if ref.kind is RefKind.TAG and (ref.min_snapshots_to_keep or ref.max_snapshot_age_ms):
@@ -385,6 +394,8 @@ class TableMetadata:
         refs = self.refs
         if branch is not None:
             old = refs.get(branch)
+            if old is None:
+                check_ref_name(branch)
             if old is not None and old.kind is RefKind.TAG:
                 raise InvalidInput(f"{branch!r} is a tag and cannot be committed to")
             moved = (
@@ -450,6 +461,9 @@ def new_table(
 ) -> TableMetadata:
     """The metadata of a table just created: field ids fresh from 1, schema and spec ids from 0."""
     check_properties(properties or {})
+    check_path_properties(location, properties or {})
+    check_schema(schema)
+    check_spec(spec)
     try:
         schema.check_format_version_compatibility(3)
         fresh = _with_defaults(assign_fresh_schema_ids(schema), schema)
@@ -504,27 +518,6 @@ def log_entry(before: TableMetadata, after: TableMetadata) -> SnapshotLogEntry |
     if current is None or current == before.current_snapshot_id:
         return None
     return SnapshotLogEntry(snapshot_id=current, timestamp_ms=after.last_updated_ms)
-
-
-def is_credential(key: str) -> bool:
-    """Whether a property of this name holds a secret, by Iceberg's and the clouds' naming."""
-    lowered = key.lower()
-    words = re.split(r"[.\-_]", lowered)
-    return bool(_SECRET_WORDS.intersection(words) or _SECRET_PAIRS.search(lowered))
-
-
-def check_properties(properties: Mapping[str, str]) -> None:
-    """Refuse properties that cannot be stored: credentials, and what is not text."""
-    for key, value in properties.items():
-        if not isinstance(key, str) or not isinstance(value, str) or not key:
-            raise InvalidInput(f"property {key!r}: name and value must be text")
-        if is_credential(key):
-            raise InvalidInput(
-                f"property {key!r} looks like a credential and would be stored with the table; "
-                "give it to the catalog connection instead"
-            )
-        if key == "format-version":
-            raise InvalidInput("property 'format-version' cannot be set; tables are version 4")
 
 
 def _identity(part: PartitionField) -> tuple[int, str, str]:

@@ -4,7 +4,8 @@ Knows how a stored path and the table location make the address of a file, and b
 opaque text: percent signs, repeated slashes and case are never touched. Knows nothing of file
 systems.
 
-- A path that starts with a URI scheme is absolute and used as it is.
+- A path that starts with a URI scheme is absolute and used as it is. One with a `..` segment is
+  refused: it would pass for a file of the folder that it leads out of.
 - Anything else is relative: table location + `/` + path. It has no `.` or `..` segment, so it
   cannot leave the table.
 - `file:/x`, `file:///x` and a bare `/x` are one local file. This is the only case in which two
@@ -24,11 +25,13 @@ from frazil.errors import FormatError, InvalidInput
 # Written once, for `re` and for Arrow's RE2 alike.
 _SCHEME_PATTERN = r"^[A-Za-z][A-Za-z0-9+.\-]*:"
 _DOT_PATTERN = r"(^|/)\.\.?(/|$)"
+_UP_PATTERN = r"(^|/|:)\.\.(/|$)"
 _LOCAL_PATTERN = r"^file:(//)?/([^/]|$)"
 _LOCAL_PREFIX = r"^file:(//)?/"
 
 _scheme = re.compile(_SCHEME_PATTERN)
 _dot_segment = re.compile(_DOT_PATTERN)
+_up_segment = re.compile(_UP_PATTERN)
 _local = re.compile(_LOCAL_PATTERN)
 _local_prefix = re.compile(_LOCAL_PREFIX)
 _root = re.compile(_SCHEME_PATTERN + r"(//[^/]*)?")
@@ -48,9 +51,16 @@ def scheme(path: str) -> str | None:
 def resolve(location: str, path: str) -> str:
     """The address of the file that v4 metadata of the table at `location` calls `path`."""
     if is_absolute(path):
+        check_absolute(path)
         return path
     _check_relative(path)
     return f"{_base(location)}/{path}"
+
+
+def check_absolute(path: str) -> None:
+    """Refuse an absolute path that leads up: what it names is not where it seems to lie."""
+    if _up_segment.search(path):
+        raise _upward(path)
 
 
 def relativise(location: str, path: str) -> str:
@@ -60,6 +70,8 @@ def relativise(location: str, path: str) -> str:
     location's scheme, or `file`: without one it would be read as relative. A path that is already
     relative stays.
     """
+    if path.startswith("/") or is_absolute(path):
+        check_absolute(path)
     base = _base(_as_local(location))
     address = _as_local(resolve_legacy(location, path) if path.startswith("/") else path)
     if address.startswith(f"{base}/"):
@@ -82,6 +94,7 @@ def resolve_legacy(location: str, path: str) -> str:
     bucket.
     """
     root = _root.match(location)
+    check_absolute(path)
     if is_absolute(path) or root is None:
         return path
     if not path.startswith("/"):
@@ -92,7 +105,7 @@ def resolve_legacy(location: str, path: str) -> str:
 def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`resolve` for a column; nulls stay null."""
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
-    _check_all_relative(paths, pc.invert(absolute))
+    _check_all(paths, absolute)
     joined = pc.binary_join_element_wise(_text(_base(location), paths), paths, _text("/", paths))
     return pc.if_else(absolute, paths, joined)
 
@@ -102,6 +115,7 @@ def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     base = _base(_as_local(location))
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
     bare = pc.starts_with(paths, "/")
+    _refuse(paths, _leads_up(paths, pc.or_(absolute, bare)), _upward)
     root = _text(_root_of(location), paths)
     rooted = pc.if_else(bare, pc.binary_join_element_wise(root, paths, _text("", paths)), paths)
     is_local = pc.match_substring_regex(rooted, _LOCAL_PATTERN)
@@ -142,6 +156,15 @@ def _check_relative(path: str) -> None:
         raise _dotted(path)
 
 
+def _check_all(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> None:
+    _check_all_relative(paths, pc.invert(absolute))
+    _refuse(paths, _leads_up(paths, absolute), _upward)
+
+
+def _leads_up(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.and_(absolute, pc.match_substring_regex(paths, _UP_PATTERN))
+
+
 def _check_all_relative(paths: pa.ChunkedArray, relative: pa.ChunkedArray) -> None:
     _refuse(paths, pc.and_(relative, pc.equal(paths, _text("", paths))), _empty)
     _refuse(paths, pc.and_(relative, pc.match_substring_regex(paths, _DOT_PATTERN)), _dotted)
@@ -160,6 +183,10 @@ def _text(value: str, like: pa.ChunkedArray) -> pa.Scalar:
 
 def _dotted(path: str) -> FormatError:
     return FormatError("has a '.' or '..' segment; a relative path must not", path=path)
+
+
+def _upward(path: str) -> FormatError:
+    return FormatError("has a '..' segment, which could lead out of its folder", path=path)
 
 
 def _empty(path: str) -> FormatError:

@@ -3,19 +3,20 @@
 The clone's leaves name the source's files by absolute path. The source keeps a tag named after the
 clone on the snapshot it was made from, so that expiry there leaves those files alone; the clone's
 properties say where it comes from. Files outside a table's folders are never deleted by its own
-care, so a clone cannot harm its source either. When a clone is dropped, its tag can be.
+care, so a clone cannot harm its source either, wherever it lies. When a clone is dropped, its tag
+can be.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from frazil.catalog.export import METADATA_PATH
 from frazil.catalog.names import Identifier
+from frazil.catalog.ownership import SOURCE_LOCATION, SOURCE_UUID
 from frazil.catalog.pointers import Pointers, TableHead, TableName
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.deletion_vectors import VectorMerger
@@ -25,19 +26,18 @@ from frazil.data.read_files import Reading
 from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
+from frazil.format.checks import PATH_PROPERTIES, check_path_properties, check_properties
 from frazil.format.fields import ContentType
 from frazil.format.metadata import RefKind, Snapshot, SnapshotRef, TableMetadata
-from frazil.maintenance.files import DATA_PATHS
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.retention import FOREVER_MS
 from frazil.scan.plan import plan
 from frazil.scan.tasks import TaskReader, tasks_of
+from frazil.storage import checked_location, same_store
 from frazil.tree.read import LEAF, POSITION
 
 PIN_PREFIX = "clone/"
 SOURCE_NAME = "frazil.clone.source-name"
-SOURCE_UUID = "frazil.clone.source-uuid"
-SOURCE_LOCATION = "frazil.clone.source-location"
 SOURCE_SNAPSHOT = "frazil.clone.source-snapshot-id"
 
 
@@ -54,10 +54,14 @@ def clone(
     """Make a table of that name with the rows of a snapshot; no data file is copied."""
     handle.check_writable()
     identifier = Identifier.parse(name)
+    check_properties(properties or {})
     if catalog.table_exists(identifier):
         raise AlreadyExists(f"{identifier}: there is a table of that name")
-    place = (location or catalog.location_for(identifier)).rstrip("/")
-    if paths.scheme(place) != paths.scheme(handle.location):
+    if location is None:
+        place = catalog.location_for(identifier)
+    else:
+        place = checked_location(location)
+    if not same_store(place, handle.location):
         raise Unsupported(
             f"{place}: a clone reads its source's files through one storage; "
             f"choose a place like {handle.location}",
@@ -71,6 +75,7 @@ def clone(
         handle.commit(Change(updates=(SetRef(name=pin, ref=tag, expected=None),)))
     try:
         metadata = _metadata(handle, snapshot, place, properties or {})
+        check_path_properties(place, metadata.properties)
         head = catalog.create_table(identifier, metadata)
     except CommitUnknown:
         raise
@@ -93,9 +98,12 @@ def clone(
     return head
 
 
-def check_not_cloned(name: TableName, metadata: TableMetadata) -> None:
-    """Refuse to delete the files of a table that clones read."""
-    clones = sorted(ref[len(PIN_PREFIX) :] for ref in metadata.refs if ref.startswith(PIN_PREFIX))
+def check_not_cloned(
+    name: TableName, metadata: TableMetadata, *, also: Collection[str] = ()
+) -> None:
+    """Refuse to delete the files of a table that clones read, by their tags or as `also` says."""
+    pinned = {ref[len(PIN_PREFIX) :] for ref in metadata.refs if ref.startswith(PIN_PREFIX)}
+    clones = sorted(pinned | set(also))
     if clones:
         raise InvalidInput(
             f"{name}: {', '.join(clones)} read its files; drop the clones and their tags "
@@ -113,7 +121,7 @@ def _metadata(
 ) -> TableMetadata:
     """The source's definition under a new identity. Sequence numbers and row ids go on from it."""
     source = handle.metadata
-    own = {METADATA_PATH, *DATA_PATHS}
+    own = set(PATH_PROPERTIES)
     origin = {
         SOURCE_NAME: handle.name,
         SOURCE_UUID: str(source.table_uuid),

@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from frazil.catalog.ownership import collects_garbage
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.updates import RemoveRef, RemoveSnapshots
@@ -20,7 +21,7 @@ from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
 from frazil.maintenance import retention
 from frazil.maintenance.ancestry import Ancestry
-from frazil.maintenance.files import collects_garbage, delete_all, own_folders, plain
+from frazil.maintenance.files import deletable, delete_all, ownership_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Holdings, Reach, Unreachable, statistics_files
 from frazil.maintenance.retention import Due, Retention
@@ -34,7 +35,7 @@ _ROWS = ("data-files", "delete-files", "deletion-vectors")
 class Expired:
     """What an expiry did, or with `is_dry_run` would do. `files` are addresses by kind.
 
-    `spared` are files that nothing reaches any more but that lie outside the table's folders, or
+    `spared` are files that nothing reaches any more but that are not the table's own to delete, or
     hold rows of a table with `gc.enabled=false`.
     """
 
@@ -91,6 +92,8 @@ def expire_snapshots(
             "not expired; upgrade it first",
             feature=f"writing format-version {metadata.format_version}",
         )
+    if not dry_run:
+        ownership_of(handle).check_certain("expiry")
     history = list(handle.head.snapshots())
     due = _due(handle, history, older_than_ms, keep_last, snapshot_ids)
     ids = tuple(int(snapshot.snapshot_id) for snapshot in due.snapshots)
@@ -104,12 +107,10 @@ def expire_snapshots(
     else:
         kept = [snapshot for snapshot in history if int(snapshot.snapshot_id) not in set(ids)]
         kinds = _files_of(handle, metadata, due.snapshots, kept, progress)
-    folders = own_folders(metadata, handle.location)
     frozen = () if collects_garbage(metadata) else _ROWS
-    mine = {
-        kind: tuple(sorted(p for p in found if kind not in frozen and plain(p).startswith(folders)))
-        for kind, found in kinds.items()
-    }
+    named = {path for kind, found in kinds.items() if kind not in frozen for path in found}
+    own = deletable(ownership_of(handle), named, handle.storage, progress=progress)
+    mine = {kind: tuple(sorted(own & found)) for kind, found in kinds.items()}
     spared = sorted(set().union(*kinds.values()) - {p for found in mine.values() for p in found})
     failed: tuple[tuple[str, str], ...] = ()
     if not dry_run:

@@ -1,43 +1,17 @@
-"""Deleting a table's files, and which files are a table's own.
-
-Files outside a table's folders (adopted where they were, or a clone's, which are its source's) are
-never deleted by the care of that table.
-"""
+"""Deleting files that a table owns, side by side. What it owns is decided in `catalog.ownership`;
+everything that deletes files of a table after their commit goes through here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from frazil.catalog.export import METADATA_PATH
+from frazil.catalog.ownership import Ownership, Place
+from frazil.commit.handle import TableHandle
 from frazil.errors import FrazilError
-from frazil.format import paths
-from frazil.format.metadata import TableMetadata
 from frazil.maintenance.progress import Progress, run_all, silent
-from frazil.storage import Storage, is_local, local_path
-
-DATA_PATHS = ("write.data.path", "write.folder-storage.path", "write.object-storage.path")
-
-
-def plain(path: str) -> str:
-    """One spelling per file: local files by their path, `s3a` and `s3n` as `s3`."""
-    if is_local(path):
-        return "/" + local_path(path).lstrip("/")
-    for other in ("s3a://", "s3n://"):
-        if path.startswith(other):
-            return f"s3://{path[len(other) :]}"
-    return path
-
-
-def own_folders(metadata: TableMetadata, location: str) -> tuple[str, ...]:
-    """The folders that hold nothing but this table's files, each with a slash at its end."""
-    folders = [location]
-    for key in (METADATA_PATH, *DATA_PATHS):
-        value = metadata.properties.get(key)
-        if value:
-            is_bare = value.startswith("/")
-            folders.append(value if is_bare else paths.resolve(location, value.rstrip("/")))
-    return tuple(f"{plain(folder).rstrip('/')}/" for folder in folders)
+from frazil.maintenance.reachable import Reach
+from frazil.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +20,43 @@ class Deleted:
 
     paths: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
+
+
+def ownership_of(handle: TableHandle) -> Ownership:
+    """Which files are the own of a handle's table, as of now."""
+    return Ownership.of(handle.head, handle.metadata, handle.location, name=handle.name)
+
+
+def deletable(
+    owned: Ownership, named: Iterable[str], storage: Storage, *, progress: Progress = silent
+) -> set[str]:
+    """Those of the files a table's metadata names that are its own, and that no table which
+    shares a folder with it reaches."""
+    mine = {path for path in named if owned.may_delete(path)}
+    sharers: dict[str, tuple[Place, set[str]]] = {}
+    for path in mine:
+        for place in owned.sharers(path):
+            sharers.setdefault(place.location, (place, set()))[1].add(path)
+    for place, candidates in sharers.values():
+        in_use = _reached_by(place, owned, storage, progress)
+        mine -= {p for p in candidates if in_use is None or owned.canonical(p) in in_use}
+    return mine
+
+
+def _reached_by(
+    place: Place, owned: Ownership, storage: Storage, progress: Progress
+) -> set[str] | None:
+    """Every file another table reaches, canonical; None when that cannot be told."""
+    if place.open is None:
+        return None
+    try:
+        head = place.open()
+        other = TableHandle.of(place.name, head, storage, state=head.state)
+        snapshots = list(head.snapshots())
+        reach = Reach(other.reader(), snapshots=snapshots, progress=progress)
+        return {owned.canonical(path) for path in reach.everything(snapshots)}
+    except FrazilError:
+        return None
 
 
 def delete_all(storage: Storage, files: Iterable[str], *, progress: Progress = silent) -> Deleted:
@@ -65,8 +76,3 @@ def delete_all(storage: Storage, files: Iterable[str], *, progress: Progress = s
         paths=tuple(path for path, problem in pairs if problem is None),
         failed=tuple((path, problem) for path, problem in pairs if problem is not None),
     )
-
-
-def collects_garbage(metadata: TableMetadata) -> bool:
-    """Whether files with rows may be deleted: not when `gc.enabled` says that others use them."""
-    return metadata.properties.get("gc.enabled", "true").lower() != "false"

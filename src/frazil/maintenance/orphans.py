@@ -1,8 +1,9 @@
-"""Files below a table that no snapshot reaches: left by crashes, or by deletions that failed.
+"""Files of a table that no snapshot reaches: left by crashes, or by deletions that failed.
 
-Listing comes first and what is reachable second, so that a file committed in between is found to
-be in use. Young files may belong to a commit under way and are left alone, as are metadata JSON
-files that the log names, hidden files, and folders that look like another table.
+Only folders that the table owns alone are listed (`catalog.ownership` says which). Listing comes
+first and what is reachable second, so that a file committed in between is found to be in use.
+Young files may belong to a commit under way and are left alone, as are metadata JSON files that
+the log names, hidden files, and folders that look like another table.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from frazil.catalog.ownership import Ownership
 from frazil.commit.handle import TableHandle
-from frazil.errors import InvalidInput, Unsupported
 from frazil.format.metadata import History
 from frazil.legacy.published import published_files
-from frazil.maintenance.files import collects_garbage, delete_all, own_folders, plain
+from frazil.maintenance.files import delete_all, ownership_of
 from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files
@@ -30,13 +31,15 @@ _KEPT_NAMES = frozenset({"version-hint.text"})
 class Orphans:
     """What orphan removal found and did, or with `is_dry_run` would do.
 
-    `other_tables` are folders below this table that belong to another one and were not touched.
+    `other_tables` are folders below this table that belong to another one and were not touched;
+    `shared_folders` are folders of this table that were not listed because others use them too.
     """
 
     files: tuple[FileInfo, ...]
     failed: tuple[tuple[str, str], ...] = ()
     young: int = 0
     other_tables: tuple[str, ...] = ()
+    shared_folders: tuple[str, ...] = ()
     is_dry_run: bool = False
 
     @property
@@ -52,6 +55,7 @@ class Orphans:
             "bytes": self.total_bytes,
             "young": self.young,
             "other-tables": list(self.other_tables),
+            "shared-folders": list(self.shared_folders),
             "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
         }
 
@@ -62,6 +66,8 @@ class Orphans:
             text += f"; {self.young} unknown files are too young to judge"
         if self.other_tables:
             text += f"; {len(self.other_tables)} folders belong to other tables"
+        if self.shared_folders:
+            text += f"; not listed, other tables use them: {', '.join(self.shared_folders)}"
         if self.failed:
             text += f"; {len(self.failed)} could not be deleted"
         return text
@@ -76,28 +82,29 @@ def remove_orphan_files(
     lister: Lister = list_files,
     progress: Progress = silent,
 ) -> Orphans:
-    """Delete files below the table, or a folder in it, that nothing reaches and that are older
-    than a moment, by default three days ago. `lister` lists a folder, with all that is below."""
-    if not dry_run and not collects_garbage(handle.metadata):
-        raise Unsupported(
-            f"{handle.name}: gc.enabled is false, so others may use its files and none is deleted; "
-            "look with dry_run, or remove the property",
-            feature="removing orphans of a table with gc.enabled=false",
-        )
+    """Delete files in the table's folders, or in one folder below the table, that nothing reaches
+    and that are older than a moment, by default three days ago. `lister` lists a folder, with all
+    that is below."""
+    handle.refresh()
+    owned = ownership_of(handle)
+    if not dry_run:
+        owned.check_collects("orphan removal")
     before = handle.around.now_ms() - SAFETY_AGE_MS if older_than_ms is None else older_than_ms
-    folders = own_folders(handle.metadata, handle.location)
-    chosen = folders if location is None else (_within(location, folders),)
+    chosen = owned.owned_folders() if location is None else {owned.below(location): location}
     listed: dict[str, FileInfo] = {}
-    for folder in _outermost(chosen):
-        address = _spelled(folder, handle.location)
-        for file in lister(handle.storage, address, progress=progress):
-            listed[plain(file.path)] = file
-    in_use = _in_use(handle, progress)
-    others = _other_tables(listed, folders)
+    for spelled in chosen.values():
+        for file in lister(handle.storage, spelled.rstrip("/"), progress=progress):
+            listed[owned.canonical(file.path)] = file
+    in_use = _in_use(handle, owned, progress)
+    folders = owned.folders
+    others = other_tables(listed, folders)
     unknown = [
         file
         for path, file in listed.items()
-        if path not in in_use and not path.startswith(others) and not _is_kept(path, folders)
+        if path not in in_use
+        and not path.startswith(others)
+        and not _is_kept(path, folders)
+        and owned.owns_unknown(file.path)
     ]
     old = tuple(
         sorted((file for file in unknown if file.modified_ms < before), key=lambda file: file.path)
@@ -111,11 +118,12 @@ def remove_orphan_files(
         failed=failed,
         young=len(unknown) - len(old),
         other_tables=tuple(others),
+        shared_folders=owned.shared_folders() if location is None else (),
         is_dry_run=dry_run,
     )
 
 
-def _in_use(handle: TableHandle, progress: Progress) -> set[str]:
+def _in_use(handle: TableHandle, owned: Ownership, progress: Progress) -> set[str]:
     """Files that a snapshot or the metadata names, as of now."""
     state = handle.refresh()
     snapshots = list(handle.head.snapshots())
@@ -126,13 +134,19 @@ def _in_use(handle: TableHandle, progress: Progress) -> set[str]:
         (*metadata.statistics, *metadata.partition_statistics), handle.location
     ).keys()
     found |= published_files(metadata, handle.storage)
-    if state.metadata_location is not None:
-        found.add(state.metadata_location)
+    found |= json_files(handle)
+    return {owned.canonical(path) for path in found}
+
+
+def json_files(handle: TableHandle) -> set[str]:
+    """The metadata JSON files that the catalog and the log name."""
+    current = handle.state.metadata_location
+    found = set() if current is None else {current}
     history = getattr(handle.head, "history", None)
     if history is not None:
         logged: History = history()
         found |= {entry.metadata_file for entry in logged.metadata_log}
-    return {plain(path) for path in found}
+    return found
 
 
 def _is_kept(path: str, folders: tuple[str, ...]) -> bool:
@@ -143,7 +157,7 @@ def _is_kept(path: str, folders: tuple[str, ...]) -> bool:
     return hidden or parts[-1] in _KEPT_NAMES
 
 
-def _other_tables(listed: Iterable[str], folders: tuple[str, ...]) -> tuple[str, ...]:
+def other_tables(listed: Iterable[str], folders: tuple[str, ...]) -> tuple[str, ...]:
     """Folders below this table that have metadata of their own."""
     found: set[str] = set()
     for path in listed:
@@ -151,26 +165,3 @@ def _other_tables(listed: Iterable[str], folders: tuple[str, ...]) -> tuple[str,
         if folder and "/" not in name and (name.endswith(_JSON) or name.startswith("root-")):
             found.add(f"{folder}/")
     return tuple(sorted(found - set(folders)))
-
-
-def _within(location: str, folders: tuple[str, ...]) -> str:
-    wanted = f"{plain(location).rstrip('/')}/"
-    if not wanted.startswith(folders):
-        raise InvalidInput(f"{location} is not below the table's location; nothing was looked at")
-    return wanted
-
-
-def _outermost(folders: tuple[str, ...]) -> list[str]:
-    return [
-        folder
-        for folder in dict.fromkeys(folders)
-        if not any(folder != other and folder.startswith(other) for other in folders)
-    ]
-
-
-def _spelled(folder: str, location: str) -> str:
-    """A folder as the table's storage takes it."""
-    base = f"{plain(location).rstrip('/')}/"
-    if folder.startswith(base):
-        return f"{location.rstrip('/')}/{folder[len(base) :]}".rstrip("/")
-    return folder.rstrip("/")

@@ -12,13 +12,12 @@ from frazil.catalog import export
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers, TableHead
 from frazil.commit.handle import TableHandle
-from frazil.errors import CommitConflict, InvalidInput, Unsupported
+from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.metadata import History, Snapshot, TableMetadata
-from frazil.maintenance.files import plain
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.reachable import Reach, statistics_files
-from frazil.storage import Storage
+from frazil.storage import Places, Storage, checked_location
 
 _CHUNK = 8 * 1024 * 1024
 
@@ -30,9 +29,10 @@ def copy_table(
 
     `catalog.register` opens it there.
     """
-    place = to.rstrip("/")
-    own = f"{plain(handle.location).rstrip('/')}/"
-    if f"{plain(place)}/".startswith(own) or own.startswith(f"{plain(place)}/"):
+    place = checked_location(to)
+    places = Places()
+    own, target = places.folder(handle.location), places.folder(place)
+    if target.startswith(own) or own.startswith(target):
         raise InvalidInput(f"{to} and {handle.location} lie in one another; choose another place")
     metadata = handle.refresh().metadata
     history = _history(handle)
@@ -42,10 +42,10 @@ def copy_table(
     files |= statistics_files(
         (*metadata.statistics, *metadata.partition_statistics), handle.location
     ).keys()
-    mine = sorted(path for path in files if plain(path).startswith(own))
+    mine = sorted(path for path in files if places.file(path).startswith(own))
 
     def copy(path: str) -> None:
-        _copy(handle.storage, path, storage, f"{place}/{plain(path)[len(own) :]}")
+        _copy(handle.storage, path, storage, f"{place}/{places.file(path)[len(own) :]}")
 
     for _ in run_all(mine, copy, what="files copied", progress=progress):
         pass
@@ -58,8 +58,10 @@ def move_table(
     handle: TableHandle, catalog: Pointers, to: str, *, progress: Progress = silent
 ) -> TableHead:
     """Copy a table and let its name point at the copy; the old files stay to be deleted later."""
+    handle.check_writable()
     version = handle.refresh().version
     name = Identifier.parse(handle.name)
+    _check_free(handle, to)
     json = copy_table(handle, to, storage=catalog.storage(to), progress=progress)
     if handle.head.load().version != version:
         raise CommitConflict(
@@ -68,6 +70,15 @@ def move_table(
         )
     catalog.drop(name)
     return catalog.register(name, json)
+
+
+def _check_free(handle: TableHandle, to: str) -> None:
+    """The name must not be left without a table because its new place is taken."""
+    neighbours = getattr(handle.head, "neighbourhood", None)
+    places = Places()
+    for other in () if neighbours is None else neighbours().tables:
+        if places.folder(other.location) == places.folder(to):
+            raise AlreadyExists(f"{to}: is the location of table {other.name}")
 
 
 def _history(handle: TableHandle) -> History:

@@ -40,7 +40,7 @@ from frazil.paimon.paimon_table import PaimonTable
 from frazil.paimon.staging import StagedHead
 from frazil.paimon.takeover import Takeover, prepare
 from frazil.paimon.verify import Listing
-from frazil.storage import is_local, local_path
+from frazil.storage import Places, checked_location
 from frazil.tree.cache import ManifestCache
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def _create(
     properties: Mapping[str, str],
     cache: ManifestCache | None,
 ) -> Adopted:
-    place = (location or catalog.location_for(name)).rstrip("/")
+    place = catalog.location_for(name) if location is None else checked_location(location)
     _check_apart(place, table.location)
     course_ = course.chart(
         table,
@@ -211,16 +211,12 @@ def _create(
 
 def _check_apart(place: str, source: str) -> None:
     """The new table's own files must not land in the Paimon table's directory."""
-    own, theirs = _plain(place), _plain(source)
-    if own == theirs or own.startswith(f"{theirs}/"):
+    places = Places()
+    if places.folder(place).startswith(places.folder(source)):
         raise InvalidInput(
             f"{place} lies in the Paimon table {source}, where nothing may be written; "
             "choose another location"
         )
-
-
-def _plain(path: str) -> str:
-    return local_path(path).rstrip("/") if is_local(path) else path.rstrip("/")
 
 
 def _around(catalog: Pointers, place: str, cache: ManifestCache | None) -> Surroundings:
@@ -390,7 +386,7 @@ def _continue(
     state = head.load()
     metadata = state.metadata
     source = metadata.properties.get(LOCATION)
-    if source is None or _plain(source) != _plain(table.location):
+    if source is None or Places().folder(source) != Places().folder(table.location):
         raise InvalidInput(
             f"{name} exists and was not taken over from {table.location}"
             + (f" but from {source}" if source else "")

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
 from frazil.catalog.names import Identifier
+from frazil.catalog.ownership import PAIMON_LOCATION
 from frazil.commit.build import Builder, Surroundings
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.head import Head, Landed, Lost, State
@@ -40,7 +41,7 @@ from frazil.paimon.snapshot import Snapshot, Tag
 from frazil.paimon.takeover import Takeover, entries, taken_vectors
 from frazil.paimon.vector_files import Positions
 
-LOCATION: Final = "paimon.location"
+LOCATION: Final = PAIMON_LOCATION
 SNAPSHOT_ID: Final = "paimon.snapshot-id"
 SNAPSHOT_TIME: Final = "paimon.snapshot-time-ms"
 BRANCH: Final = "paimon.branch"

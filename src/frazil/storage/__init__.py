@@ -21,6 +21,7 @@ from frazil.storage.base import (
 )
 from frazil.storage.local import LocalStorage
 from frazil.storage.objects import ObjectStorage
+from frazil.storage.places import Places, check_absolute, checked_location, same_store
 
 
 def storage_for(location: str, properties: Mapping[str, str] | None = None) -> Storage:
@@ -36,10 +37,14 @@ __all__ = [
     "FileInfo",
     "LocalStorage",
     "ObjectStorage",
+    "Places",
     "RandomAccess",
     "Storage",
     "Verb",
+    "check_absolute",
+    "checked_location",
     "is_local",
     "local_path",
+    "same_store",
     "storage_for",
 ]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -96,16 +96,19 @@ class Storage(Protocol):
         """Remove the file; one that is gone already is not an error."""
 
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+
+
 def is_local(path: str) -> bool:
     """Whether a path is a local one."""
-    return urlsplit(path).scheme in ("", "file")
+    found = _SCHEME.match(path)
+    return found is None or found.group(0).lower() == "file:"
 
 
 def local_path(path: str) -> str:
     """The operating system's path of a local path or `file:` URI."""
-    if path.startswith("file:"):
-        rest = path[5:]
-        return "/" + rest.lstrip("/")
+    if path[:5].lower() == "file:":
+        return "/" + path[5:].lstrip("/")
     return path
 
 

@@ -64,7 +64,11 @@ def name_mapping(metadata: TableMetadata) -> dict[str, str]:
 
 
 def _absolute(path: str) -> str:
+    if not isinstance(path, str):
+        raise InvalidInput(f"{path!r} is not the path of a file; expected text")
     if paths.is_absolute(path):
+        if ".." in path.split("/"):
+            raise InvalidInput(f"{path}: a '..' segment is not allowed in the path of a file")
         return path
     return f"file://{Path(path).resolve()}"
 

@@ -25,7 +25,8 @@ from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
 from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.legacy.open import open_table
 from frazil.legacy.publish import publish_if_asked
-from frazil.maintenance.clone import check_not_cloned
+from frazil.maintenance.purge import PurgeResult, purge_table
+from frazil.storage import checked_location, same_store
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
@@ -211,7 +212,9 @@ class Catalog:
             schema=columns,
             spec=_spec(partition_by, columns),
             sort_order=_order(sort_by, columns),
-            location=location or self._pointers.location_for(identifier),
+            location=self._pointers.location_for(identifier)
+            if location is None
+            else checked_location(location),
             table_uuid=uuid.uuid4(),
             now_ms=now_ms(),
             properties=properties,
@@ -244,8 +247,12 @@ class Catalog:
     ) -> Table:
         """Enter a table from its metadata JSON, e.g. one copied or moved here."""
         identifier = Identifier.parse(name)
+        json = checked_location(metadata_location, what="metadata_location")
+        place = None if location is None else checked_location(location)
+        if place is not None and not same_store(json, place):
+            raise InvalidInput(f"{json} and {place} are not in the same storage")
         self.create_namespace(identifier.namespace, if_not_exists=True)
-        head = self._pointers.register(identifier, metadata_location, location=location)
+        head = self._pointers.register(identifier, json, location=place)
         return self._table(identifier, head)
 
     def open_iceberg(self, source: Any, name: str | tuple[str, ...] | None = None) -> Table:
@@ -260,7 +267,8 @@ class Catalog:
     def recover_table(self, name: TableName, location: str) -> tuple[Table, Recovered]:
         """Enter a table that lost its catalog, from the newest JSON and the roots after it."""
         identifier = Identifier.parse(name)
-        found = recover(location.rstrip("/"), self._pointers.storage(location))
+        place = checked_location(location)
+        found = recover(place, self._pointers.storage(place))
         self.create_namespace(identifier.namespace, if_not_exists=True)
         head = self._pointers.create_table(identifier, found.metadata, found.history)
         return self._table(identifier, head), found
@@ -279,16 +287,13 @@ class Catalog:
         self._pointers.rename(name, to)
         return self.load_table(to)
 
-    def drop_table(self, name: TableName, *, purge: bool = False) -> None:
-        """Take a table out of the catalog; `purge` deletes its files too."""
-        if not purge:
-            self._pointers.drop(name)
-            return
-        check_not_cloned(name, self._pointers.load(name).state.metadata)
-        gone = self._pointers.purge(name)
-        storage = self._pointers.storage(gone.metadata.location)
-        for file in list(storage.list(gone.metadata.location)):
-            storage.delete(file.path)
+    def drop_table(self, name: TableName, *, purge: bool = False) -> PurgeResult | None:
+        """Drop a table from the catalog. `purge` also deletes its files, but nothing that another
+        table may use; it then returns what was deleted."""
+        if purge:
+            return purge_table(self._pointers, name)
+        self._pointers.drop(name)
+        return None
 
     def _table(self, identifier: Identifier, head: TableHead) -> Table:
         state = head.state

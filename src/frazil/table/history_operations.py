@@ -15,7 +15,7 @@ from frazil.commit.handle import TableHandle
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import with_dropped
 from frazil.data.read_files import Reading, name_mapping_of
-from frazil.errors import InvalidInput, NotFound
+from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.metadata import Snapshot
 from frazil.maintenance.analyze import Health, analyze
 from frazil.maintenance.check import check
@@ -30,6 +30,7 @@ from frazil.maintenance.relocate import copy_table, move_table
 from frazil.maintenance.rewrite_manifests import compact_metadata, rewrite_manifests
 from frazil.rows.scan import select_columns
 from frazil.scan.change_feed import Changes
+from frazil.storage import checked_location
 from frazil.table import refs
 
 if TYPE_CHECKING:
@@ -235,14 +236,21 @@ class HistoryOperations:
         self, location: str, *, catalog: Catalog, name: TableName, progress: Progress = silent
     ) -> Self:
         """Copy the table with its history to another place and enter it there under a name."""
-        storage = catalog.pointers.storage(location)
-        json = copy_table(self.handle, location, storage=storage, progress=progress)
+        place = checked_location(location)
+        _check_free(catalog, Identifier.parse(name))
+        storage = catalog.pointers.storage(place)
+        json = copy_table(self.handle, place, storage=storage, progress=progress)
         return cast(Self, catalog.register_table(name, json))
 
     def move_to(self, location: str, *, catalog: Catalog, progress: Progress = silent) -> Self:
         """Copy the table to another place and let its name point there. Old files stay."""
-        move_table(self.handle, catalog.pointers, location, progress=progress)
+        move_table(self.handle, catalog.pointers, checked_location(location), progress=progress)
         return cast(Self, catalog.load_table(self.handle.name))
+
+
+def _check_free(catalog: Catalog, name: Identifier) -> None:
+    if catalog.table_exists(name):
+        raise AlreadyExists(f"table {name} exists already")
 
 
 def _label(as_of: AsOf) -> str:

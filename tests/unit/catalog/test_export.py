@@ -65,12 +65,13 @@ def test_json_goes_to_the_metadata_folder_unless_told() -> None:
     for given, expected in (
         ("json", "/w/t/json"),
         ("/else/where/", "/else/where"),
-        ("s3://b/meta", "s3://b/meta"),
+        ("file:/else/where", "file:/else/where"),
     ):
         metadata = orders("/w/t", {"write.metadata.path": given})
         assert export.metadata_folder(metadata) == expected
+    stored = replace(orders("/w/t"), properties={"write.metadata.path": "../elsewhere"})
     with pytest.raises(FormatError):
-        export.metadata_folder(orders("/w/t", {"write.metadata.path": "../elsewhere"}))
+        export.metadata_folder(stored)
 
 
 def test_what_was_rendered_is_read_back(tmp_path: Path) -> None:

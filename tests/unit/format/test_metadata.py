@@ -26,6 +26,7 @@ from pyiceberg.types import (
 )
 
 from frazil.errors import InvalidInput, NotFound, Unsupported
+from frazil.format.checks import is_credential
 from frazil.format.metadata import (
     History,
     RefKind,
@@ -34,7 +35,6 @@ from frazil.format.metadata import (
     SnapshotLogEntry,
     SnapshotRef,
     TableMetadata,
-    is_credential,
     new_table,
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from frazil.commit.change import Change
+from frazil.commit.handle import now_ms
 from frazil.commit.loop import commit
 from frazil.commit.updates import SetRef
 from frazil.errors import CommitConflict, InvalidInput, StorageError
@@ -135,9 +137,11 @@ def test_branches_and_tags_are_protected(table: Table) -> None:
 
 def test_an_aged_tag_is_removed_with_what_it_kept(table: Table) -> None:
     table.append(rows(1))
-    table.tag("short", max_age_ms=-1)
+    table.tag("short", max_age_ms=1000)
     table.delete("id = 1")
     table.append(rows(2))
+    later = now_ms() + 2000
+    table.handle.around = replace(table.handle.around, now_ms=lambda: later)
     done = table.expire_snapshots(older_than=timedelta(0))
     assert done.refs == ("short",)
     assert len(done.files["data-files"]) == 1

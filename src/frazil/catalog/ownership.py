@@ -1,0 +1,256 @@
+"""Which files are a table's own: the one place that decides what may be deleted.
+
+A table *may hold* files below its location and below the folders that its properties name. It
+*owns* a folder alone when no other table of the catalog may hold files there, when the folder is
+its `data`, its `metadata` or named by a property, and when neither the warehouse nor the catalog's
+database lies in it. From this follow the two rules that purge, expiry and orphan removal keep:
+
+- A file that the table's metadata names is deleted only where the table may hold files, where no
+  other table's folder is closer to it, and where no table that shares the folder reaches it.
+- A file that nothing names is deleted only in a folder that the table owns alone.
+
+Places are compared by their canonical form (`frazil.storage.places`). Reads no file, deletes none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from frazil.errors import InvalidInput, Unsupported
+from frazil.format import paths
+from frazil.format.checks import PATH_PROPERTIES
+from frazil.format.metadata import TableMetadata
+from frazil.storage import Places, is_local, local_path
+
+SOURCE_UUID = "frazil.clone.source-uuid"
+SOURCE_LOCATION = "frazil.clone.source-location"
+PAIMON_LOCATION = "paimon.location"
+UNCERTAIN = "frazil.recovery.uncertain"
+"""The property of a recovered table whose files may tell another story than the one recovered."""
+
+_SOURCES = (SOURCE_LOCATION, PAIMON_LOCATION)
+"""Properties that name a table whose files this one reads and must leave alone."""
+_STRANGE = re.compile(r"//|/\.\.?(/|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a table keeps its files: its location, and the folders that properties name.
+
+    `open` gives the table's head; None when it cannot be opened from here.
+    """
+
+    name: str
+    location: str
+    folders: tuple[str, ...] = ()
+    source_uuid: str | None = None
+    open: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def of(
+        name: str,
+        location: str,
+        properties: Mapping[str, Any],
+        *,
+        open: Callable[[], Any] | None = None,
+    ) -> Place:
+        """From a table's location and properties."""
+        base = location.rstrip("/")
+        folders = [f"{base}/data", f"{base}/metadata"]
+        for key in PATH_PROPERTIES:
+            value = properties.get(key)
+            if isinstance(value, str) and value.strip("/"):
+                is_absolute = value.startswith("/") or paths.is_absolute(value)
+                folders.append(value if is_absolute else f"{base}/{value}")
+        source = properties.get(SOURCE_UUID)
+        return Place(
+            name=name,
+            location=base,
+            folders=tuple(dict.fromkeys(folder.rstrip("/") for folder in folders)),
+            source_uuid=source if isinstance(source, str) else None,
+            open=open,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhood:
+    """What else a catalog knows: its other tables, its warehouse, the file of its database."""
+
+    tables: tuple[Place, ...] = ()
+    warehouse: str | None = None
+    database: str | None = None
+
+
+class Ownership:
+    """Answers for one table whether a file or folder is its own."""
+
+    def __init__(
+        self, metadata: TableMetadata, location: str, around: Neighbourhood, *, name: str = ""
+    ) -> None:
+        self._places = Places()
+        self.name = name or location
+        self.place = Place.of(self.name, location, metadata.properties)
+        self._metadata = metadata
+        self._location = self._places.folder(location)
+        self._mine = {self._places.folder(each): each for each in self.place.folders}
+        self._mine.setdefault(self._location, location.rstrip("/"))
+        self._plain = tuple(f"{_plain(each).rstrip('/')}/" for each in self._mine.values())
+        sources = (metadata.properties.get(key) for key in _SOURCES)
+        borrowed = [Place.of("what this table reads", each, {}) for each in sources if each]
+        tables = (*around.tables, *borrowed)
+        self._others = [
+            (self._places.folder(folder), folder == other.location, other)
+            for other in tables
+            for folder in (other.location, *other.folders)
+        ]
+        whole, database = around.warehouse, around.database
+        self._warehouse = None if whole is None else self._places.folder(whole)
+        self._database = None if database is None else self._places.file(database)
+
+    @staticmethod
+    def of(head: Any, metadata: TableMetadata, location: str, *, name: str = "") -> Ownership:
+        """For the table of a head, which knows its neighbours if it is one of a catalog's."""
+        neighbours = getattr(head, "neighbourhood", None)
+        around = Neighbourhood() if neighbours is None else neighbours()
+        return Ownership(metadata, location, around, name=name)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Where the table may hold files, canonical."""
+        return tuple(self._mine)
+
+    def canonical(self, path: str) -> str:
+        """What two spellings of one file have in common."""
+        return self._places.file(path)
+
+    def may_delete(self, path: str) -> bool:
+        """Whether a file that this table's metadata names lies where it may be deleted, unless a
+        table among `sharers` reaches it too."""
+        text = _plain(path)
+        tail = next((text[len(each) :] for each in self._plain if text.startswith(each)), None)
+        if tail is None or _STRANGE.search(f"/{tail}"):
+            return False  # another spelling may be in use elsewhere; orphan removal compares them
+        return self._is_mine(self._places.file(path))
+
+    def sharers(self, path: str) -> tuple[Place, ...]:
+        """Other tables that may hold a file in the same folder."""
+        file = self._places.file(path)
+        mine = self._closest(file)
+        found: dict[str, Place] = {}
+        for its, is_location, other in self._others:
+            if mine is None or not file.startswith(its):
+                continue
+            if not self._is_below(mine, its, is_location):
+                found[other.location] = other
+        return tuple(found.values())
+
+    def owned_folders(self) -> dict[str, str]:
+        """Folders that only this table owns, outermost: canonical, with the table's spelling."""
+        alone = {
+            folder: spelled
+            for folder, spelled in self._mine.items()
+            if folder != self._location and self._is_alone(folder)
+        }
+        return {
+            folder: spelled
+            for folder, spelled in alone.items()
+            if not any(folder != other and folder.startswith(other) for other in alone)
+        }
+
+    def shared_folders(self) -> tuple[str, ...]:
+        """Folders of this table in which nothing unknown is deleted, because others use them."""
+        alone = self.owned_folders()
+        return tuple(
+            spelled
+            for folder, spelled in self._mine.items()
+            if folder != self._location and not folder.startswith(tuple(alone))
+        )
+
+    def owns_unknown(self, path: str) -> bool:
+        """Whether a file that nothing names may be deleted: no other table may hold it."""
+        file = self._places.file(path)
+        mine = self._closest(file)
+        if mine is None or self._holds_catalog(mine):
+            return False
+        return self._is_mine(file) and not self.sharers(path)
+
+    def below(self, location: str) -> str:
+        """The canonical form of a folder that must lie in one of this table's."""
+        wanted = self._places.folder(location)
+        if not wanted.startswith(tuple(self._mine)):
+            raise InvalidInput(
+                f"{location} is not below the table's location; nothing was looked at"
+            )
+        return wanted
+
+    def clones(self) -> tuple[str, ...]:
+        """Tables of the catalog that read this table's files."""
+        uuid = str(self._metadata.table_uuid)
+        return tuple(sorted({o.name for _, _, o in self._others if o.source_uuid == uuid}))
+
+    def check_collects(self, what: str) -> None:
+        """Refuse to delete files of a table that says others use them, or that is in doubt."""
+        if not collects_garbage(self._metadata):
+            raise Unsupported(
+                f"{self.name}: gc.enabled is false, so others may use its files and none is "
+                f"deleted. Use dry_run to look, or remove the property to allow {what}",
+                feature=f"{what} of a table with gc.enabled=false",
+            )
+        self.check_certain(what)
+
+    def check_certain(self, what: str) -> None:
+        """Refuse to delete files of a recovered table that nobody has confirmed."""
+        doubt = self._metadata.properties.get(UNCERTAIN)
+        if doubt is not None:
+            raise Unsupported(
+                f"{self.name}: the table was recovered and its files left doubts ({doubt}). Files "
+                f"that seem unused may be its newest rows. Check the rows, then allow {what} by "
+                f"removing the property {UNCERTAIN}",
+                feature=f"{what} of a table whose recovery is uncertain",
+            )
+
+    def _closest(self, file: str) -> str | None:
+        return max((each for each in self._mine if file.startswith(each)), key=len, default=None)
+
+    def _is_mine(self, file: str) -> bool:
+        mine = self._closest(file)
+        # A database has side files: catalog.db-wal, catalog.db-shm.
+        if mine is None or (self._database is not None and file.startswith(self._database)):
+            return False
+        return not any(file.startswith(its) and len(its) > len(mine) for its, _, _ in self._others)
+
+    def _is_below(self, mine: str, its: str, is_location: bool) -> bool:
+        """Whether a folder of this table is set apart though it lies in another table's location:
+        a table inside another one has its own folders to itself."""
+        inside = self._location != its and self._location.startswith(its)
+        return is_location and inside and mine.startswith(self._location)
+
+    def _holds_catalog(self, folder: str) -> bool:
+        kept = (self._warehouse, self._database)
+        return any(each is not None and each.startswith(folder) for each in kept)
+
+    def _is_alone(self, folder: str) -> bool:
+        if self._holds_catalog(folder):
+            return False
+        return not any(
+            (its.startswith(folder) or folder.startswith(its))
+            and not self._is_below(folder, its, is_location)
+            for its, is_location, _ in self._others
+        )
+
+
+def collects_garbage(metadata: TableMetadata) -> bool:
+    """Whether files with rows may be deleted: not when `gc.enabled` says that others use them."""
+    return metadata.properties.get("gc.enabled", "true").strip().lower() != "false"
+
+
+def _plain(path: str) -> str:
+    """One text for the schemes that mean the same; nothing is looked up."""
+    if is_local(path):
+        return "/" + local_path(path).lstrip("/")
+    scheme, mark, rest = path.partition("://")
+    known = {"s3a": "s3", "s3n": "s3"}
+    return f"{known.get(scheme.lower(), scheme.lower())}{mark}{rest}"

@@ -1,0 +1,110 @@
+"""Where the tables of a database keep their files, as its rows tell it.
+
+`frazil_tables.location` holds the canonical form of a location, so that one place has one spelling
+there; what the table itself calls it is in its definition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from frazil.catalog import export
+from frazil.catalog.database import Database, Transaction
+from frazil.catalog.ownership import Place
+from frazil.errors import AlreadyExists, FrazilError
+from frazil.storage import Places, Storage, check_absolute, is_local
+
+_OURS = """
+SELECT f.table_id, f.catalog_name, f.table_namespace, f.table_name, f.location,
+       CASE WHEN d.definition LIKE :folders OR d.definition LIKE :clones THEN d.definition END
+FROM frazil_tables f LEFT JOIN frazil_definitions d ON d.table_id = f.table_id
+"""
+_THEIRS = """
+SELECT t.catalog_name, t.table_namespace, t.table_name, t.metadata_location
+FROM iceberg_tables t LEFT JOIN frazil_tables f ON f.catalog_name = t.catalog_name
+     AND f.table_namespace = t.table_namespace AND f.table_name = t.table_name
+WHERE f.table_id IS NULL AND t.metadata_location IS NOT NULL
+"""
+_AT = """
+SELECT table_namespace, table_name FROM frazil_tables
+WHERE location IN (:canonical, :given, :uri, :short) LIMIT 1
+"""
+
+Opener = Callable[[str, str, str], Any]
+"""Opens the head of a table by catalog, namespace and name; raises when it cannot."""
+
+
+def canonical(location: str) -> str:
+    """A location as the database stores it."""
+    return Places().folder(location).rstrip("/")
+
+
+def taken_by(source: Database | Transaction, location: str) -> str | None:
+    """The table at a location, however it is spelled."""
+    plain = canonical(location)
+    found = source.rows(
+        _AT,
+        {
+            "canonical": plain,
+            "given": location,
+            # Rows from before locations were stored in one spelling.
+            "uri": f"file://{plain}" if is_local(location) else plain,
+            "short": f"file:{plain}" if is_local(location) else plain,
+        },
+    )
+    return f"{found[0][0]}.{found[0][1]}" if found else None
+
+
+def need_free(source: Database | Transaction, location: str) -> None:
+    """Two heads over the same files would overwrite and delete each other's."""
+    check_absolute(location)
+    taken = taken_by(source, location)
+    if taken is not None:
+        raise AlreadyExists(f"{location}: is the location of table {taken}")
+
+
+def places(
+    database: Database, *, except_id: int | None, storage: Callable[[str], Storage], open: Opener
+) -> list[Place]:
+    """Where every table of the database keeps files, whatever catalog name it has."""
+    found: list[Place] = []
+    likes = {"folders": '%.path"%', "clones": "%frazil.clone.%"}
+    for table_id, catalog, namespace, name, location, definition in database.rows(_OURS, likes):
+        if table_id == except_id:
+            continue
+        stated = _properties(definition)
+        head = _opener(open, catalog, namespace, name)
+        found.append(Place.of(f"{namespace}.{name}", location, stated, open=head))
+    for catalog, namespace, name, json_location in database.rows(_THEIRS):
+        head = _opener(open, catalog, namespace, name)
+        found.append(_of_others(f"{namespace}.{name}", json_location, storage, head))
+    return found
+
+
+def _opener(open: Opener, catalog: str, namespace: str, name: str) -> Callable[[], Any]:
+    return lambda: open(catalog, namespace, name)
+
+
+def _properties(definition: str | None) -> dict[str, Any]:
+    if definition is None:
+        return {}
+    try:
+        stated = json.loads(definition).get("properties")
+    except (ValueError, AttributeError):
+        return {}
+    return stated if isinstance(stated, dict) else {}
+
+
+def _of_others(
+    name: str, json_location: str, storage: Callable[[str], Storage], head: Callable[[], Any]
+) -> Place:
+    """A table or view of other Iceberg writers: what its JSON says, else where its JSON lies."""
+    folder = json_location.rpartition("/")[0]
+    place = folder.removesuffix("/metadata")
+    try:
+        metadata, _ = export.read(json_location, storage=storage(json_location))
+    except FrazilError:
+        return Place.of(name, place, {}, open=head)
+    return Place.of(name, metadata.location, metadata.properties, open=head)

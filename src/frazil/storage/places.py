@@ -1,0 +1,124 @@
+"""One spelling per place: what tells whether two paths are the same file or folder.
+
+Local paths lose their scheme, `//`, `/./`, `/../` and symbolic links; paths of object stores lose
+what their several schemes and doubled slashes add. Used to compare places, never to open a file:
+an object is opened by the name it has. Also checks locations that people give.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+
+from frazil.errors import InvalidInput
+from frazil.storage.base import is_local, local_path
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
+_SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
+_MARKS = re.compile(r"[\x00-\x1f\x7f?#]")
+
+
+class Places:
+    """Canonical paths. Remembers folders it has resolved, so make one for each operation."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def folder(self, path: str) -> str:
+        """A folder, with a slash at its end."""
+        found = self._local(local_path(path)) if is_local(path) else _object(path)
+        return found if found.endswith("/") else f"{found}/"
+
+    def file(self, path: str) -> str:
+        """A file. A link in its place is not followed: deleting it deletes the link."""
+        if not is_local(path):
+            return _object(path)
+        folder, name = posixpath.split(local_path(path))
+        if name in ("", ".", ".."):
+            return self._local(local_path(path))
+        return posixpath.join(self._local(folder), name)
+
+    def _local(self, path: str) -> str:
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = os.path.realpath(path or "/")
+        return known
+
+
+def _object(path: str) -> str:
+    found = _SCHEME.match(path)
+    scheme = found.group(1).lower() if found else ""
+    rest = path[found.end() :] if found else path
+    store, slash, key = rest.partition("/")
+    clean = posixpath.normpath(f"/{key}") if slash else ""
+    return f"{_SAME_STORE.get(scheme, scheme)}://{store}{re.sub('^/+', '/', clean)}"
+
+
+def same_store(one: str, other: str) -> bool:
+    """Whether one storage serves both paths: both are local, or of one scheme."""
+    return _store(one) == _store(other)
+
+
+def _store(path: str) -> str:
+    found = None if is_local(path) else _SCHEME.match(path)
+    scheme = found.group(1).lower() if found else "file"
+    return _SAME_STORE.get(scheme, scheme)
+
+
+def checked_location(location: object, *, what: str = "location") -> str:
+    """A location as it is stored: absolute, without `..`, doubled slashes and a slash at its end.
+
+    A relative path is taken from the current folder. Refuses what names no folder.
+    """
+    if isinstance(location, os.PathLike):
+        location = os.fspath(location)
+    if not isinstance(location, str):
+        raise InvalidInput(f"{what} is {location!r}; expected a path or URI as text")
+    if not location.strip() or location != location.strip():
+        raise InvalidInput(f"{what} is {location!r}; expected a path or URI without blank ends")
+    if _MARKS.search(location) or not _is_utf8(location):
+        raise InvalidInput(
+            f"{what} is {location!r}; control characters, ?, # and invalid Unicode are not allowed"
+        )
+    found = _SCHEME.match(location)
+    if found is not None and not is_local(location):
+        return _checked_object(location, found, what)
+    text = location if found is None else location[len("file:") :]
+    if found is not None and not text.startswith("/"):
+        raise InvalidInput(f"{what} is {location!r}; expected file:/ and an absolute path")
+    if found is None and not text.startswith("/"):
+        text = os.path.join(os.getcwd(), text)
+    is_led_up = ".." in text.split("/")
+    clean = os.path.realpath(text) if is_led_up else posixpath.normpath(f"/{text.lstrip('/')}")
+    if clean == "/":
+        raise InvalidInput(f"{what} is {location!r}, the root of the file system; name a folder")
+    if found is None and location.startswith("/"):
+        return clean
+    is_short = found is not None and found.group(2) is None
+    return f"file:{clean}" if is_short else f"file://{clean}"
+
+
+def check_absolute(location: str) -> None:
+    """Refuse a location that depends on where a program runs, or that names no folder."""
+    text = location[len("file:") :] if location[:5].lower() == "file:" else location
+    if is_local(location) and (not text.startswith("/") or not text.strip("/")):
+        raise InvalidInput(f"{location!r} is not the absolute location of a folder")
+
+
+def _checked_object(location: str, found: re.Match[str], what: str) -> str:
+    store, _, key = location[found.end() :].partition("/")
+    if not found.group(2) or not store:
+        raise InvalidInput(f"{what} is {location!r}; expected a bucket, as in s3://bucket/folder")
+    if ".." in key.split("/"):
+        raise InvalidInput(f"{what} is {location!r}; a '..' segment is not allowed")
+    parts = [part for part in key.split("/") if part not in ("", ".")]
+    return "/".join([f"{found.group(1).lower()}://{store}", *parts])
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
