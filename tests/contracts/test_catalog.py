@@ -14,7 +14,7 @@ from pyiceberg.types import DoubleType, NestedField
 
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers, TableHead
-from frazil.commit.head import Draft, Landed, Lost
+from frazil.commit.head import AllLanded, Draft, Landed, Lost
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
 from tests.support.catalogs import ORDERS, append, append_and_land, orders
@@ -127,6 +127,35 @@ def test_a_name_may_hold_any_character_and_stays_in_the_warehouse(
     assert catalog.list_tables((name,)) == [identifier]
     assert catalog.load((name, name)).identifier == identifier
     assert (tmp_path / "warehouse").resolve() in Path(place).resolve().parents
+
+
+# Several tables at once
+
+
+def test_several_heads_are_swapped_together_or_not_at_all(
+    catalog: Pointers, head: TableHead
+) -> None:
+    other = catalog.create_table("shop.sales", orders(catalog.location_for("shop.sales")))
+    first, second = head.load(), other.load()
+    done = catalog.swap_all([(head, first, append(first, 1)), (other, second, append(second, 2))])
+    assert isinstance(done, AllLanded)
+    assert [state.metadata.current_snapshot_id for state in done.states] == [1, 2]
+    stale = catalog.swap_all(
+        [(head, head.load(), append(head.load(), 3)), (other, second, append(second, 4))]
+    )
+    assert isinstance(stale, Lost)
+    assert head.load().metadata.current_snapshot_id == 1
+    assert other.load().metadata.current_snapshot_id == 2
+
+
+def test_a_table_without_main_has_no_history_of_it(head: TableHead) -> None:
+    state = append_and_land(head, 1)
+    metadata = state.metadata.without_ref("main", now_ms=2_000)
+    assert isinstance(head.swap(state, Draft(metadata=metadata)), Landed)
+    assert head.load().metadata.current_snapshot_id is None
+    assert head.history().snapshot_log == ()
+    assert head.snapshot_id_as_of(9_999_999) is None
+    assert [snapshot.snapshot_id for snapshot in head.snapshots()] == [1]
 
 
 # Notes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -26,7 +26,7 @@ from frazil.catalog.ownership import Neighbourhood, Ownership, Place
 from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName, check_draft
 from frazil.catalog.storages import Storages
 from frazil.catalog.views import MemoryViews
-from frazil.commit.head import Draft, Landed, Lost, Outcome, State
+from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State
 from frazil.errors import AlreadyExists, CommitConflict, FrazilError, InvalidInput, NotFound
 from frazil.format.checks import check_properties
 from frazil.format.metadata import (
@@ -365,6 +365,13 @@ class MemoryCatalog:
             if every:
                 head.export()
             return Landed(state=head.load())
+
+    def swap_all(self, swaps: Sequence[tuple[TableHead, State, Draft]]) -> Outcomes:
+        with self._lock:
+            if any(head.load().version != base.version for head, base, _ in swaps):
+                return Lost()
+            outcomes = [head.swap(base, draft) for head, base, draft in swaps]
+        return AllLanded(states=tuple(each.state for each in outcomes if isinstance(each, Landed)))
 
     def rename(self, identifier: TableName, to: TableName) -> None:
         old, new = Identifier.parse(identifier), Identifier.parse(to)

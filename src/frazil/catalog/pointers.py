@@ -17,7 +17,7 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import Neighbourhood
 from frazil.catalog.views import Views
-from frazil.commit.head import Draft, Head, Outcome, State
+from frazil.commit.head import Draft, Head, Outcome, Outcomes, State
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
 from frazil.storage import Storage
@@ -133,6 +133,12 @@ class Pointers(Protocol):
 
     def upgrade(self, identifier: TableName, base: State, metadata: TableMetadata) -> Outcome:
         """Swap a v1-v3 table for its v4 metadata, if `base` is still what the catalog holds."""
+
+    def swap_all(self, swaps: Sequence[tuple[TableHead, State, Draft]]) -> Outcomes:
+        """Swap the heads of several tables of this catalog: all of them, or none.
+
+        As for one head, an error that is raised means that nothing landed.
+        """
 
     def rename(self, identifier: TableName, to: TableName) -> None:
         """Give a table another name; its files stay where they are."""

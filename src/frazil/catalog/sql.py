@@ -8,11 +8,11 @@ Namespaces live in `sql_namespaces`, a table's rows in `sql_rows`, its head in `
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from frazil.catalog import export, sql_places, sql_rows, sql_schema
+from frazil.catalog import export, sql_head, sql_places, sql_rows, sql_schema
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
@@ -30,7 +30,7 @@ from frazil.catalog.sql_namespaces import SqlNamespaces
 from frazil.catalog.sql_rows import TableRow
 from frazil.catalog.sql_views import SqlViews
 from frazil.catalog.storages import Storages
-from frazil.commit.head import Landed, Lost, Outcome, State, Unknown
+from frazil.commit.head import Draft, Landed, Lost, Outcome, Outcomes, ReadOnly, State, Unknown
 from frazil.errors import (
     AlreadyExists,
     CommitConflict,
@@ -270,6 +270,10 @@ class SqlCatalog:
             return Unknown(cause=lost.cause)
         return Landed(state=self.load(found).load())
 
+    def swap_all(self, swaps: Sequence[tuple[TableHead, State, Draft]]) -> Outcomes:
+        ours = [(_ours(head), base, draft) for head, base, draft in swaps]
+        return sql_head.swap_all(self._database, ours)
+
     def rename(self, identifier: TableName, to: TableName) -> None:
         old, new = Identifier.parse(identifier), Identifier.parse(to)
         key = {
@@ -410,3 +414,11 @@ def _purged(head: TableHead, history: History) -> Purged:
         history=history,
         metadata_location=head.state.metadata_location,
     )
+
+
+def _ours(head: TableHead) -> SqlHead:
+    if isinstance(head, SqlHead):
+        return head
+    if isinstance(head, ReadOnly):
+        raise head.refusal()
+    raise InvalidInput(f"{head.identifier}: is not a table of this catalog")

@@ -7,9 +7,9 @@ row. Nothing it reads or writes grows with the history.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from frazil.catalog import export, sql_rows
 from frazil.catalog.database import Database, Transaction, UncertainCommit
@@ -19,7 +19,7 @@ from frazil.catalog.ownership import Neighbourhood, Ownership
 from frazil.catalog.pointers import check_draft
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.catalog.turns import Turns
-from frazil.commit.head import Draft, Landed, Lost, Outcome, State, Unknown
+from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State, Unknown
 from frazil.errors import CatalogError, FrazilError, NotFound
 from frazil.format import metadata_json
 from frazil.format.metadata import (
@@ -38,6 +38,15 @@ _TRIES = 3
 
 class _CameSecond(Exception):
     """The version to compare was no longer there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swapped:
+    """What a swap leaves to do once it is committed."""
+
+    definition: Definition | None
+    snapshots: Mapping[int, Snapshot]
+    is_export_due: bool
 
 
 class SqlHead:
@@ -91,42 +100,8 @@ class SqlHead:
             self._export_quietly()
 
     def swap(self, base: State, draft: Draft) -> Outcome:
-        check_draft(draft)
-        before, after = base.metadata, draft.metadata
-        version = base.version + 1
-        entry = log_entry(before, after)
-        definition = Definition.of(after) if sql_rows.is_redefined(before, after) else None
-        guard = self._turns.guard()
-        try:
-            with self._database.transaction() as transaction:
-                rendered_version = self._compare_and_set(
-                    transaction, base.version, after, guard=guard
-                )
-                for row in sql_rows.snapshot_rows(self._table_id, version, draft.added_snapshots):
-                    transaction.run(sql_rows.ADD_SNAPSHOT, row)
-                if draft.removed_snapshot_ids:
-                    sql_rows.remove_snapshots(
-                        transaction, self._table_id, draft.removed_snapshot_ids
-                    )
-                if entry is not None:
-                    (row,) = sql_rows.snapshot_log_rows(self._table_id, version, [entry])
-                    transaction.run(sql_rows.ADD_SNAPSHOT_LOG, row)
-                if definition is not None:
-                    sql_rows.define(transaction, self._table_id, definition)
-                snapshots = self._named_snapshots(transaction, base, draft)
-                self._turns.leave(transaction)
-        except _CameSecond:
-            return Lost()
-        except UncertainCommit as lost:
-            return Unknown(cause=lost.cause)
-        self._turns.left()
-        self._definition = definition or self._definition
-        self._state = replace(base, version=version, metadata=after, snapshots=snapshots)
-        if export.is_due(before, after, version=version, rendered_version=rendered_version):
-            self._export_is_due = True
-            if not self._turns.is_held:  # others do not wait while a file is rendered
-                self._export_quietly()
-        return Landed(state=self._state)
+        outcome = swap_all(self._database, [(self, base, draft)])
+        return Landed(state=outcome.states[0]) if isinstance(outcome, AllLanded) else outcome
 
     def landed(self, snapshot_id: int) -> State | None:
         key = {"table_id": self._table_id, "snapshot_id": snapshot_id}
@@ -197,6 +172,49 @@ class SqlHead:
             self.export()
         except FrazilError as error:
             _log.warning("%s: the metadata JSON was not written: %s", self._identifier, error)
+
+    def apply(self, transaction: Transaction, base: State, draft: Draft) -> Swapped:
+        """The statements of a swap, for a transaction that may hold those of other tables."""
+        before, after = base.metadata, draft.metadata
+        version = base.version + 1
+        entry = log_entry(before, after)
+        definition = Definition.of(after) if sql_rows.is_redefined(before, after) else None
+        rendered_version = self._compare_and_set(
+            transaction, base.version, after, guard=self._turns.guard()
+        )
+        for row in sql_rows.snapshot_rows(self._table_id, version, draft.added_snapshots):
+            transaction.run(sql_rows.ADD_SNAPSHOT, row)
+        if draft.removed_snapshot_ids:
+            sql_rows.remove_snapshots(transaction, self._table_id, draft.removed_snapshot_ids)
+        if entry is not None:
+            (row,) = sql_rows.snapshot_log_rows(self._table_id, version, [entry])
+            transaction.run(sql_rows.ADD_SNAPSHOT_LOG, row)
+        elif after.current_snapshot_id is None and before.current_snapshot_id is not None:
+            transaction.run(sql_rows.CLEAR_SNAPSHOT_LOG, {"table_id": self._table_id})
+        if definition is not None:
+            sql_rows.define(transaction, self._table_id, definition)
+        snapshots = self._named_snapshots(transaction, base, draft)
+        self._turns.leave(transaction)
+        return Swapped(
+            definition=definition,
+            snapshots=snapshots,
+            is_export_due=export.is_due(
+                before, after, version=version, rendered_version=rendered_version
+            ),
+        )
+
+    def landed_with(self, base: State, draft: Draft, swapped: Swapped) -> State:
+        """Take up the state after a swap that has been committed."""
+        self._turns.left()
+        self._definition = swapped.definition or self._definition
+        self._state = replace(
+            base, version=base.version + 1, metadata=draft.metadata, snapshots=swapped.snapshots
+        )
+        if swapped.is_export_due:
+            self._export_is_due = True
+            if not self._turns.is_held:  # others do not wait while a file is rendered
+                self._export_quietly()
+        return self._state
 
     def _compare_and_set(
         self, transaction: Transaction, version: int, after: TableMetadata, *, guard: str
@@ -280,3 +298,22 @@ class SqlHead:
                     "which the table does not have"
                 )
         return {each: seen[each] if each in seen else read[each] for each in wanted}
+
+
+def swap_all(database: Database, swaps: Sequence[tuple[SqlHead, State, Draft]]) -> Outcomes:
+    """Swap several heads of one database in one transaction."""
+    for _, _, draft in swaps:
+        check_draft(draft)
+    try:
+        with database.transaction() as transaction:
+            done = [head.apply(transaction, base, draft) for head, base, draft in swaps]
+    except _CameSecond:
+        return Lost()
+    except UncertainCommit as lost:
+        return Unknown(cause=lost.cause)
+    return AllLanded(
+        states=tuple(
+            head.landed_with(base, draft, swapped)
+            for (head, base, draft), swapped in zip(swaps, done, strict=True)
+        )
+    )

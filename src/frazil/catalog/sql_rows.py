@@ -74,6 +74,7 @@ VALUES (:table_id, :version, :position, :metadata_file, :timestamp_ms)
 REMOVE_SNAPSHOT = (
     "DELETE FROM frazil_snapshots WHERE table_id = :table_id AND snapshot_id = :snapshot_id"
 )
+CLEAR_SNAPSHOT_LOG = "DELETE FROM frazil_snapshot_log WHERE table_id = :table_id"
 TRIM_SNAPSHOT_LOG = """
 DELETE FROM frazil_snapshot_log WHERE table_id = :table_id
    AND (version < :version OR (version = :version AND position <= :position))

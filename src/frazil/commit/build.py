@@ -86,7 +86,8 @@ class Builder:
         self._merger = VectorMerger(
             change.vectors, storage=around.storage, location=around.location, new_id=around.new_id
         )
-        self._snapshot_id = around.new_snapshot_id()
+        given = change.snapshot_id
+        self._snapshot_id = around.new_snapshot_id() if given is None else given
         self._adapter = Adapter(change, snapshot_id=self._snapshot_id)
         self._writers: list[TreeWriter] = []
 
@@ -122,7 +123,7 @@ class Builder:
 
     def _build_snapshot(self, state: State, metadata: TableMetadata, now_ms: int) -> Built:
         change, around = self._change, self._around
-        parent = _parent(state, change.branch)
+        parent = None if change.starts_empty else _parent(state, change.branch)
         reader = around.reader(metadata)
         self._check_history(reader, parent)
         root, next_row_id = edit.numbered(reader.tree(parent).root, metadata.next_row_id)
@@ -166,7 +167,9 @@ class Builder:
         around.cache.put(root_path, root)
         return Built(
             draft=Draft(
-                metadata=metadata.with_snapshot(snapshot, branch=change.branch),
+                metadata=metadata.with_snapshot(
+                    snapshot, branch=None if change.is_staged else change.branch
+                ),
                 added_snapshots=(snapshot,),
             ),
             snapshot=snapshot,

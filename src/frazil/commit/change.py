@@ -35,6 +35,16 @@ class Isolation(StrEnum):
             ) from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredVector:
+    """A deletion vector in storage, as an entry names it."""
+
+    location: str
+    offset: int
+    size_in_bytes: int
+    cardinality: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorEdit:
     """Rows of one data file to delete, besides those that are deleted already.
@@ -42,11 +52,13 @@ class VectorEdit:
     `positions` are the rows this commit deletes; `resolved` are rows that carried-over delete files
     retire and that the new vector takes over, None to have them looked up. `leaf` and `position`
     are the entry's address when it was planned: a hint. `exclusive` means that the rows live on
-    elsewhere (an update), so that a concurrent delete of one of them is a conflict.
+    elsewhere (an update), so that a concurrent delete of one of them is a conflict. `adopted` is
+    a stored vector of `positions`: used as it lies if that is what the file's vector becomes.
     """
 
     location: str
     positions: Positions
+    adopted: StoredVector | None = None
     resolved: Positions | None = None
     leaf: str | None = None
     position: int | None = None
@@ -73,8 +85,11 @@ class Change:
     `removed` and `replaced` hold at least the column `location`; the columns `@leaf` and
     `@position` are hints. `conflict_filter` is what the change was planned on: under serializable
     isolation nothing that could match it may have been added since `base_snapshot_id`.
-    `rewrite_leaves` names leaves to write anew; entries of old data manifests among them take over
-    the vectors of `carried_deletes`. `rows_updated` is how many added rows replace an old one.
+    `snapshot_id` is one that is given, `recorded_operation` what the snapshot is said to be: with
+    it a snapshot is made even if nothing changes. `is_staged` leaves the branch where it is;
+    `starts_empty` begins a branch without a parent. `rewrite_leaves` names leaves to rewrite;
+    entries of old data manifests among them take over the vectors of `carried_deletes`.
+    `rows_updated` is how many added rows replace an old one.
     """
 
     added: EntryBatch | None = None
@@ -91,6 +106,10 @@ class Change:
     carried_deletes: CarriedDeletes | None = None
     rows_updated: int = 0
     summary: Mapping[str, str] = field(default_factory=dict)
+    snapshot_id: int | None = None
+    recorded_operation: str | None = None
+    is_staged: bool = False
+    starts_empty: bool = False
 
     @property
     def has_content(self) -> bool:
@@ -101,11 +120,14 @@ class Change:
             or _rows(self.replaced)
             or self.vectors
             or self.rewrite_leaves is not None
+            or self.recorded_operation is not None
         )
 
     @property
     def operation(self) -> str:
         """Iceberg's word for it: append, delete, overwrite or replace."""
+        if self.recorded_operation is not None:
+            return self.recorded_operation
         if self.is_rewrite or self.rewrite_leaves is not None:
             return "replace"
         takes = bool(_rows(self.removed) or _rows(self.replaced) or self.vectors)

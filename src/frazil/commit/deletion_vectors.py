@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from frazil.commit.change import Positions, VectorEdit
+from frazil.commit.change import Positions, StoredVector, VectorEdit
 from frazil.errors import Conflict, InvalidInput
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch
@@ -55,7 +55,7 @@ class VectorMerger:
         self._location = location
         self._new_id = new_id
         self._seen: tuple[object, ...] | None = None
-        self._merged: tuple[tuple[puffin.VectorBlob, ...], str, int] | None = None
+        self._merged: tuple[tuple[StoredVector, ...], int] | None = None
         self.written: list[tuple[str, int]] = []
 
     def merge(
@@ -72,10 +72,10 @@ class VectorMerger:
                 return MergedVectors(entries=entries, rows_carried=0, conflicts=conflicts)
             self._seen = current
         assert self._merged is not None
-        blobs, path, rows_carried = self._merged
+        blobs, rows_carried = self._merged
         where, offset, size, cardinality = VECTOR_KEYS
         changed = (
-            entries.with_column(where, pa.array([path] * len(blobs), pa.string()))
+            entries.with_column(where, pa.array([blob.location for blob in blobs], pa.string()))
             .with_column(offset, pa.array([blob.offset for blob in blobs], pa.int64()))
             .with_column(size, pa.array([blob.size_in_bytes for blob in blobs], pa.int64()))
             .with_column(cardinality, pa.array([blob.cardinality for blob in blobs], pa.int64()))
@@ -91,6 +91,7 @@ class VectorMerger:
         records = entries.numpy("record_count")
         conflicts: list[Conflict] = []
         vectors: list[tuple[str, Positions]] = []
+        stored: list[StoredVector | None] = []
         rows_carried = 0
         for index, edit in enumerate(self._edits):
             old = read_vector(self._storage, self._location, current[index], int(records[index]))
@@ -109,16 +110,36 @@ class VectorMerger:
             if resolved is not None:
                 rows_carried += len(bitmap.union(old, resolved)) - len(old)
                 merged = bitmap.union(merged, resolved)
-            address = paths.resolve(self._location, edit.location)
-            vectors.append((address, merged))
+            whole = len(merged) == len(edit.positions)
+            if whole and edit.adopted is not None and edit.adopted.cardinality == len(merged):
+                stored.append(edit.adopted)
+                continue
+            stored.append(None)
+            vectors.append((paths.resolve(self._location, edit.location), merged))
         if conflicts:
             return tuple(conflicts)
+        written = iter(self._stored(vectors))
+        blobs = tuple(next(written) if blob is None else blob for blob in stored)
+        self._merged = (blobs, rows_carried)
+        return ()
+
+    def _stored(self, vectors: Sequence[tuple[str, Positions]]) -> list[StoredVector]:
+        """Write vectors into one Puffin file."""
+        if not vectors:
+            return []
         data, blobs = puffin.write_vectors(vectors, created_by=CREATED_BY)
         path = f"data/{self._new_id()}.puffin"
         self.written.append((path, len(data)))
         self._storage.write_new(paths.resolve(self._location, path), data)
-        self._merged = (blobs, path, rows_carried)
-        return ()
+        return [
+            StoredVector(
+                location=path,
+                offset=blob.offset,
+                size_in_bytes=blob.size_in_bytes,
+                cardinality=blob.cardinality,
+            )
+            for blob in blobs
+        ]
 
 
 def read_vector(

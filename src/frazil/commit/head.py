@@ -59,7 +59,15 @@ class Unknown:
     cause: Exception
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllLanded:
+    """Several drafts are the states of their tables now, in the order they were given."""
+
+    states: tuple[State, ...]
+
+
 Outcome = Landed | Lost | Unknown
+Outcomes = AllLanded | Lost | Unknown
 
 
 class Head(Protocol):

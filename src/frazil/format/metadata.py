@@ -360,10 +360,9 @@ class TableMetadata:
         return replace(self, refs={**self.refs, name: ref}, last_updated_ms=now_ms)
 
     def without_ref(self, name: str, *, now_ms: int) -> TableMetadata:
-        """Remove a branch or tag; its snapshot stays until it is expired."""
+        """Remove a branch or tag; its snapshot stays until it is expired. Without `main` the table
+        is empty."""
         self.ref(name)
-        if name == MAIN:
-            raise InvalidInput("the main branch cannot be removed")
         kept = {key: ref for key, ref in self.refs.items() if key != name}
         return replace(self, refs=kept, last_updated_ms=now_ms)
 

@@ -269,6 +269,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def drop_ref(self, name: str) -> CommitResult:
         """Remove a branch or tag; its snapshots stay until they expire."""
+        if name == MAIN:
+            raise InvalidInput("the main branch cannot be removed")
         return self._update(RemoveRef(name=name))
 
     def rollback(self, to: AsOf) -> CommitResult:

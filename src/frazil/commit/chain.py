@@ -1,0 +1,54 @@
+"""Several changes that become one state of a table: each builds on what the one before it made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from frazil.commit.build import Builder, Built, Surroundings
+from frazil.commit.change import Change
+from frazil.commit.head import Draft, Head, State
+from frazil.format.metadata import Snapshot
+
+
+class Chain:
+    """Builds changes one after the other into one draft."""
+
+    def __init__(self, changes: Sequence[Change], around: Surroundings, head: Head) -> None:
+        self._head = head
+        self._builders = [Builder(change, around, head) for change in changes]
+
+    @property
+    def written(self) -> dict[str, int]:
+        """Every file that was written, with its size."""
+        return {path: size for one in self._builders for path, size in one.written.items()}
+
+    def build(self, state: State) -> Built:
+        """The draft of all changes; its snapshot is the last one made."""
+        at = state
+        built: list[Built] = []
+        for builder in self._builders:
+            done = builder.build(at)
+            built.append(done)
+            at = self._after(at, done.draft)
+        return Built(
+            draft=Draft(
+                metadata=at.metadata,
+                added_snapshots=tuple(s for one in built for s in one.draft.added_snapshots),
+                removed_snapshot_ids=tuple(
+                    gone for one in built for gone in one.draft.removed_snapshot_ids
+                ),
+            ),
+            snapshot=next((one.snapshot for one in reversed(built) if one.snapshot), None),
+            used_paths=frozenset(path for one in built for path in one.used_paths),
+            metadata_bytes=sum(one.metadata_bytes for one in built),
+        )
+
+    def _after(self, state: State, draft: Draft) -> State:
+        """The state that the next change starts from, as if the draft had landed."""
+        known: dict[int, Snapshot] = dict(state.snapshots)
+        known.update({s.snapshot_id: s for s in draft.added_snapshots})
+        for ref in draft.metadata.refs.values():
+            if ref.snapshot_id not in known:
+                known[ref.snapshot_id] = self._head.snapshot(ref.snapshot_id)
+        return replace(state, metadata=draft.metadata, snapshots=known)
