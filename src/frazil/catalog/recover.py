@@ -1,9 +1,10 @@
 """Rebuild what a lost catalog knew of a table: from its newest JSON and the roots after it.
 
-Every root carries the record of its own snapshot, so commits that no JSON file has seen can be
-replayed. What the files cannot tell is said in `notes`: a root that may never have landed, two
-roots that claim one place, commits that are missing. Changes without a snapshot (properties, refs)
-since the JSON are lost. Reads files, writes nothing.
+Every root is complete by itself and carries the record of its own snapshot, so commits that no JSON
+file has seen can be replayed, whether or not the snapshots before them have expired. What the files
+cannot tell is said in `notes`: a root that may never have landed, two roots that claim one place,
+commits that are missing. Changes without a snapshot (properties, refs) since the JSON are lost.
+Reads files, writes nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from frazil.format.metadata import (
     MetadataLogEntry,
     RefKind,
     Snapshot,
+    SnapshotId,
     TableMetadata,
 )
-from frazil.format.paths import resolve
+from frazil.format.paths import resolve, resolve_legacy
 from frazil.storage import Storage
+from frazil.words import counted
 
 SNAPSHOT_KEY = "frazil.snapshot"
 BRANCH_KEY = "frazil.branch"
@@ -32,13 +35,15 @@ BRANCH_KEY = "frazil.branch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """A table as its files tell it. `is_certain` is false when they allow another story."""
+    """A table as its files tell it. `is_certain` is false when they allow another story, which
+    `doubts` then tell; they are among the `notes`."""
 
     metadata: TableMetadata
     history: History
     metadata_location: str
     is_certain: bool
     notes: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +59,11 @@ class _Story:
 
     metadata: TableMetadata
     history: History
-    is_certain: bool = True
     notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
     def doubt(self, note: str) -> None:
-        self.is_certain = False
+        self.doubts.append(note)
         self.notes.append(note)
 
 
@@ -79,12 +84,15 @@ def recover(location: str, storage: Storage, *, metadata_folder: str | None = No
     story = _Story(metadata, history, notes=notes)
     roots = _later_roots(paths, story, storage)
     _replay(story, roots)
+    _forget_expired(story, storage)
+    _check_names(story, roots)
     return Recovered(
         metadata=story.metadata,
         history=story.history,
         metadata_location=path,
-        is_certain=story.is_certain,
+        is_certain=not story.doubts,
         notes=tuple(story.notes),
+        doubts=tuple(story.doubts),
     )
 
 
@@ -162,24 +170,10 @@ def _replay(story: _Story, roots: list[_Root]) -> None:
     for root in roots:
         by_sequence[root.snapshot.sequence_number].append(root)
     parents = {root.snapshot.parent_snapshot_id for root in roots}
-    known = {snapshot.snapshot_id for snapshot in story.history.snapshots}
     last: _Root | None = None
     for sequence in sorted(by_sequence):
-        here = [
-            root
-            for root in by_sequence[sequence]
-            if root.snapshot.parent_snapshot_id is None or root.snapshot.parent_snapshot_id in known
-        ]
-        for root in by_sequence[sequence]:
-            if root not in here:
-                parent = root.snapshot.parent_snapshot_id
-                story.doubt(f"{root.path}: its parent, snapshot {parent}, is not there; left out")
-        if not here:
-            continue
-        chosen = _choose(story, here, parents)
-        if _accept(story, chosen):
-            known.add(chosen.snapshot.snapshot_id)
-            last = chosen
+        last = _choose(story, by_sequence[sequence], parents)
+        _accept(story, last)
     if last is not None and last.snapshot.snapshot_id not in parents:
         story.notes.append(
             f"{last.path}: is the newest root and nothing follows it; its commit may not have "
@@ -202,10 +196,17 @@ def _choose(story: _Story, roots: list[_Root], parents: Collection[int | None]) 
     return chosen
 
 
-def _accept(story: _Story, root: _Root) -> bool:
+def _accept(story: _Story, root: _Root) -> None:
+    """Take a root's snapshot: it lists all of the table, whatever became of those before it."""
     snapshot, before = root.snapshot, story.metadata
+    parent = snapshot.parent_snapshot_id
+    is_known = parent is None or story.history.snapshot(parent) is not None
     expected = before.last_sequence_number + 1
-    if snapshot.sequence_number > expected:
+    if not is_known:
+        story.notes.append(
+            f"{root.path}: its parent, snapshot {parent}, has no root any more; history starts here"
+        )
+    elif snapshot.sequence_number > expected:
         story.doubt(
             f"no root has a sequence number from {expected} to {snapshot.sequence_number - 1}"
         )
@@ -213,22 +214,93 @@ def _accept(story: _Story, root: _Root) -> bool:
         story.doubt(
             f"{root.path}: was written with schema {snapshot.schema_id}, which no JSON file has"
         )
-    branch = root.branch or _branch_of(story, snapshot)
-    try:
-        after = before.with_snapshot(snapshot, branch=branch)
-    except InvalidInput as error:
-        story.doubt(f"{root.path}: left out: {error}")
-        return False
+    branch = root.branch or _branch_of(story, snapshot, is_known=is_known)
+    after = _after(story, root, branch)
     story.history = story.history.advanced(before, after, added=(snapshot,))
     story.metadata = after
-    return True
 
 
-def _branch_of(story: _Story, snapshot: Snapshot) -> str | None:
+def _after(story: _Story, root: _Root, branch: str | None) -> TableMetadata:
+    """The metadata with a snapshot more. A root that lost its race may have been counted before,
+    so row ids and the clock may seem to go back; the higher ones are kept."""
+    snapshot, before = root.snapshot, story.metadata
+    first = before.next_row_id if snapshot.first_row_id is None else snapshot.first_row_id
+    lenient = replace(
+        before,
+        next_row_id=min(before.next_row_id, first),
+        last_updated_ms=min(before.last_updated_ms, snapshot.timestamp_ms),
+    )
+    try:
+        after = lenient.with_snapshot(snapshot, branch=branch)
+    except InvalidInput as error:
+        story.doubt(f"{root.path}: kept without a name: {error}")
+        after = lenient.with_snapshot(snapshot, branch=None)
+    return replace(
+        after,
+        next_row_id=max(before.next_row_id, after.next_row_id),
+        last_updated_ms=max(before.last_updated_ms, after.last_updated_ms),
+    )
+
+
+def _forget_expired(story: _Story, storage: Storage) -> None:
+    """Leave out snapshots of the JSON that have no root any more: they expired after it."""
+    before, history = story.metadata, story.history
+    gone = {each.snapshot_id for each in history.snapshots if not _has_root(each, before, storage)}
+    current = before.current_snapshot_id
+    if current in gone:
+        story.doubt(f"snapshot {current}, which main points at, has no root: its rows are lost")
+        gone.discard(current)
+    if not gone:
+        return
+    names = sorted(name for name, ref in before.refs.items() if ref.snapshot_id in gone)
+    if names:
+        story.notes.append(f"left out, what they name has expired: {', '.join(names)}")
+    kept = {name: ref for name, ref in before.refs.items() if name not in names}
+    story.metadata = replace(before, refs=kept)
+    story.history = history.advanced(before, story.metadata, removed=gone)
+    story.notes.append(f"{counted(len(gone), 'snapshot')} of the JSON expired after it")
+
+
+def _has_root(snapshot: Snapshot, metadata: TableMetadata, storage: Storage) -> bool:
+    path = snapshot.root_manifest or snapshot.manifest_list
+    if path is None:
+        return True
+    if path.startswith("/"):
+        return storage.exists(resolve_legacy(metadata.location, path))
+    return storage.exists(resolve(metadata.location, path))
+
+
+def _check_names(story: _Story, roots: list[_Root]) -> None:
+    """Doubt whether all names were found when a snapshot that is kept belongs to none."""
+    parents = {each.snapshot_id: each.parent_snapshot_id for each in story.history.snapshots}
+    named: set[int] = set()
+    for ref in story.metadata.refs.values():
+        at: int | None = ref.snapshot_id
+        while at is not None and at not in named:
+            named.add(at)
+            at = parents.get(SnapshotId(at))
+    lost = [root for root in roots if root.snapshot.snapshot_id in parents]
+    for root in lost:
+        if root.snapshot.snapshot_id not in named:
+            story.doubt(
+                f"{root.path}: no branch leads to its snapshot, {root.snapshot.snapshot_id}; a tag "
+                "or branch made after the JSON may have kept it, or its commit lost a race"
+            )
+
+
+def _branch_of(story: _Story, snapshot: Snapshot, *, is_known: bool) -> str | None:
     """The branch a snapshot continues: the one whose tip is its parent."""
     refs = story.metadata.refs
     parent = snapshot.parent_snapshot_id
     if parent is None and MAIN not in refs:
+        return MAIN
+    if not is_known:
+        others = [n for n, ref in refs.items() if ref.kind is RefKind.BRANCH and n != MAIN]
+        if others:
+            story.doubt(
+                f"snapshot {snapshot.snapshot_id} may belong to main or to {', '.join(others)}: "
+                "its parent is not there"
+            )
         return MAIN
     tips = [
         name

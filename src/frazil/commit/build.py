@@ -155,7 +155,9 @@ class Builder:
                 parent, resolved, edited.root, 0 if leaves is None else leaves.num_rows
             ),
         )
-        root = writer.root(edited.root.without(LEAF, POSITION), snapshot)
+        root = writer.root(
+            edited.root.without(LEAF, POSITION), snapshot, branch=self._change.branch
+        )
         metadata_bytes = writer.written[-1].size
         if leaves is not None:
             metadata_bytes += int(leaves.numpy("file_size_in_bytes").sum())

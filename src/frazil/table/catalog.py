@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
 from frazil.catalog.names import Identifier, dotted
+from frazil.catalog.ownership import UNCERTAIN
 from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
 from frazil.catalog.recover import Recovered, recover
 from frazil.commit.handle import TableHandle, now_ms
@@ -270,7 +272,11 @@ class Catalog:
         place = checked_location(location)
         found = recover(place, self._pointers.storage(place))
         self.create_namespace(identifier.namespace, if_not_exists=True)
-        head = self._pointers.create_table(identifier, found.metadata, found.history)
+        metadata = found.metadata
+        if not found.is_certain:
+            doubts = {**metadata.properties, UNCERTAIN: found.doubts[0][:500]}
+            metadata = replace(metadata, properties=doubts)
+        head = self._pointers.create_table(identifier, metadata, found.history)
         return self._table(identifier, head), found
 
     def adopt_paimon(self, name: TableName, source: str, **options: Any) -> Adopted:

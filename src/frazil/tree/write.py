@@ -19,7 +19,7 @@ from frazil.errors import InvalidInput
 from frazil.format import aggregate, manifest, metadata_json, paths, stats, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
-from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 from frazil.format.tracking import Status
 from frazil.storage import Storage
 from frazil.tree.layout import column_names, layout_of, tracked_fields
@@ -55,8 +55,11 @@ class TreeWriter:
         self._layout = layout_of(metadata)
         self.written: list[Written] = []
 
-    def root(self, batch: EntryBatch, snapshot: Snapshot) -> EntryBatch:
-        """Write the root at the place the snapshot names; returns its entries as written."""
+    def root(
+        self, batch: EntryBatch, snapshot: Snapshot, *, branch: str | None = MAIN
+    ) -> EntryBatch:
+        """Write the root at the place the snapshot names; returns its entries as written. A branch
+        other than main is noted, for the day the catalog is lost."""
         assert snapshot.root_manifest is not None
         batch = self._layout.conformed(batch)
         data = manifest.encode(
@@ -69,6 +72,7 @@ class TreeWriter:
                 "snapshot-id": str(snapshot.snapshot_id),
                 "sequence-number": str(snapshot.sequence_number),
                 "frazil.snapshot": metadata_json.snapshot_text(snapshot),
+                **({} if branch in (None, MAIN) else {"frazil.branch": branch}),
             },
         )
         self._write(snapshot.root_manifest, data)

@@ -136,14 +136,61 @@ def test_a_gap_is_reported(place: str) -> None:
     assert any("from 2 to 3" in note for note in found.notes)
 
 
-def test_a_root_without_its_parent_is_left_out(place: str) -> None:
+def test_a_root_whose_parent_has_expired_is_complete_by_itself(place: str) -> None:
     first = start(place)
     lost = first.with_snapshot(snapshot_after(first, 1))
-    commit(lost, 2)
+    metadata = commit(lost, 2)
     found = recover(place, STORAGE)
-    assert found.metadata.current_snapshot_id is None
+    assert found.metadata == metadata
+    assert [each.snapshot_id for each in found.history.snapshots] == [2]
+    assert found.is_certain
+    assert any("its parent, snapshot 1, has no root any more" in note for note in found.notes)
+
+
+def test_snapshots_of_the_json_that_expired_after_it_are_left_out(place: str) -> None:
+    first = start(place)
+    snapshots = []
+    metadata = first
+    for number in (1, 2, 3):
+        snapshots.append(snapshot_after(metadata, number))
+        metadata = commit(metadata, number)
+    tag = SnapshotRef(snapshot_id=SnapshotId(1), kind=RefKind.TAG)
+    tagged = metadata.with_ref("old", tag, now_ms=metadata.last_updated_ms)
+    export.render(tagged, History(snapshots=tuple(snapshots)), version=3, storage=STORAGE)
+    metadata = commit(metadata, 4)
+    for snapshot in snapshots:
+        assert snapshot.root_manifest is not None
+        Path(place, snapshot.root_manifest).unlink()
+    found = recover(place, STORAGE)
+    assert [each.snapshot_id for each in found.history.snapshots] == [4]
+    assert found.metadata.current_snapshot_id == 4
+    assert list(found.metadata.refs) == ["main"]
+    assert any("old" in note for note in found.notes)
+
+
+def test_a_snapshot_that_only_a_lost_tag_kept_leaves_a_doubt(place: str) -> None:
+    first = start(place)
+    kept = commit(first, 1)
+    lost = kept.with_snapshot(snapshot_after(kept, 2))
+    metadata = commit(lost, 3)
+    found = recover(place, STORAGE)
+    assert found.metadata.current_snapshot_id == metadata.current_snapshot_id
+    assert [each.snapshot_id for each in found.history.snapshots] == [1, 3]
     assert not found.is_certain
-    assert any("its parent, snapshot 1, is not there" in note for note in found.notes)
+    assert any("no branch leads to its snapshot, 1" in note for note in found.doubts)
+
+
+def test_a_root_that_lost_a_race_does_not_push_the_newest_out(place: str) -> None:
+    """The winner of the race has expired; the loser's file was left by a crash."""
+    first = start(place)
+    loser = replace(snapshot_after(first, 99), added_rows=500)
+    write_root(first, loser)
+    won = first.with_snapshot(snapshot_after(first, 1))
+    metadata = commit(won, 2)
+    found = recover(place, STORAGE)
+    assert found.metadata.current_snapshot_id == 2
+    assert found.metadata.next_row_id >= max(500, metadata.next_row_id)
+    assert not found.is_certain
 
 
 def test_a_branch_is_followed_by_its_tip(place: str) -> None:
