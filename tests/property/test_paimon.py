@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frazil.avro import by_name
 from frazil.errors import FrazilError
-from frazil.paimon import avro, binary_row
+from frazil.paimon import binary_row
 from frazil.paimon.data_types import DataType, parse_type
 from frazil.paimon.live import live_entries
 from frazil.paimon.manifest_tables import read_index_manifest, read_manifest, read_manifest_list
@@ -122,7 +123,7 @@ def test_avro_columns_are_what_fastavro_wrote(data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 5))
     records = [{f"c{i}": data.draw(value) for i, value in enumerate(values)} for _ in range(count)]
     raw = avro_file({"type": "record", "name": "r", "fields": fields}, records)
-    assert avro.read(raw).to_pylist() == list(fastavro.reader(io.BytesIO(raw)))
+    assert by_name.read(raw).to_pylist() == list(fastavro.reader(io.BytesIO(raw)))
 
 
 def _orc() -> bytes:

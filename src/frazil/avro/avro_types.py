@@ -21,6 +21,8 @@ from frazil.errors import FormatError
 Skip = Callable[[bytes, int], int]
 """From the start of a value to its end; IndexError when the bytes run out."""
 
+_MAX_DEPTH: Final = 24
+_MAX_FIXED: Final = 1 << 20
 _WIDTHS: Final = {"float": (4, "<f4"), "double": (8, "<f8")}
 _PRIMITIVES: Final = frozenset(
     {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
@@ -81,9 +83,37 @@ class AvroType:
 def parse(text: str) -> AvroType:
     """The schema as types; FormatError when it is none."""
     try:
-        return _parse(json.loads(text), {}, "")
+        parsed = _parse(json.loads(text), {}, "")
+        _check(parsed, 0)
+        return parsed
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f"not an Avro schema: {error}", field="avro.schema") from error
+
+
+def _check(type_: AvroType, depth: int) -> None:
+    """Refuse types that a few bytes could make endless work of."""
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"nested more than {_MAX_DEPTH} levels deep")
+    if type_.kind == "fixed" and not 0 <= type_.size <= _MAX_FIXED:
+        raise ValueError(f"a fixed type of {type_.size} bytes; expected 0 to {_MAX_FIXED}")
+    if type_.kind == "array" and type_.items is not None and not _least_bytes(type_.items):
+        raise ValueError("an array of values that take no bytes")
+    children = [field.type for field in type_.fields]
+    children += [*type_.branches, *(() if type_.items is None else (type_.items,))]
+    for child in children:
+        _check(child, depth + 1)
+
+
+def _least_bytes(type_: AvroType) -> int:
+    match type_.kind:
+        case "null":
+            return 0
+        case "fixed":
+            return type_.size
+        case "record":
+            return sum(_least_bytes(field.type) for field in type_.fields)
+        case _:
+            return 1
 
 
 def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:

@@ -1,9 +1,8 @@
-"""Avro object-container files as Arrow columns, decoded in bulk.
+"""Avro files as Arrow columns by Iceberg field ids, decoded in bulk.
 
-Knows the container: header, codecs, blocks, sync markers. Where records start inside a block is
-found by `frazil.avro.record_starts`; they are read in step, see `frazil.avro.walker`. Any
-schema is read; leaves are named by a path of Iceberg field ids, and only those asked for are
-decoded:
+Blocks come from `frazil.avro.container`. Where records start inside a block is found by
+`frazil.avro.record_starts`; they are read in step, see `frazil.avro.walker`. Any schema is read;
+leaves are named by a path of field ids, and only those asked for are decoded:
 
     (2, 100)        field 100 of the record in field 2
     (2, 125, 7)     the value under key 7 of the map in field 125
@@ -12,38 +11,20 @@ decoded:
 
 from __future__ import annotations
 
-import bz2
-import lzma
-import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import zstandard
 
 from frazil.avro import avro_types
 from frazil.avro.avro_types import AvroType
-from frazil.avro.record_starts import Blocks, walk
+from frazil.avro.container import read_header, stretches
+from frazil.avro.record_starts import walk
 from frazil.avro.walker import Captured, Longs, Path, Walker, list_array, text_array
-from frazil.errors import FormatError, Unsupported
-
-MAGIC: Final = b"Obj\x01"
-SYNC_BYTES: Final = 16
-STRETCH_BYTES: Final = 1 << 21
-"""How much decompressed data is walked at once; larger leaves the caches, smaller wastes calls."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """What a container says before its first block."""
-
-    metadata: Mapping[str, str]
-    schema: AvroType
-    codec: str
-    sync: bytes
-    end: int
+from frazil.errors import FormatError
+from frazil.limits import DEFAULT, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,52 +39,13 @@ class Columns:
     """int64, float32, float64, bool, string, binary, fixed-size binary or list<int64>."""
 
 
-def read_header(data: bytes, *, path: str | None = None) -> Header:
-    """Metadata, schema and codec of a container."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise FormatError("not an Avro file: it does not start with Obj 01", path=path)
-    metadata: dict[str, bytes] = {}
-    try:
-        at = len(MAGIC)
-        while True:
-            count, at = avro_types.number(data, at)
-            if count == 0:
-                break
-            if count < 0:
-                _, at = avro_types.number(data, at)
-            for _ in range(abs(count)):
-                key, at = _bytes(data, at)
-                metadata[key.decode()], at = _bytes(data, at)
-        sync = data[at : at + SYNC_BYTES]
-        if len(sync) != SYNC_BYTES:
-            raise IndexError("no sync marker")
-        text = {key: value.decode() for key, value in metadata.items()}
-    except (IndexError, UnicodeDecodeError) as error:
-        raise FormatError(f"its Avro header is cut short or corrupt: {error}", path=path) from error
-    if "avro.schema" not in text:
-        raise FormatError("its Avro header has no schema", path=path, field="avro.schema")
-    try:
-        schema = avro_types.parse(text["avro.schema"])
-    except FormatError as error:
-        raise (error.at(path) if path else error) from error
-    if schema.kind != "record":
-        raise FormatError("its records are not of type record", path=path, field="avro.schema")
-    codec = text.get("avro.codec", "null")
-    if codec not in _CODECS:
-        raise Unsupported(
-            f"{path or 'an Avro file'}: codec {codec!r} is not known; expected one of "
-            f"{', '.join(sorted(_CODECS))}",
-            feature="avro-codec",
-        )
-    return Header(metadata=text, schema=schema, codec=codec, sync=sync, end=at + SYNC_BYTES)
-
-
 def decode(
     data: bytes,
     wanted: Collection[Path],
     *,
     path: str | None = None,
     domains: Mapping[Path, int] | None = None,
+    limits: Limits = DEFAULT,
 ) -> Columns:
     """The wanted leaves of every record, in file order.
 
@@ -111,10 +53,12 @@ def decode(
     zero on; it only helps to find where records start. `path` names the file in errors.
     """
     header = read_header(data, path=path)
+    if header.schema.kind != "record":
+        raise FormatError("its records are not of type record", path=path, field="avro.schema")
     plan = avro_types.steps(header.schema, frozenset(wanted))
     parts: list[dict[Path, pa.Array]] = []
     rows: list[int] = []
-    for blocks in _stretches(data, header, path):
+    for blocks in stretches(data, header, limits=limits, path=path):
         walker, keep = walk(blocks, header.schema, plan, domains or {}, path)
         parts.append(_arrays(walker, keep, header.schema, path))
         rows.append(walker.count if keep is None else len(keep))
@@ -126,74 +70,6 @@ def decode(
         leaves=frozenset(leaf for leaf in wanted if header.schema.at(leaf) is not None),
         arrays=arrays,
     )
-
-
-def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    length, at = avro_types.number(data, at)
-    if length < 0 or at + length > len(data):
-        raise IndexError("a length past the end of the file")
-    return data[at : at + length], at + length
-
-
-def _snappy(block: bytes) -> bytes:
-    size = shift = at = 0
-    while True:
-        size |= (block[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if block[at - 1] < 0x80:
-            break
-    plain = bytes(pa.Codec("snappy").decompress(block[:-4], size, asbytes=True))
-    if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
-        raise ValueError("checksum differs")
-    return plain
-
-
-def _zstandard(block: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(block)
-
-
-_CODECS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
-    "null": lambda block: block,
-    "deflate": lambda block: zlib.decompress(block, -15),
-    "snappy": _snappy,
-    "zstandard": _zstandard,
-    "bzip2": bz2.decompress,
-    "xz": lzma.decompress,
-}
-
-
-def _stretches(data: bytes, header: Header, path: str | None) -> Iterator[Blocks]:
-    """The file's blocks, decompressed and gathered up to about STRETCH_BYTES."""
-    expand, sync = _CODECS[header.codec], header.sync
-    at, total = header.end, 0
-    blocks: list[bytes] = []
-    counts: list[int] = []
-    while at < len(data):
-        try:
-            count, at = avro_types.number(data, at)
-            block, at = _bytes(data, at)
-            if count < 0 or data[at : at + SYNC_BYTES] != sync:
-                raise IndexError("no sync marker after the block")
-            at += SYNC_BYTES
-            plain = expand(block)
-        except (IndexError, ValueError, OSError, EOFError) as error:
-            raise _corrupt(path, at, error) from error
-        except (zlib.error, lzma.LZMAError, zstandard.ZstdError, pa.ArrowException) as error:
-            raise _corrupt(path, at, error) from error
-        if count == 0:
-            continue
-        blocks.append(plain)
-        counts.append(count)
-        total += len(plain)
-        if total >= STRETCH_BYTES:
-            yield Blocks.of(blocks, counts)
-            blocks, counts, total = [], [], 0
-    if blocks:
-        yield Blocks.of(blocks, counts)
-
-
-def _corrupt(path: str | None, at: int, error: Exception) -> FormatError:
-    return FormatError(f"the block before byte {at} is cut short or corrupt: {error}", path=path)
 
 
 def _arrays(

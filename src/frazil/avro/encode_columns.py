@@ -21,7 +21,7 @@ import zstandard
 
 from frazil.avro import avro_types
 from frazil.avro.avro_types import AvroType
-from frazil.avro.by_field_id import MAGIC, SYNC_BYTES
+from frazil.avro.container import MAGIC, SYNC_BYTES
 from frazil.avro.walker import Longs, Path
 from frazil.errors import InvalidInput, Unsupported
 

@@ -72,7 +72,9 @@ def read(
     path: str, *, storage: Storage, location: str | None = None
 ) -> tuple[TableMetadata, History]:
     """Read a metadata JSON file of any supported version."""
-    return metadata_json.loads(storage.read(path), path=path, location=location)
+    return metadata_json.loads(
+        storage.read(path), path=path, location=location, limits=storage.limits
+    )
 
 
 def read_moved(

@@ -154,9 +154,12 @@ def read_vector(
     assert isinstance(size, int)
     assert isinstance(cardinality, int)
     path = paths.resolve(location, where)
-    return puffin.read_vector(
-        storage.open(path).read_at(offset, size),
+    return puffin.read_vector_at(
+        storage.open(path),
+        offset=offset,
+        size_in_bytes=size,
         path=path,
         cardinality=cardinality,
         record_count=record_count,
+        limits=storage.limits,
     )

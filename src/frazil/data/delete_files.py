@@ -152,7 +152,9 @@ def _position_deletes(source: DataFileSlice, storage: Storage) -> Iterable[pa.Re
         return read_file(source, reading)
     fields = _POSITION_DELETES.fields
     data = storage.read(source.path)
-    read = avro.decode(data, {(field.field_id,) for field in fields}, path=source.path)
+    read = avro.decode(
+        data, {(field.field_id,) for field in fields}, path=source.path, limits=storage.limits
+    )
     columns = [read.arrays.get((field.field_id,)) for field in fields]
     if read.num_rows and any(column is None or column.null_count for column in columns):
         raise FormatError("a position delete without path or position", path=source.path)

@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from frazil.errors import FormatError
-from frazil.format import fields, stats, tracking
+from frazil.format import fields, parquet_limits, stats, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.nest import FIELD_ID, ColumnNames, Nesting, checksum, nest
 from frazil.format.seal import check_seal, sealed
+from frazil.limits import DEFAULT, Limits
 
 Content = Literal["root", "data", "delete"]
 FORMAT_VERSION = 4
@@ -106,6 +107,7 @@ def decode(
     *,
     path: str,
     keys: Collection[str] | None = None,
+    limits: Limits = DEFAULT,
 ) -> Manifest:
     """Read a manifest: all columns, or those of `keys` (status and content type always)."""
     try:
@@ -130,7 +132,9 @@ def decode(
         if file_format is not None:
             del columns[_FILE_FORMAT]
         indices = [index for column in columns.values() for index in known.indices[column]]
-        table = file.read_all(column_indices=indices, use_threads=False)
+        table = parquet_limits.read_columns(
+            file, indices, stored=opened.size(), limits=limits, path=path
+        )
         flat = _flatten(table, {column: key for key, column in columns.items()})
         if file_format is not None:
             flat[_FILE_FORMAT] = pa.repeat(pa.scalar(file_format), table.num_rows)

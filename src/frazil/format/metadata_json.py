@@ -12,10 +12,8 @@ commit changes; `definition_text`, `refs_text` and `snapshot_text` are those par
 
 from __future__ import annotations
 
-import gzip
 import json
 import uuid
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -48,6 +46,7 @@ from frazil.format.metadata import (
     SpecId,
     TableMetadata,
 )
+from frazil.limits import DEFAULT, Limits, decompress
 
 Model = TypeVar("Model", bound=IcebergBaseModel)
 
@@ -68,9 +67,11 @@ _VOLATILE = (
 )
 
 
-def loads(data: bytes, *, path: str, location: str | None = None) -> tuple[TableMetadata, History]:
+def loads(
+    data: bytes, *, path: str, location: str | None = None, limits: Limits = DEFAULT
+) -> tuple[TableMetadata, History]:
     """Read a metadata file; `path` names it in errors, `location` overrides the one it states."""
-    raw = Fields.parsed(_unzipped(data, path), path=path)
+    raw = Fields.parsed(_unzipped(data, path, limits), path=path)
     return _table(raw, location=location)
 
 
@@ -132,13 +133,10 @@ def load_snapshot(text: str | bytes, *, path: str) -> Snapshot:
 # Reading
 
 
-def _unzipped(data: bytes, path: str) -> bytes:
+def _unzipped(data: bytes, path: str, limits: Limits) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(f"is not a whole gzip file: {error}", path=path) from error
+    return decompress(data, "gzip", limits=limits, path=path)
 
 
 def _table(raw: Fields, *, location: str | None) -> tuple[TableMetadata, History]:

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from frazil.errors import FormatError, InvalidInput
 from frazil.format import roaring
+from frazil.limits import DEFAULT, Limits, decompress
 
 MAGIC = b"PFA1"
 VECTOR_TYPE = "deletion-vector-v1"
@@ -39,7 +39,6 @@ _TRAILER_BYTES = 12
 _SMALLEST_FILE = len(MAGIC) + len(MAGIC) + _TRAILER_BYTES
 _FOOTER_COMPRESSED = 1
 _TAIL_BYTES = 16 * 1024
-_MAX_FOOTER_BYTES = 256 * 1024 * 1024
 
 Positions = npt.NDArray[np.int64]
 
@@ -100,7 +99,7 @@ def encode_vector(positions: npt.NDArray[np.integer]) -> bytes:
     return struct.pack(">I", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
-def decode_vector(blob: bytes, *, limit: int | None = None) -> Positions:
+def decode_vector(blob: bytes, *, limit: int | None = None, limits: Limits = DEFAULT) -> Positions:
     """The positions of a framed blob; one at or past `limit` is refused."""
     if len(blob) < 12:
         raise FormatError(f"has {len(blob)} bytes; its framing alone takes 12", field=VECTOR_TYPE)
@@ -121,7 +120,7 @@ def decode_vector(blob: bytes, *, limit: int | None = None) -> Positions:
             f"has checksum {stored:08x}; its bytes give {computed:08x}", field=VECTOR_TYPE
         )
     try:
-        return roaring.decode(body[4:], limit=limit)
+        return roaring.decode(body[4:], limit=limit, limits=limits)
     except FormatError as error:
         raise FormatError(error.problem, field=VECTOR_TYPE) from None
 
@@ -132,6 +131,7 @@ def read_vector(
     path: str,
     cardinality: int | None = None,
     record_count: int | None = None,
+    limits: Limits = DEFAULT,
 ) -> Positions:
     """The positions of one blob of the Puffin file at `path`, ascending.
 
@@ -139,7 +139,7 @@ def read_vector(
     a blob that disagrees with either is refused.
     """
     try:
-        positions = decode_vector(blob, limit=record_count)
+        positions = decode_vector(blob, limit=record_count, limits=limits)
     except FormatError as error:
         raise error.at(path) from None
     if cardinality is not None and len(positions) != cardinality:
@@ -159,6 +159,7 @@ def read_vector_at(
     path: str,
     cardinality: int | None = None,
     record_count: int | None = None,
+    limits: Limits = DEFAULT,
 ) -> Positions:
     """The positions of the blob at a byte range: one range read, no footer."""
     size = len(source) if isinstance(source, bytes) else source.size
@@ -168,8 +169,15 @@ def read_vector_at(
             path=path,
             field=VECTOR_TYPE,
         )
-    blob = _read(source, offset, size_in_bytes)
-    return read_vector(blob, path=path, cardinality=cardinality, record_count=record_count)
+    if size_in_bytes > limits.max_bytes:
+        raise limits.refusal(size_in_bytes, stored=size_in_bytes, path=path)
+    return read_vector(
+        _read(source, offset, size_in_bytes),
+        path=path,
+        cardinality=cardinality,
+        record_count=record_count,
+        limits=limits,
+    )
 
 
 def write_vectors(
@@ -210,10 +218,12 @@ def write_vectors(
     return b"".join(parts), tuple(written)
 
 
-def read_footer(source: bytes | RandomAccess, *, path: str | None = None) -> Footer:
+def read_footer(
+    source: bytes | RandomAccess, *, path: str | None = None, limits: Limits = DEFAULT
+) -> Footer:
     """The footer of a Puffin file, in one range read unless it is very large."""
     try:
-        return _read_footer(source)
+        return _read_footer(source, limits)
     except FormatError as error:
         raise FormatError(error.problem, path=path, field=error.field or "footer") from None
 
@@ -224,7 +234,7 @@ def _read(source: bytes | RandomAccess, offset: int, size: int) -> bytes:
     return source.read_at(offset, size)
 
 
-def _read_footer(source: bytes | RandomAccess) -> Footer:
+def _read_footer(source: bytes | RandomAccess, limits: Limits) -> Footer:
     size = len(source) if isinstance(source, bytes) else source.size
     if size < _SMALLEST_FILE:
         raise FormatError(f"the file has {size} bytes; the smallest Puffin file has 20")
@@ -237,6 +247,7 @@ def _read_footer(source: bytes | RandomAccess) -> Footer:
     length, flags = struct.unpack("<iI", tail[-_TRAILER_BYTES:-4])
     if not 0 <= length <= size - _SMALLEST_FILE:
         raise FormatError(f"calls for {length} bytes; the file has {size}")
+    limits.check(length, stored=length)
     if flags & ~_FOOTER_COMPRESSED:
         raise FormatError(f"has flags {flags:#x}; only bit 0 is known")
     footer_at = size - _TRAILER_BYTES - length - len(MAGIC)
@@ -247,19 +258,8 @@ def _read_footer(source: bytes | RandomAccess) -> Footer:
         raise FormatError(f"starts with {payload[:4]!r}; expected {MAGIC!r}")
     text = payload[4:]
     if flags & _FOOTER_COMPRESSED:
-        text = _decompress(text)
+        text = decompress(text, "lz4", limits=limits)
     return _footer_from_json(text, end_of_blobs=footer_at)
-
-
-def _decompress(payload: bytes) -> bytes:
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(payload), "lz4") as stream:
-            text: bytes = stream.read(_MAX_FOOTER_BYTES + 1)
-    except (OSError, pa.ArrowException) as error:
-        raise FormatError(f"is marked as LZ4 but cannot be decompressed: {error}") from None
-    if len(text) > _MAX_FOOTER_BYTES:
-        raise FormatError(f"decompresses to more than {_MAX_FOOTER_BYTES} bytes")
-    return text
 
 
 def _footer_from_json(text: bytes, *, end_of_blobs: int) -> Footer:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from frazil.errors import FormatError, InvalidInput
+from frazil.limits import DEFAULT, Limits
 
 # Iceberg indexes the 32-bit bitmaps with a signed int.
 MAX_KEY = 0x7FFF_FFFE
@@ -54,18 +55,25 @@ def encode(positions: npt.NDArray[np.integer]) -> bytes:
     return b"".join(parts)
 
 
-def decode(data: bytes, *, limit: int | None = None) -> Positions:
-    """The positions of a bitmap that fills `data`; one at or past `limit` is refused."""
+def decode(data: bytes, *, limit: int | None = None, limits: Limits = DEFAULT) -> Positions:
+    """The positions of a bitmap that fills `data`; one at or past `limit` is refused.
+
+    How many there are is counted before any is expanded, and held against `limits`.
+    """
     (count,) = _unpack("<Q", data, 0)
     offset = 8
     previous = -1
     parts: list[Positions] = []
+    before = 0
     for _ in range(count):
         (key,) = _unpack("<I", data, offset)
         if not previous < key <= MAX_KEY:
             raise FormatError(f"has key {key} after {previous}; expected ascending to {MAX_KEY}")
-        found, offset = decode_32(data, offset=offset + 4, base=key << 32, limit=limit)
+        found, offset = decode_32(
+            data, offset=offset + 4, base=key << 32, limit=limit, limits=limits, before=before
+        )
         parts.append(found)
+        before += len(found)
         previous = key
     if offset != len(data):
         raise FormatError(f"has {len(data)} bytes; its content ends at {offset}")
@@ -73,14 +81,24 @@ def decode(data: bytes, *, limit: int | None = None) -> Positions:
 
 
 def decode_32(
-    data: bytes, *, offset: int = 0, base: int = 0, limit: int | None = None
+    data: bytes,
+    *,
+    offset: int = 0,
+    base: int = 0,
+    limit: int | None = None,
+    limits: Limits = DEFAULT,
+    before: int = 0,
 ) -> tuple[Positions, int]:
-    """One 32-bit bitmap at `offset`, its values raised by `base`, and the offset just after it."""
+    """One 32-bit bitmap at `offset`, its values raised by `base`, and the offset just after it.
+
+    `before` positions of the same vector have been expanded already.
+    """
     start = offset
     keys, counts, is_run, has_offsets, offset = _containers(data, start)
     # Checked before anything is expanded: runs can stand for far more values than bytes.
     if limit is not None and len(keys) and base + (keys[-1] << 16) >= limit:
         raise FormatError(f"holds position {base + (keys[-1] << 16)} or more; limit is {limit}")
+    limits.check_positions(before + int(counts.sum()))
     listed: npt.NDArray[np.uint32] | None = None
     if has_offsets:
         _require(data, offset, 4 * len(keys))

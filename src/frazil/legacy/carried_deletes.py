@@ -67,12 +67,13 @@ def _positions(
     path = paths.resolve(reader.location, row["location"])
     target = row.get("referenced_file")
     if row.get("deletion_vector.offset") is not None and target is not None:
-        blob = puffin.read_vector(
-            reader.storage.open(path).read_at(
-                row["deletion_vector.offset"], row["deletion_vector.size_in_bytes"]
-            ),
+        blob = puffin.read_vector_at(
+            reader.storage.open(path),
+            offset=row["deletion_vector.offset"],
+            size_in_bytes=row["deletion_vector.size_in_bytes"],
             path=path,
             cardinality=row["deletion_vector.cardinality"],
+            limits=reader.storage.limits,
         )
         return {paths.relativise(reader.location, target): np.asarray(blob, dtype=np.int64)}
     source = DataFileSlice(

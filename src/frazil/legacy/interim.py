@@ -7,7 +7,7 @@ paths of field ids, as the Avro decoder does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -18,19 +18,25 @@ import pyarrow.parquet as pq
 from frazil.avro.by_field_id import Columns
 from frazil.avro.walker import Path
 from frazil.errors import FormatError
+from frazil.format import parquet_limits
+from frazil.limits import DEFAULT, Limits
 
 MAGIC: Final = b"PAR1"
 _FIELD_ID: Final = b"PARQUET:field_id"
 
 
-def decode(data: bytes, wanted: Collection[Path], *, path: str) -> Columns:
+def decode(
+    data: bytes, wanted: Collection[Path], *, path: str, limits: Limits = DEFAULT
+) -> Columns:
     """The wanted leaves of every entry; inside a map, the value under the key a path ends with."""
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         known = dict(_leaves(file.schema_arrow))
         chosen = _chosen(wanted, known)
         names = sorted({".".join(known[leaf]) for leaf in chosen.values()})
-        table = file.read(columns=names, use_threads=False).combine_chunks()
+        table = parquet_limits.read_columns(
+            file.reader, _indices(file, names), stored=len(data), limits=limits, path=path
+        ).combine_chunks()
         rows = file.metadata.num_rows
         raw = file.metadata.metadata or {}
     except (pa.ArrowException, OSError) as error:
@@ -51,6 +57,13 @@ def decode(data: bytes, wanted: Collection[Path], *, path: str) -> Columns:
         leaves=frozenset(chosen),
         arrays=arrays,
     )
+
+
+def _indices(file: pq.ParquetFile, names: Sequence[str]) -> list[int]:
+    """The leaf columns of the fields with those dotted names."""
+    heads = tuple(f"{name}." for name in names)
+    leaves = (file.metadata.schema.column(at).path for at in range(file.metadata.num_columns))
+    return [at for at, leaf in enumerate(leaves) if leaf in names or leaf.startswith(heads)]
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[Path, tuple[str, ...]]]:

@@ -23,7 +23,7 @@ class LegacyDecoder:
             snapshot,
             metadata=reader.metadata,
             location=reader.location,
-            storage_read=reader.storage.read,
+            storage=reader.storage,
         )
 
     def entries(
@@ -40,6 +40,7 @@ class LegacyDecoder:
             metadata=reader.metadata,
             location=reader.location,
             keys=keys,
+            limits=reader.storage.limits,
         )
 
     def deleted_rows(

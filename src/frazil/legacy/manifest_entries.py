@@ -30,6 +30,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
 from frazil.legacy import interim, table_types
+from frazil.limits import DEFAULT, Limits
 
 _DATA_FILE: Final = 2
 _PARTITION: Final = 102
@@ -73,6 +74,7 @@ def entries_of(
     location: str,
     keys: Collection[str] | None = None,
     file_format: str | None = None,
+    limits: Limits = DEFAULT,
 ) -> EntryBatch:
     """The entries of a v1 to v3 manifest, in file order, dead ones included.
 
@@ -86,7 +88,7 @@ def entries_of(
         _all_keys(context) if keys is None else {*keys, "tracking.status", "content_type"}
     )
     try:
-        columns = read_columns(data, _wanted_paths(wanted, context), path=path)
+        columns = read_columns(data, _wanted_paths(wanted, context), path=path, limits=limits)
         built = _fixed_columns(columns, wanted, path, location)
         built |= _partition_columns(columns, wanted, context)
         built |= _stats_columns(columns, wanted, context)
@@ -107,11 +109,13 @@ def entries_of(
     return EntryBatch(pa.table(built))
 
 
-def read_columns(data: bytes, wanted: Collection[Path], *, path: str) -> Columns:
+def read_columns(
+    data: bytes, wanted: Collection[Path], *, path: str, limits: Limits = DEFAULT
+) -> Columns:
     """The wanted leaves of a manifest, Avro or Parquet as its first bytes say."""
     if data[:4] == interim.MAGIC:
-        return interim.decode(data, wanted, path=path)
-    return avro.decode(data, wanted, path=path, domains=_DOMAINS)
+        return interim.decode(data, wanted, path=path, limits=limits)
+    return avro.decode(data, wanted, path=path, domains=_DOMAINS, limits=limits)
 
 
 def _all_keys(context: table_types.TableTypes) -> set[str]:

@@ -12,7 +12,6 @@ then the manifests themselves are read, for their statuses and counts alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +28,8 @@ from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.format.tracking import Status
 from frazil.format.types import is_floating
 from frazil.legacy import manifest_entries, table_types
+from frazil.limits import DEFAULT, Limits
+from frazil.storage import Storage
 
 PARTITIONS: Final = 507
 SUMMARY_PARTS: Final = {
@@ -66,24 +67,23 @@ _DEFAULTS: Final = {
     "content_type": 0,
 }
 
-Read = Callable[[str], bytes]
-
 
 def root_of(
-    snapshot: Snapshot, *, metadata: TableMetadata, location: str, storage_read: Read
+    snapshot: Snapshot, *, metadata: TableMetadata, location: str, storage: Storage
 ) -> EntryBatch:
     """The manifests of a v1 to v3 snapshot as the entries of a root."""
     if snapshot.manifest_list is None:
-        return _from_manifests(snapshot, location=location, storage_read=storage_read)
+        return _from_manifests(snapshot, location=location, storage=storage)
     path = address(location, snapshot.manifest_list)
     batch = entries_of(
-        storage_read(path),
+        storage.read(path),
         path=path,
         snapshot_id=snapshot.snapshot_id,
         metadata=metadata,
         location=location,
+        limits=storage.limits,
     )
-    return _with_counts(batch, location=location, storage_read=storage_read)
+    return _with_counts(batch, location=location, storage=storage)
 
 
 def address(location: str, path: str) -> str:
@@ -94,7 +94,13 @@ def address(location: str, path: str) -> str:
 
 
 def entries_of(
-    data: bytes, *, path: str, snapshot_id: int, metadata: TableMetadata, location: str
+    data: bytes,
+    *,
+    path: str,
+    snapshot_id: int,
+    metadata: TableMetadata,
+    location: str,
+    limits: Limits = DEFAULT,
 ) -> EntryBatch:
     """The rows of a manifest list as manifest entries; counts a v1 list leaves out stay null."""
     context = table_types.TableTypes.of(metadata)
@@ -102,7 +108,7 @@ def entries_of(
     wanted = set(_PATHS.values()) | {
         (PARTITIONS, slot, part) for slot in range(slots) for part in SUMMARY_PARTS
     }
-    columns = avro.decode(data, wanted, path=path)
+    columns = avro.decode(data, wanted, path=path, limits=limits)
     rows = columns.num_rows
     if not rows:
         return EntryBatch.empty()
@@ -202,7 +208,7 @@ def _summary(
     return found
 
 
-def _with_counts(batch: EntryBatch, *, location: str, storage_read: Read) -> EntryBatch:
+def _with_counts(batch: EntryBatch, *, location: str, storage: Storage) -> EntryBatch:
     """The batch with counts that its list left out, taken from the manifests themselves."""
     required = ("record_count", *_COUNTS)
     if not batch.num_rows or not any(batch.column(key).null_count for key in required):
@@ -213,7 +219,7 @@ def _with_counts(batch: EntryBatch, *, location: str, storage_read: Read) -> Ent
         if all(values[key][row] is not None for key in lacking):
             continue
         path = paths.resolve(location, batch.pylist("location")[row])
-        counted = _counts(storage_read(path), path=path)
+        counted = _counts(storage.read(path), path=path, limits=storage.limits)
         for key in lacking:
             values[key][row] = counted[key]
     for key in lacking:
@@ -221,9 +227,9 @@ def _with_counts(batch: EntryBatch, *, location: str, storage_read: Read) -> Ent
     return batch
 
 
-def _counts(data: bytes, *, path: str) -> dict[str, Any]:
+def _counts(data: bytes, *, path: str, limits: Limits) -> dict[str, Any]:
     """Entries and rows of a manifest by status."""
-    columns = manifest_entries.read_columns(data, {(0,), (2, 103)}, path=path)
+    columns = manifest_entries.read_columns(data, {(0,), (2, 103)}, path=path, limits=limits)
     counted: dict[str, Any] = {"record_count": columns.num_rows}
     if not columns.num_rows:
         return counted | dict.fromkeys(_COUNTS, 0)
@@ -236,13 +242,13 @@ def _counts(data: bytes, *, path: str) -> dict[str, Any]:
     return counted
 
 
-def _from_manifests(snapshot: Snapshot, *, location: str, storage_read: Read) -> EntryBatch:
+def _from_manifests(snapshot: Snapshot, *, location: str, storage: Storage) -> EntryBatch:
     """A snapshot without a manifest list: every manifest is opened for what a list would say."""
     rows: list[dict[str, Any]] = []
     for named in snapshot.manifests or ():
         path = address(location, named)
-        data = storage_read(path)
-        columns = manifest_entries.read_columns(data, {(1,)}, path=path)
+        data = storage.read(path)
+        columns = manifest_entries.read_columns(data, {(1,)}, path=path, limits=storage.limits)
         ids = columns.arrays.get((1,))
         added = ids is not None and bool(pc.any(pc.equal(ids, snapshot.snapshot_id)).as_py())
         rows.append(
@@ -259,7 +265,7 @@ def _from_manifests(snapshot: Snapshot, *, location: str, storage_read: Read) ->
                 "manifest_info.replaced_files_count": 0,
                 "manifest_info.replaced_rows_count": 0,
                 "manifest_info.min_sequence_number": 0,
-                **_counts(data, path=path),
+                **_counts(data, path=path, limits=storage.limits),
             }
         )
     return EntryBatch.from_rows(rows)

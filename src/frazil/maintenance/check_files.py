@@ -139,12 +139,14 @@ class FileChecks:
                 continue  # a format whose rows are not read here cannot be counted either
         for vector in self._ordered(stated.vectors):
             with self._problems.guarded(address):
-                data = self._storage.open(address).read_at(vector.offset, vector.size_in_bytes)
-                puffin.read_vector(
-                    data,
+                puffin.read_vector_at(
+                    self._storage.open(address),
+                    offset=vector.offset,
+                    size_in_bytes=vector.size_in_bytes,
                     path=address,
                     cardinality=vector.cardinality,
                     record_count=vector.record_count,
+                    limits=self._storage.limits,
                 )
 
     @staticmethod

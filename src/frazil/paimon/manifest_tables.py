@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.orc as orc
 
+from frazil.avro import by_name
+from frazil.avro.container import MAGIC as AVRO_MAGIC
 from frazil.errors import FormatError, Unsupported
-from frazil.paimon import avro
+from frazil.limits import DEFAULT, Limits
 
 ORC_MAGIC: Final = b"ORC"
 ADD: Final = 0
@@ -109,19 +111,27 @@ INDEX_MANIFEST: Final[Mapping[str, Column]] = {
 }
 
 
-def read_manifest_list(data: bytes, path: str | None = None) -> pa.Table:
+_DOMAINS: Final = {"_VERSION": 3, "_KIND": 2}
+"""How many values these fields take from zero on; helps to find where records start."""
+
+
+def read_manifest_list(
+    data: bytes, path: str | None = None, *, limits: Limits = DEFAULT
+) -> pa.Table:
     """A manifest list with the columns of `MANIFEST_LIST`."""
-    return _read(data, MANIFEST_LIST, path, versions=(2,))
+    return _read(data, MANIFEST_LIST, path, versions=(2,), limits=limits)
 
 
-def read_manifest(data: bytes, path: str | None = None) -> pa.Table:
+def read_manifest(data: bytes, path: str | None = None, *, limits: Limits = DEFAULT) -> pa.Table:
     """A data manifest with the columns of `MANIFEST`, ADD and DELETE entries in file order."""
-    return _read(data, MANIFEST, path, versions=(2,))
+    return _read(data, MANIFEST, path, versions=(2,), limits=limits)
 
 
-def read_index_manifest(data: bytes, path: str | None = None) -> pa.Table:
+def read_index_manifest(
+    data: bytes, path: str | None = None, *, limits: Limits = DEFAULT
+) -> pa.Table:
     """An index manifest with the columns of `INDEX_MANIFEST`."""
-    return _read(data, INDEX_MANIFEST, path, versions=(1,))
+    return _read(data, INDEX_MANIFEST, path, versions=(1,), limits=limits)
 
 
 def empty(columns: Mapping[str, Column]) -> pa.Table:
@@ -130,10 +140,15 @@ def empty(columns: Mapping[str, Column]) -> pa.Table:
 
 
 def _read(
-    data: bytes, columns: Mapping[str, Column], path: str | None, versions: tuple[int, ...]
+    data: bytes,
+    columns: Mapping[str, Column],
+    path: str | None,
+    *,
+    versions: tuple[int, ...],
+    limits: Limits,
 ) -> pa.Table:
     try:
-        raw = _raw(data, columns)
+        raw = _raw(data, columns, limits)
         table = pa.table({name: _conform(raw, column) for name, column in columns.items()})
         for version in pc.unique(table["version"]).to_pylist():
             if version not in versions:
@@ -147,17 +162,20 @@ def _read(
     return table
 
 
-def _raw(data: bytes, columns: Mapping[str, Column]) -> pa.Table:
+def _raw(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table:
     if data[:3] == ORC_MAGIC:
-        return _read_orc(data, columns)
-    if data[:4] != avro.MAGIC:
+        return _read_orc(data, columns, limits)
+    if data[:4] != AVRO_MAGIC:
         raise FormatError(f"starts with {data[:4].hex(' ')}; expected Avro or ORC")
-    return avro.read(data, [column.source for column in columns.values()])
+    wanted = [column.source for column in columns.values()]
+    return by_name.read(data, wanted, domains=_DOMAINS, limits=limits)
 
 
-def _read_orc(data: bytes, columns: Mapping[str, Column]) -> pa.Table:
+def _read_orc(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table:
     try:
-        table = orc.ORCFile(pa.BufferReader(data)).read()
+        file = orc.ORCFile(pa.BufferReader(data))
+        limits.check(file.nrows * len(columns), stored=len(data))
+        table = file.read()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"not a readable ORC file: {error}") from None
     wanted = {column.source for column in columns.values()}

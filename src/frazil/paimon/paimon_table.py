@@ -155,7 +155,7 @@ class PaimonTable:
     def manifests(self, snapshot: Snapshot) -> pa.Table:
         """The manifests of a snapshot, base list first, with the columns of `MANIFEST_LIST`."""
         tables = [
-            manifest_tables.read_manifest_list(data, path)
+            self._listed(data, path)
             for path, data in self._read_all(snapshot, snapshot.manifest_lists)
         ]
         return (
@@ -175,13 +175,13 @@ class PaimonTable:
         names = [
             name
             for path, data in self._read_all(snapshot, lists)
-            for name in manifest_tables.read_manifest_list(data, path)["file_name"].to_pylist()
+            for name in self._listed(data, path)["file_name"].to_pylist()
         ]
         return self._entries(snapshot, names)
 
     def _entries(self, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
         tables = [
-            manifest_tables.read_manifest(data, path)
+            manifest_tables.read_manifest(data, path, limits=self.storage.limits)
             for path, data in self._read_all(snapshot, names)
         ]
         return (
@@ -193,7 +193,7 @@ class PaimonTable:
         if snapshot.index_manifest is None:
             return manifest_tables.empty(manifest_tables.INDEX_MANIFEST)
         ((path, data),) = self._read_all(snapshot, [snapshot.index_manifest])
-        table = manifest_tables.read_index_manifest(data, path)
+        table = manifest_tables.read_index_manifest(data, path, limits=self.storage.limits)
         return table.filter(pc.equal(table["kind"], manifest_tables.ADD))
 
     def state(self, snapshot: Snapshot | int | None = None) -> State:
@@ -243,6 +243,7 @@ class PaimonTable:
                         length=item["f2"],
                         row_count=rows[name],
                         cardinality=item["_CARDINALITY"],
+                        limits=self.storage.limits,
                     )
                 except FormatError as error:
                     raise error.at(path) from None
@@ -317,6 +318,9 @@ class PaimonTable:
             return parse(data)
         except FormatError as error:
             raise error.at(path) from None
+
+    def _listed(self, data: bytes, path: str) -> pa.Table:
+        return manifest_tables.read_manifest_list(data, path, limits=self.storage.limits)
 
     def _read(self, path: str, snapshot: Snapshot) -> bytes:
         try:

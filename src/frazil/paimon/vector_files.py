@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from frazil.errors import FormatError
 from frazil.format import roaring
+from frazil.limits import DEFAULT, Limits
 
 VERSION: Final = 1
 MAGIC_32: Final = bytes.fromhex("5e43f2d0")
@@ -37,6 +38,7 @@ def read_vector(
     length: int,
     row_count: int | None = None,
     cardinality: int | None = None,
+    limits: Limits = DEFAULT,
 ) -> Positions:
     """Positions of the vector at a range of an index file, ascending.
 
@@ -57,7 +59,7 @@ def read_vector(
     (stored,) = struct.unpack_from(">I", data, end - 4)
     if zlib.crc32(body) != stored:
         raise FormatError(f"the vector at {offset} does not match its checksum")
-    positions = _positions(body, offset, row_count)
+    positions = _positions(body, offset, row_count, limits)
     if cardinality is not None and len(positions) != cardinality:
         raise FormatError(
             f"the vector at {offset} holds {len(positions)} positions; "
@@ -66,12 +68,12 @@ def read_vector(
     return positions
 
 
-def _positions(body: bytes, offset: int, limit: int | None) -> Positions:
+def _positions(body: bytes, offset: int, limit: int | None, limits: Limits) -> Positions:
     if body[:4] == MAGIC_32:
-        positions, end = roaring.decode_32(body, offset=4, limit=limit)
+        positions, end = roaring.decode_32(body, offset=4, limit=limit, limits=limits)
         if end != len(body):
             raise FormatError(f"the vector at {offset} ends at {end}; expected {len(body)}")
         return positions
     if body[:4] == MAGIC_64:
-        return roaring.decode(body[4:], limit=limit)
+        return roaring.decode(body[4:], limit=limit, limits=limits)
     raise FormatError(f"the vector at {offset} starts with {body[:4].hex(' ')}; not a known magic")

@@ -39,13 +39,14 @@ class Vector:
 
     def positions(self, storage: Storage, *, record_count: int | None = None) -> Positions:
         """Read it: one range request."""
-        return puffin.read_vector(
-            storage.open(self.path, size=self.offset + self.size_in_bytes).read_at(
-                self.offset, self.size_in_bytes
-            ),
+        return puffin.read_vector_at(
+            storage.open(self.path, size=self.offset + self.size_in_bytes),
+            offset=self.offset,
+            size_in_bytes=self.size_in_bytes,
             path=self.path,
             cardinality=self.cardinality,
             record_count=record_count,
+            limits=storage.limits,
         )
 
 

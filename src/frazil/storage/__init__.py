@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from frazil.limits import Limits
 from frazil.storage.base import (
     Call,
     Counters,
@@ -27,7 +28,7 @@ from frazil.storage.places import Places, check_absolute, checked_location, same
 def storage_for(location: str, properties: Mapping[str, str] | None = None) -> Storage:
     """The storage that serves a location: local files, or PyIceberg's FileIO."""
     if is_local(location):
-        return LocalStorage()
+        return LocalStorage(Limits.of(properties or {}))
     return ObjectStorage(dict(properties or {}), location)
 
 

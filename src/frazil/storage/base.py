@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
+from frazil.limits import DEFAULT, Limits
 
 Verb = Literal["read", "write", "list", "delete", "head"]
 
@@ -68,6 +69,10 @@ class Storage(Protocol):
     def counters(self) -> Counters:
         """What has been done so far."""
 
+    @property
+    def limits(self) -> Limits:
+        """How large what is read from here may become when it is decoded."""
+
     def recording(self) -> Any:
         """Context manager that yields the list of calls made inside it."""
 
@@ -115,8 +120,9 @@ def local_path(path: str) -> str:
 class Counted:
     """Counting shared by the storages."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = DEFAULT) -> None:
         self.counters = Counters()
+        self.limits = limits
         self._lock = threading.Lock()
         self._journals: list[list[Call]] = []
 

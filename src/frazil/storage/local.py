@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from frazil.errors import NotFound
+from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained, local_path
 from frazil.storage.streams import RangeFile, Sink
 
@@ -42,8 +43,8 @@ class _LocalFile:
 class LocalStorage(Counted):
     """Files of this machine; writes are exclusive and fsynced."""
 
-    def __reduce__(self) -> tuple[type[LocalStorage], tuple[()]]:
-        return (LocalStorage, ())
+    def __reduce__(self) -> tuple[type[LocalStorage], tuple[Limits]]:
+        return (LocalStorage, (self.limits,))
 
     def read(self, path: str) -> bytes:
         with explained(path, "read"):

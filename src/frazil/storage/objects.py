@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from frazil.errors import StorageError
+from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained
 from frazil.storage.streams import RangeFile, Sink
 
@@ -66,7 +67,7 @@ class ObjectStorage(Counted):
     """An object store, through PyIceberg's FileIO and its properties."""
 
     def __init__(self, properties: dict[str, str], location: str) -> None:
-        super().__init__()
+        super().__init__(Limits.of(properties))
         from pyiceberg.io import load_file_io
 
         self._properties = properties

@@ -170,7 +170,9 @@ class TreeReader:
         return Tree(snapshot=snapshot, root=root)
 
     def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
-        read = manifest.decode(self.storage.open(path).arrow(), path=path, keys=keys)
+        read = manifest.decode(
+            self.storage.open(path).arrow(), path=path, keys=keys, limits=self.storage.limits
+        )
         if read.content != "root":
             raise FormatError(f"content is {read.content!r}; expected root", path=path)
         return read.batch
@@ -227,7 +229,7 @@ class TreeReader:
         if leaf.format_version == 0:
             return self.older(path).entries(self, leaf, keys)
         source = self.storage.open(path, size=leaf.file_size_in_bytes).arrow()
-        return manifest.decode(source, path=path, keys=keys).batch
+        return manifest.decode(source, path=path, keys=keys, limits=self.storage.limits).batch
 
     def live(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
         """The entries of a leaf that are part of the snapshot."""

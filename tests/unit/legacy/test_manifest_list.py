@@ -19,6 +19,7 @@ from frazil.format import metadata
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, SnapshotId, TableMetadata
 from frazil.legacy import manifest_list
+from frazil.storage import LocalStorage
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
 
@@ -58,7 +59,7 @@ def root(
         snapshot(manifest_list=str(path)),
         metadata=described or table(),
         location=LOCATION,
-        storage_read=lambda name: Path(name.removeprefix("file://")).read_bytes(),
+        storage=LocalStorage(),
     )
 
 
@@ -218,7 +219,7 @@ def test_a_v1_snapshot_that_names_its_manifests_is_a_root_too(tmp_path: Path) ->
         snapshot(manifests=tuple(names)),
         metadata=table(),
         location=LOCATION,
-        storage_read=lambda name: Path(name).read_bytes(),
+        storage=LocalStorage(),
     )
     assert batch.pylist("tracking.status") == [0, 1]
     assert batch.pylist("location") == [f"file://{name}" for name in names]

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from frazil.avro import by_name
 from frazil.errors import FormatError, Unsupported
-from frazil.paimon import avro
 from tests.unit.paimon.encode import avro_file
 
 SCHEMA: dict[str, Any] = {
@@ -74,7 +74,7 @@ def test_every_field_is_read_under_its_name(codec: str) -> None:
         pytest.importorskip("cramjam")
     records = [record(number) for number in range(300)]
     wanted = [f["name"] for f in SCHEMA["fields"] if f["name"] != "m"]
-    table = avro.read(avro_file(SCHEMA, records, codec), wanted)
+    table = by_name.read(avro_file(SCHEMA, records, codec), wanted)
     assert table.column_names == [
         *("i", "l", "s", "b", "f", "d", "t", "x", "e", "a", "n", "sub.p", "sub.q", "subs", "last")
     ]
@@ -87,7 +87,7 @@ def test_every_field_is_read_under_its_name(codec: str) -> None:
 
 def test_fields_not_asked_for_are_stepped_over() -> None:
     records = [record(number) for number in range(50)]
-    table = avro.read(avro_file(SCHEMA, records), ["last", "sub.q", "not there"])
+    table = by_name.read(avro_file(SCHEMA, records), ["last", "sub.q", "not there"])
     assert table.column_names == ["sub.q", "last"]
     assert table["last"].to_pylist() == list(range(50))
 
@@ -101,7 +101,7 @@ def test_zstandard_blocks_as_paimon_writes_them_are_read() -> None:
     packed = pa.compress(data[size_at + 2 : size_at + 2 + size], "zstd", asbytes=True)
     header = data[:body_at].replace(b"\x08null", b"\x12zstandard")
     block = bytes([count]) + _zigzag(len(packed)) + packed + data[-16:]
-    assert avro.read(header + block, ["last"])["last"].to_pylist() == [1]
+    assert by_name.read(header + block, ["last"])["last"].to_pylist() == [1]
 
 
 def _zigzag(value: int) -> bytes:
@@ -115,12 +115,12 @@ def _zigzag(value: int) -> bytes:
 
 def test_records_wrapped_in_a_union_with_null_are_read() -> None:
     inner = {**SCHEMA, "name": "wrapped"}
-    table = avro.read(avro_file(["null", inner], [record(3), record(4)]), ["i", "sub.p"])
+    table = by_name.read(avro_file(["null", inner], [record(3), record(4)]), ["i", "sub.p"])
     assert table.to_pylist() == [{"i": -3, "sub.p": "qqq"}, {"i": -4, "sub.p": None}]
 
 
 def test_an_empty_file_has_its_columns() -> None:
-    table = avro.read(avro_file(SCHEMA, []), ["i", "n"])
+    table = by_name.read(avro_file(SCHEMA, []), ["i", "n"])
     assert table.num_rows == 0
     assert table.schema.field("n").type == pa.list_(pa.string())
 
@@ -132,23 +132,23 @@ def test_a_union_of_several_types_is_refused_when_asked_for_and_stepped_over_oth
         "fields": [{"name": "u", "type": ["null", "long", "string"]}, {"name": "k", "type": "int"}],
     }
     data = avro_file(schema, [{"u": 5, "k": 1}, {"u": "x", "k": 2}, {"u": None, "k": 3}])
-    assert avro.read(data, ["k"])["k"].to_pylist() == [1, 2, 3]
+    assert by_name.read(data, ["k"])["k"].to_pylist() == [1, 2, 3]
     with pytest.raises(Unsupported):
-        avro.read(data, ["u"])
+        by_name.read(data, ["u"])
 
 
 def test_damaged_files_are_refused() -> None:
     data = avro_file(SCHEMA, [record(number) for number in range(20)], "null")
     for broken in (b"", b"Obj\x02", data[:30], data[:-1], data[:-20], data + b"\x02"):
         with pytest.raises(FormatError):
-            avro.read(broken, ["i", "sub", "last"])
+            by_name.read(broken, ["i", "sub", "last"])
     middle = len(data) // 2
     with pytest.raises(FormatError):
-        avro.read(data[:middle] + data[middle + 3 :], ["i", "last"])
+        by_name.read(data[:middle] + data[middle + 3 :], ["i", "last"])
 
 
 def test_a_count_of_records_that_cannot_fit_is_refused() -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "n", "type": "null"}]}
     data = avro_file(schema, [{"n": None}] * 3, "null")
     with pytest.raises(FormatError):
-        avro.read(data)
+        by_name.read(data)

@@ -1,21 +1,15 @@
-"""Avro container files read into columns, by field name.
+"""Avro files as Arrow columns by field name.
 
-Paimon's manifests carry no field ids, nest small records, sometimes inside `["null", record]`
-unions, and hold lists. Records are walked in step (`frazil.avro.walker`); nested records
-become dotted names (`_FILE._ROW_COUNT`). A list is captured as its bytes and decoded once per
-different value: lists of a manifest repeat. A file yields as many values per column as it has
-records, or a `FormatError`.
-
-Knows Avro and its codecs. Does not know what the fields mean.
+For files without field ids, as Paimon's manifests are: they nest small records, sometimes inside
+`["null", record]` unions, and hold lists. Blocks come from `frazil.avro.container`, and records are
+walked in step (`frazil.avro.walker`); nested records become dotted names (`_FILE._ROW_COUNT`). A
+list is captured as its bytes and decoded once per different value: lists of a manifest repeat. A
+file yields as many values per column as it has records, or a `FormatError`.
 """
 
 from __future__ import annotations
 
-import bz2
-import json
-import lzma
 import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,10 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import zstandard
 
 from frazil.avro import avro_types
 from frazil.avro.avro_types import AvroField, AvroType
+from frazil.avro.container import read_header, sized_bytes, stretches
 from frazil.avro.field_steps import (
     Choice,
     Fixed,
@@ -38,17 +32,12 @@ from frazil.avro.field_steps import (
     Step,
     Text,
 )
-from frazil.avro.record_starts import Blocks, walk
+from frazil.avro.record_starts import walk
 from frazil.avro.walker import Captured, Longs, Path, Walker, text_array
 from frazil.errors import FormatError, FrazilError, Unsupported
+from frazil.limits import DEFAULT, Limits
 
-MAGIC: Final = b"Obj\x01"
-_SYNC_BYTES: Final = 16
-_STRETCH_BYTES: Final = 1 << 21
-_MAX_BLOCK_BYTES: Final = 1 << 28
 _MAX_DEPTH: Final = 12
-_DOMAINS: Final = {"_VERSION": 3, "_KIND": 2}
-"""How many values these fields take from zero on; helps to find where records start."""
 
 _ARROW: Final[Mapping[str, pa.DataType]] = {
     "null": pa.null(),
@@ -64,36 +53,39 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
 }
 
 
-def read(data: bytes, wanted: Sequence[str] | None = None) -> pa.Table:
+def read(
+    data: bytes,
+    wanted: Sequence[str] | None = None,
+    *,
+    path: str | None = None,
+    domains: Mapping[str, int] | None = None,
+    limits: Limits = DEFAULT,
+) -> pa.Table:
     """The records of one container file as a table of the wanted fields that it has.
 
     `wanted` lists dotted field names; one that names a record takes all its fields. None takes
-    every field.
+    every field. `domains` gives, for fields known to be small numbers, how many values they take
+    from zero on; it only helps to find where records start.
     """
+    header = read_header(data, path=path)
+    small = tuple(sorted((domains or {}).items()))
     try:
-        return _read(data, None if wanted is None else tuple(wanted))
+        plan = _planned(header.schema, None if wanted is None else tuple(wanted), small)
+        parts: list[list[pa.Array]] = []
+        rows = 0
+        for blocks in stretches(data, header, limits=limits, path=path):
+            walker, keep = walk(blocks, plan.schema, plan.step, plan.domains, path)
+            parts.append([column.array(walker, keep) for column in plan.columns])
+            rows += int(blocks.counts.sum())
+        return _table(plan, parts, rows)
     except FrazilError:
         raise
-    except (
-        *(ValueError, IndexError, KeyError, TypeError, OverflowError, EOFError, RecursionError),
-        *(struct.error, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError, MemoryError),
-        pa.ArrowException,
-    ) as error:
-        raise FormatError(f"not a readable Avro file: {error or type(error).__name__}") from None
+    except (ValueError, IndexError, OverflowError, struct.error, pa.ArrowException) as error:
+        reason = error or type(error).__name__
+        raise FormatError(f"not a readable Avro file: {reason}", path=path) from error
 
 
-def _read(data: bytes, wanted: tuple[str, ...] | None) -> pa.Table:
-    if data[:4] != MAGIC:
-        raise FormatError(f"starts with {data[:4].hex()}; expected an Avro file (4f626a01)")
-    metadata, position = _header(data)
-    codec = metadata.get("avro.codec", b"null").decode()
-    plan = _planned(metadata["avro.schema"].decode(), wanted)
-    parts: list[list[pa.Array]] = []
-    rows = 0
-    for blocks in _stretches(data, position, codec):
-        walker, keep = walk(blocks, plan.schema, plan.step, plan.domains, None)
-        parts.append([column.array(walker, keep) for column in plan.columns])
-        rows += int(blocks.counts.sum())
+def _table(plan: _Plan, parts: list[list[pa.Array]], rows: int) -> pa.Table:
     if not plan.columns:
         return pa.table({"": pa.nulls(rows)}).select([])
     arrays = [
@@ -101,108 +93,6 @@ def _read(data: bytes, wanted: tuple[str, ...] | None) -> pa.Table:
         for i, column in enumerate(plan.columns)
     ]
     return pa.table(arrays, names=[column.name for column in plan.columns])
-
-
-# Containers
-
-
-def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    size, position = avro_types.number(data, position)
-    if size < 0 or size > len(data) - position:
-        raise FormatError(f"a value of {size} bytes does not fit the file")
-    return data[position : position + size], position + size
-
-
-def _header(data: bytes) -> tuple[dict[str, bytes], int]:
-    metadata: dict[str, bytes] = {}
-    position = 4
-    while True:
-        count, position = avro_types.number(data, position)
-        if count == 0:
-            break
-        if count < 0:
-            _, position = avro_types.number(data, position)
-            count = -count
-        if count > len(data):
-            raise FormatError(f"{count} header entries do not fit the file")
-        for _ in range(count):
-            key, position = _bytes(data, position)
-            metadata[key.decode()], position = _bytes(data, position)
-    if "avro.schema" not in metadata:
-        raise FormatError("the header has no avro.schema")
-    return metadata, position
-
-
-def _stretches(data: bytes, position: int, codec: str) -> Iterator[Blocks]:
-    """The blocks, decompressed, as many together as walk well."""
-    plain: list[bytes] = []
-    counts: list[int] = []
-    for count, block in _blocks(data, position, codec):
-        # A record takes a byte at least: those of manifests have fields.
-        if count > len(block) or (count == 0 and block):
-            raise FormatError(f"a block of {len(block)} bytes says it has {count} records")
-        if count:
-            plain.append(block)
-            counts.append(count)
-        if sum(map(len, plain)) >= _STRETCH_BYTES:
-            yield Blocks.of(plain, counts)
-            plain, counts = [], []
-    if plain:
-        yield Blocks.of(plain, counts)
-
-
-def _blocks(data: bytes, position: int, codec: str) -> Iterator[tuple[int, bytes]]:
-    sync = data[position : position + _SYNC_BYTES]
-    position += _SYNC_BYTES
-    if len(sync) != _SYNC_BYTES:
-        raise FormatError("the header ends before its sync marker")
-    while position < len(data):
-        count, position = avro_types.number(data, position)
-        block, position = _bytes(data, position)
-        if count < 0:
-            raise FormatError(f"a block of {count} records")
-        if data[position : position + _SYNC_BYTES] != sync:
-            raise FormatError("a block does not end in the file's sync marker")
-        position += _SYNC_BYTES
-        yield count, _decompressed(block, codec)
-
-
-def _decompressed(block: bytes, codec: str) -> bytes:
-    match codec:
-        case "null":
-            return block
-        case "deflate":
-            plain = zlib.decompressobj(-15).decompress(block, _MAX_BLOCK_BYTES + 1)
-        case "zstandard":
-            if zstandard.frame_content_size(block) > _MAX_BLOCK_BYTES:
-                raise FormatError(f"a block is larger than {_MAX_BLOCK_BYTES} bytes")
-            plain = zstandard.ZstdDecompressor().decompressobj().decompress(block)
-        case "snappy":
-            size = _snappy_size(block)
-            plain = pa.decompress(block[:-4], size, "snappy", asbytes=True)
-            if zlib.crc32(plain) != int.from_bytes(block[-4:], "big"):
-                raise FormatError("a snappy block does not match its checksum")
-        case "bzip2":
-            plain = bz2.BZ2Decompressor().decompress(block, _MAX_BLOCK_BYTES + 1)
-        case "xz":
-            plain = lzma.LZMADecompressor().decompress(block, _MAX_BLOCK_BYTES + 1)
-        case _:
-            raise Unsupported(f"Avro codec {codec!r}", feature="avro-codec")
-    if len(plain) > _MAX_BLOCK_BYTES:
-        raise FormatError(f"a block is larger than {_MAX_BLOCK_BYTES} bytes")
-    return bytes(plain)
-
-
-def _snappy_size(block: bytes) -> int:
-    size = shift = 0
-    for byte in block[:5]:
-        size |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            break
-    if size > _MAX_BLOCK_BYTES:
-        raise FormatError(f"a block is larger than {_MAX_BLOCK_BYTES} bytes")
-    return size
 
 
 # Schemas
@@ -273,9 +163,9 @@ class _SkippedNumber(Step):
 
 
 @lru_cache(maxsize=64)
-def _planned(text: str, wanted: tuple[str, ...] | None) -> _Plan:
-    _check_depth(json.loads(text), 0)
-    root = avro_types.parse(text)
+def _planned(
+    root: AvroType, wanted: tuple[str, ...] | None, small: tuple[tuple[str, int], ...]
+) -> _Plan:
     if root.kind == "union":
         # Avro writes a record as its fields in a row: a record of one field is that field.
         root = AvroType(kind="record", fields=(AvroField(name="", id=None, type=root),))
@@ -284,20 +174,13 @@ def _planned(text: str, wanted: tuple[str, ...] | None) -> _Plan:
     schema = _numbered(root)
     columns = tuple(_columns(schema, (), "", wanted))
     paths = {column.path for column in columns}
+    counts = dict(small)
     domains: dict[Path, int] = {
-        (field.id,): _DOMAINS[field.name]
+        (field.id,): counts[field.name]
         for field in schema.fields
-        if field.id is not None and field.name in _DOMAINS and field.type.is_number
+        if field.id is not None and field.name in counts and field.type.is_number
     }
     return _Plan(schema=schema, step=_step(schema, (), paths), columns=columns, domains=domains)
-
-
-def _check_depth(node: Any, depth: int) -> None:
-    if depth > 4 * _MAX_DEPTH:
-        raise FormatError("avro.schema is nested too deeply")
-    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    for child in children:
-        _check_depth(child, depth + 1)
 
 
 def _numbered(type: AvroType) -> AvroType:
@@ -421,7 +304,7 @@ def _reader(type: AvroType) -> Reader:
         case "int" | "long" | "enum":
             return avro_types.number
         case "bytes":
-            return _bytes
+            return sized_bytes
         case "string":
             return _text
         case "boolean":
@@ -441,7 +324,7 @@ def _reader(type: AvroType) -> Reader:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    raw, at = _bytes(data, at)
+    raw, at = sized_bytes(data, at)
     return raw.decode(), at
 
 
