@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ import pytest
 from frazil.catalog import sql_rows
 from frazil.catalog.database import Database, Parameters, Row
 from frazil.catalog.sql import SqlCatalog
+from frazil.commit.change import Change
+from frazil.commit.handle import TableHandle
 from frazil.commit.head import Draft, Landed, Lost, Unknown
 from frazil.errors import CatalogError, CommitUnknown, InvalidInput, NotFound, Unsupported
 from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
@@ -52,11 +55,13 @@ class LosingDatabase(Database):
     """A database whose connection breaks around the next COMMIT when told so."""
 
     breaks: str | None = None
+    always: str | None = None
 
     def send(self, connection: Any, statement: str, parameters: Parameters) -> list[Row]:
-        if statement != "COMMIT" or self.breaks is None:
+        when = self.always or self.breaks
+        if statement != "COMMIT" or when is None:
             return super().send(connection, statement, parameters)
-        when, self.breaks = self.breaks, None
+        self.breaks = None
         if when == "after":
             super().send(connection, statement, parameters)
         raise self._driver.OperationalError("the reply was lost")
@@ -70,6 +75,22 @@ def losing(database_uri: str, tmp_path: Path) -> Iterator[tuple[SqlCatalog, Losi
     catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
     yield catalog, database
     catalog.close()
+
+
+class FullDatabase(Database):
+    """A database that has no room for the next COMMITs."""
+
+    refused = 0
+
+    def send(self, connection: Any, statement: str, parameters: Parameters) -> list[Row]:
+        if statement != "COMMIT" or not self.refused:
+            return super().send(connection, statement, parameters)
+        self.refused -= 1
+        if self.kind == "postgresql":
+            raise psycopg.errors.DiskFull("could not extend file: No space left on device")
+        full = sqlite3.OperationalError("database or disk is full")
+        full.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise full
 
 
 # Several processes
@@ -135,6 +156,38 @@ def test_a_swap_whose_commit_is_lost_is_unknown_and_did_not_happen(
     assert head.landed(1) is None
     assert head.load() == base
     append_and_land(head, 1)
+
+
+def test_a_full_disk_refuses_a_commit_once_and_leaves_nothing(
+    database_uri: str, tmp_path: Path
+) -> None:
+    database = FullDatabase(database_uri)
+    pointers = SqlCatalog(database, warehouse=str(tmp_path / "warehouse"))
+    pointers.create_namespace("shop")
+    head = pointers.create_table("shop.orders", orders(pointers.location_for("shop.orders")))
+    handle = TableHandle.of("shop.orders", head, pointers.storage(head.state.metadata.location))
+    folder = Path(head.state.metadata.location)
+    before = sorted(folder.rglob("*.parquet"))
+    database.refused = 1_000
+    with pytest.raises(CatalogError, match="Nothing was committed"):
+        handle.commit(Change(rewrite_leaves=()))
+    assert database.refused == 999
+    assert sorted(folder.rglob("*.parquet")) == before
+    database.refused = 0
+    assert handle.commit(Change(rewrite_leaves=())).snapshot is not None
+
+
+def test_a_catalog_that_keeps_failing_is_asked_three_times(
+    losing: tuple[SqlCatalog, LosingDatabase],
+) -> None:
+    catalog, database = losing
+    head = catalog.load("shop.orders")
+    handle = TableHandle.of("shop.orders", head, catalog.storage(head.state.metadata.location))
+    database.always = "before"
+    with pytest.raises(CommitUnknown, match="failed 3 times"):
+        handle.commit(Change(rewrite_leaves=()))
+    database.always = None
+    assert list(head.snapshots()) == []
 
 
 def test_creating_a_table_survives_a_lost_reply(

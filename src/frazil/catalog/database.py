@@ -144,9 +144,10 @@ class Database:
         try:
             self.send(connection, "COMMIT", _NOTHING)
         except self._driver.Error as error:
-            self._give_up(connection, error)
-            if write:
+            if write and not _is_refusal(error):
+                self._give_up(connection, error)
                 raise UncertainCommit(error) from error
+            self._roll_back(connection)
             raise self._failed(error) from error
         connection.close()
 
@@ -283,6 +284,8 @@ class Database:
         text = str(getattr(error, "orig", None) or error).strip()
         for secret in _secrets(self._url):
             text = text.replace(secret, "***")
+        if _is_refusal(error):
+            text = f"{text}. Nothing was committed; make room or make the database writable"
         return CatalogError(f"{self.uri}: {text}")
 
     def _text(self, statement: str) -> str:
@@ -292,6 +295,25 @@ class Database:
         if text is None:
             text = self._texts[statement] = _NAME.sub(r"%(\1)s", statement)
         return text
+
+
+_SQLITE_REFUSALS = frozenset(
+    {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+)
+_SQLITE_MAY_HAVE_WRITTEN = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
+_POSTGRES_REFUSALS = ("53", "25", "58030")  # no resources, read-only, input or output failed
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a database that ran out of space, or must not write, said that nothing was committed.
+
+    A sync that failed says less: what was written before it may be found after a crash.
+    """
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _SQLITE_REFUSALS and code not in _SQLITE_MAY_HAVE_WRITTEN
+    state = getattr(error, "sqlstate", None)
+    return isinstance(state, str) and state.startswith(_POSTGRES_REFUSALS)
 
 
 def _url(uri: str | URL) -> URL:

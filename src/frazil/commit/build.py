@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pyarrow as pa
 
 from frazil.commit import conflicts, summary
 from frazil.commit.adapt import Adapter
@@ -25,7 +26,14 @@ from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.expr.prune import PruneContext
 from frazil.format import paths, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.metadata import RefKind, SchemaId, Snapshot, SnapshotId, TableMetadata
+from frazil.format.metadata import (
+    RefKind,
+    SchemaId,
+    Snapshot,
+    SnapshotId,
+    TableMetadata,
+    time_of_change,
+)
 from frazil.storage import Storage
 from frazil.tree import edit
 from frazil.tree.cache import ManifestCache
@@ -79,8 +87,14 @@ class Surroundings:
 class Builder:
     """Builds one change on heads, again and again until it lands."""
 
-    def __init__(self, change: Change, around: Surroundings, head: Head) -> None:
+    def __init__(
+        self, change: Change, around: Surroundings, head: Head, *, is_staged: bool = False
+    ) -> None:
+        """A staged snapshot is read by its own transaction alone. The rows it adds have no ids yet:
+        the commit gives them, and other commits may come before it."""
+        summary.check_keys(change.summary)
         self._change = change
+        self._is_staged = is_staged
         self._around = around
         self._head = head
         self._merger = VectorMerger(
@@ -106,7 +120,7 @@ class Builder:
     def build(self, state: State) -> Built:
         """The draft for this head. Writes files; raises CommitConflict."""
         change = self._change
-        now_ms = max(self._around.now_ms(), state.metadata.last_updated_ms)
+        now_ms = time_of_change(self._around.now_ms(), state.metadata.last_updated_ms)
         metadata = state.metadata
         forgotten: list[int] = []
         for update in change.updates:
@@ -140,6 +154,8 @@ class Builder:
             first_row_id=next_row_id,
         )
         edited = edit.apply(tree.root, adapted.edit, stamp)
+        if self._is_staged:
+            edited = replace(edited, root=_unnumbered(edited.root, adapted.edit.added, stamp))
         root_manifest = writer.root_location(stamp.sequence_number)
         leaves = adapted.leaves
         snapshot = Snapshot(
@@ -261,6 +277,19 @@ def _parent(state: State, branch: str) -> Snapshot | None:
     if ref.kind is RefKind.TAG:
         raise InvalidInput(f"{branch!r} is a tag and cannot be committed to")
     return state.tip(branch)
+
+
+def _unnumbered(root: EntryBatch, added: EntryBatch | None, stamp: Stamp) -> EntryBatch:
+    """A root whose new files and leaves have the first row ids they came with, and no others."""
+    key = "tracking.first_row_id"
+    ids = root.pylist(key)
+    status, by = root.numpy("tracking.status"), root.pylist("tracking.snapshot_id")
+    for row in np.flatnonzero(status == tracking.Status.ADDED):
+        if by[row] == stamp.snapshot_id:
+            ids[row] = None
+    if added is not None and added.num_rows and added.has(key):
+        ids[-added.num_rows :] = added.pylist(key)
+    return root.with_column(key, pa.array(ids, pa.int64()))
 
 
 def _context(metadata: TableMetadata) -> PruneContext:

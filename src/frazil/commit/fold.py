@@ -19,6 +19,7 @@ from frazil.commit.deletion_vectors import VectorMerger
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.storage import Storage
+from frazil.tree.read import LEAF
 
 
 def fold(
@@ -56,8 +57,8 @@ def fold(
     return replace(
         first,
         added=_concat(added, second.added),
-        removed=_concat(first.removed, removed),
-        replaced=_concat(first.replaced, replaced),
+        removed=_concat(_plain(first.removed), _plain(removed)),
+        replaced=_concat(_plain(first.replaced), _plain(replaced)),
         vectors=tuple(vectors.values()),
         updates=(*first.updates, *second.updates),
         conflict_filter=_either(first, second),
@@ -99,6 +100,13 @@ def _without(batch: EntryBatch, gone: frozenset[str]) -> EntryBatch:
         return batch
     mask = pc.is_in(batch.column("location"), value_set=pa.array(sorted(gone), pa.string()))
     return batch.filter(~np.asarray(mask))
+
+
+def _plain(batch: EntryBatch | None) -> EntryBatch | None:
+    """Files to take out, with hints spelled alike: listings repeat the names of leaves by code."""
+    if batch is None or not batch.has(LEAF):
+        return batch
+    return batch.with_column(LEAF, batch.column(LEAF).cast(pa.string()))
 
 
 def _concat(first: EntryBatch | None, second: EntryBatch | None) -> EntryBatch | None:

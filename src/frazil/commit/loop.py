@@ -17,7 +17,7 @@ from frazil.commit.build import Builder, Built, Surroundings
 from frazil.commit.change import Change
 from frazil.commit.head import Head, Landed, Queue, State, Unknown
 from frazil.commit.result import Counts
-from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
+from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput, NotFound
 from frazil.format.metadata import Snapshot
 from frazil.storage import Storage
 
@@ -25,6 +25,7 @@ log = logging.getLogger("frazil.commit")
 
 _QUESTIONS = 3
 _QUESTION_WAIT_S = 0.05
+_DOUBTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,8 @@ def commit(
             deadline = time.monotonic() + limits.total_timeout_ms / 1000
             while True:
                 attempt += 1
-                landed = swaps.attempt(state, builder.build(state))
+                built = _build(builder, state, head)
+                landed = None if built is None else swaps.attempt(state, built)
                 if landed is not None:
                     break
                 if attempt > limits.num_retries or time.monotonic() > deadline:
@@ -124,6 +126,16 @@ def commit(
             f"snapshot {builder.snapshot_id} has landed, but what followed was interrupted "
             f"({interruption!r}). Do not repeat it."
         ) from interruption
+
+
+def _build(builder: Builder, state: State, head: Head) -> Built | None:
+    """The draft for a state; None when the state is old and its files are gone by now."""
+    try:
+        return builder.build(state)
+    except NotFound:
+        if head.load().version == state.version:
+            raise
+        return None
 
 
 def _queue(head: Head, turn: ExitStack) -> bool:
@@ -172,7 +184,14 @@ class _Swaps:
                     f"({outcome.cause}); load the table and look before trying again"
                 ) from outcome.cause
             self._doubted.append(built)
-            return self._look(outcome.cause)
+            found = self._look(outcome.cause)
+            if found is None and len(self._doubted) == _DOUBTS:
+                raise CommitUnknown(
+                    f"the catalog failed {_DOUBTS} times while committing snapshot "
+                    f"{self._snapshot_id} ({outcome.cause}). It had not landed when last looked "
+                    "for. Nothing was deleted; look for the snapshot before trying again."
+                ) from outcome.cause
+            return found
         return self._look(None) if self._doubted else None
 
     def _look(self, cause: Exception | None) -> tuple[State, Built] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
+from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot
@@ -15,6 +16,32 @@ _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELET
 ROOT_ENTRIES = "frazil.root-entries"
 LEAVES_WRITTEN = "frazil.leaves-written"
 METADATA_BYTES_WRITTEN = "frazil.metadata-bytes-written"
+
+_OPERATION = "operation"
+_COUNTS = (
+    "data-files",
+    "records",
+    "files-size",
+    "equality-delete-files",
+    "equality-deletes",
+    "dvs",
+    "position-delete-files",
+    "position-deletes",
+    "delete-files",
+)
+RESERVED = frozenset(
+    {
+        _OPERATION,
+        "deleted-data-files",
+        "deleted-records",
+        "changed-partition-count",
+        ROOT_ENTRIES,
+        LEAVES_WRITTEN,
+        METADATA_BYTES_WRITTEN,
+        *(f"{kind}-{count}" for kind in ("added", "removed", "total") for count in _COUNTS),
+    }
+)
+"""Keys that a commit works out itself."""
 
 SUMMARY_KEYS = (
     "content_type",
@@ -80,6 +107,16 @@ def _tally(batch: EntryBatch) -> Tally:
     )
 
 
+def check_keys(summary: Mapping[str, str]) -> None:
+    """Refuse keys of a caller that would overwrite what the commit says of itself."""
+    taken = sorted(RESERVED.intersection(summary))
+    if taken:
+        raise InvalidInput(
+            f"summary keys {', '.join(taken)} are set by the commit itself; use keys of your own, "
+            "for instance with a prefix"
+        )
+
+
 def summarise(
     *,
     operation: str,
@@ -121,7 +158,7 @@ def summarise(
         - counts["removed-position-deletes"],
         "total-equality-deletes": added.equality_records - removed.equality_records,
     }
-    summary = {"operation": operation}
+    summary = {_OPERATION: operation}
     summary.update({key: str(value) for key, value in counts.items() if value})
     for key, delta in totals.items():
         known = "0" if parent is None else _stated(parent, key)

@@ -46,6 +46,8 @@ UNSORTED = SortOrder(order_id=0)
 UNPARTITIONED = PartitionSpec(spec_id=0)
 
 _CLOCK_SKEW_MS = 60_000
+CLOCK_DRIFT_MS = 3_600_000
+"""Clocks of writers may differ by so much; a time that lies further ahead is not followed."""
 
 
 class RefKind(StrEnum):
@@ -379,7 +381,7 @@ class TableMetadata:
                 f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}; "
                 f"expected more than {self.last_sequence_number}"
             )
-        if snapshot.timestamp_ms < self.last_updated_ms - _CLOCK_SKEW_MS:
+        if _CLOCK_SKEW_MS < self.last_updated_ms - snapshot.timestamp_ms <= CLOCK_DRIFT_MS:
             raise InvalidInput(
                 f"snapshot {snapshot.snapshot_id} is from {snapshot.timestamp_ms}, more than a "
                 f"minute before the table's last change at {self.last_updated_ms}"
@@ -407,7 +409,7 @@ class TableMetadata:
             self,
             refs=refs,
             last_sequence_number=snapshot.sequence_number,
-            last_updated_ms=max(self.last_updated_ms, snapshot.timestamp_ms),
+            last_updated_ms=time_of_change(snapshot.timestamp_ms, self.last_updated_ms),
             next_row_id=first_row_id + (snapshot.added_rows or 0),
         )
 
@@ -509,6 +511,17 @@ def _defaulted(field: NestedField, original: NestedField) -> NestedField:
         parts = zip(kind.fields, before.fields, strict=True)
         changes["field_type"] = StructType(*(_defaulted(*pair) for pair in parts))
     return field.model_copy(update=changes)
+
+
+def time_of_change(now_ms: int, last_updated_ms: int) -> int:
+    """When a change happens: by the clock, and not before the last change.
+
+    A last change more than `CLOCK_DRIFT_MS` ahead was stamped by a wrong clock. Following it would
+    stamp every later change with that time, so the clock is believed instead.
+    """
+    if last_updated_ms - now_ms > CLOCK_DRIFT_MS:
+        return now_ms
+    return max(now_ms, last_updated_ms)
 
 
 def log_entry(before: TableMetadata, after: TableMetadata) -> SnapshotLogEntry | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -79,16 +79,31 @@ def dumps(metadata: TableMetadata, history: History) -> bytes:
     """Write a metadata file: one line of ASCII JSON."""
     table = _table_json(metadata)
     table["snapshots"] = [_snapshot_json(s, metadata.format_version) for s in history.snapshots]
+    last_ms = metadata.last_updated_ms
     table["snapshot-log"] = [
-        {"timestamp-ms": entry.timestamp_ms, "snapshot-id": entry.snapshot_id}
-        for entry in history.snapshot_log
+        {"timestamp-ms": at, "snapshot-id": entry.snapshot_id}
+        for at, entry in _in_order(history.snapshot_log, last_ms)
     ]
     table["metadata-log"] = [
-        {"timestamp-ms": entry.timestamp_ms, "metadata-file": entry.metadata_file}
-        for entry in history.metadata_log
+        {"timestamp-ms": at, "metadata-file": entry.metadata_file}
+        for at, entry in _in_order(history.metadata_log, last_ms)
     ]
     table.update(metadata.extra)
     return _compact(table).encode("ascii")
+
+
+_Logged = TypeVar("_Logged", SnapshotLogEntry, MetadataLogEntry)
+
+
+def _in_order(log: Sequence[_Logged], last_ms: int) -> Iterator[tuple[int, _Logged]]:
+    """Entries with times that do not go back, which Iceberg refuses to read.
+
+    An entry of a clock that was ahead gets the time of the one that follows it.
+    """
+    times = [entry.timestamp_ms for entry in log]
+    for at in range(len(times) - 1, -1, -1):
+        times[at] = last_ms = min(times[at], last_ms)
+    return zip(times, log, strict=True)
 
 
 def definition_text(metadata: TableMetadata) -> str:

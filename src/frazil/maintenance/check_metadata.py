@@ -6,6 +6,7 @@ from collections import Counter
 
 from frazil.format import metadata_json
 from frazil.format.metadata import (
+    CLOCK_DRIFT_MS,
     FORMAT_VERSION,
     MAIN,
     History,
@@ -160,11 +161,16 @@ def _check_child(snapshot: Snapshot, parent: Snapshot, problems: Problems, where
         f"is {snapshot.sequence_number}; its parent's is {parent.sequence_number}",
     )
     problems.need(
-        snapshot.timestamp_ms >= parent.timestamp_ms - _CLOCK_SKEW_MS,
+        _follows(snapshot.timestamp_ms, parent.timestamp_ms),
         where,
         "timestamp-ms",
         f"is {snapshot.timestamp_ms}, before its parent's {parent.timestamp_ms}",
     )
+
+
+def _follows(after_ms: int, before_ms: int) -> bool:
+    """Whether one time may come after another: clocks differ a little, or one was far ahead."""
+    return not _CLOCK_SKEW_MS < before_ms - after_ms <= CLOCK_DRIFT_MS
 
 
 def _check_log(history: History, problems: Problems, where: str) -> None:
@@ -179,7 +185,7 @@ def _check_log(history: History, problems: Problems, where: str) -> None:
         )
         if before is not None:
             problems.need(
-                entry.timestamp_ms >= before - _CLOCK_SKEW_MS,
+                _follows(entry.timestamp_ms, before),
                 where,
                 "snapshot-log",
                 f"goes back in time at snapshot {entry.snapshot_id}",

@@ -23,7 +23,14 @@ from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.row_input import Rows
-from frazil.errors import CommitUnknown, FrazilError, InvalidInput
+from frazil.errors import (
+    CommitConflict,
+    CommitUnknown,
+    Conflict,
+    FrazilError,
+    InvalidInput,
+    NotFound,
+)
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
@@ -68,6 +75,16 @@ class Transaction:
             self.commit()
         else:
             self.abort()
+            if isinstance(error, NotFound) and self._base_is_gone():
+                raise CommitConflict(
+                    "the snapshot that the change was planned on has expired; refresh the table "
+                    "and run it again",
+                    [Conflict(what="history was expired", where=self._branch)],
+                ) from error
+
+    def _base_is_gone(self) -> bool:
+        base = self._base()
+        return base is not None and self._handle.head.landed(int(base.snapshot_id)) is None
 
     @property
     def metadata(self) -> TableMetadata:
@@ -198,6 +215,7 @@ class Transaction:
         self._ended = True
         self._unstage()
         if self._change is None or not (self._change.has_content or self._change.updates):
+            discard(self._handle.storage, self._written)
             self.result = CommitResult.nothing(self._nothing, ms=self._elapsed_ms())
             return self.result
         try:
@@ -259,7 +277,7 @@ class Transaction:
         if self._change is None or not self._change.has_content:
             return self._base()
         if self._staged is None:
-            builder = Builder(self._change, self._handle.around, self._handle.head)
+            builder = Builder(self._change, self._handle.around, self._handle.head, is_staged=True)
             try:
                 built = builder.build(self._state)
             except FrazilError:
