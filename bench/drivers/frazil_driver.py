@@ -62,7 +62,6 @@ def entries_of(files: shop.Files, expression_id: int) -> EntryBatch:
     table: dict[str, Any] = {
         "tracking.status": pa.array(np.ones(n, dtype=np.int32)),
         "content_type": pa.array(np.zeros(n, dtype=np.int32)),
-        "format_version": pa.array(np.full(n, 4, dtype=np.int32)),
         "location": pa.array(files.paths),
         "file_format": pa.array(["parquet"] * n),
         "record_count": pa.array(np.full(n, shop.ROWS, dtype=np.int64)),

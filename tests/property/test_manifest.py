@@ -101,7 +101,6 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
     columns: dict[str, pa.Array] = {
         "tracking.status": pa.array(column(st.integers(0, 4), nulls=False), pa.int32()),
         "content_type": pa.array(content, pa.int32()),
-        "format_version": pa.array(column(st.sampled_from([0, 4]), nulls=False), pa.int32()),
         "location": pa.array(column(st.text(max_size=30), nulls=False), pa.string()),
         "file_format": pa.array(column(st.sampled_from(["parquet", "avro"]), nulls=False)),
         "record_count": pa.array(column(_LONG, nulls=False), pa.int64()),
@@ -200,7 +199,6 @@ def _entries(count: int) -> EntryBatch:
                 "tracking.status": 1,
                 "tracking.snapshot_id": 2**61 + index,
                 "content_type": 0,
-                "format_version": 4,
                 "location": f"data/part-{index:05d}.parquet",
                 "file_format": "parquet",
                 "record_count": 1000 + index,

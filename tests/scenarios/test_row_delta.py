@@ -84,8 +84,8 @@ def test_born_with_dv(tmp_path: Path) -> None:
         assert born["location"] == "D1"
         assert born["tracking.status"] == 1
         assert {key: born[key] for key in vector} == vector
-        assert born["tracking.dv_snapshot_id"] == 1
-        assert "tracking.dv_snapshot_id" not in plain
+        assert born["tracking.modified_snapshot_id"] == 1
+        assert "tracking.modified_snapshot_id" not in plain
         assert bench.changes() == {"added": ["D1", "D2"]}
 
 

@@ -46,7 +46,7 @@ def test_upgrade_first_commit(tmp_path: Path) -> None:
     ]
     for name, count in (("M1", 3), ("M2", 2)):
         entry = bench.row(name)
-        assert entry["format_version"] == 0
+        assert entry["manifest_info.format_version"] == 0
         assert entry["file_format"] == "avro"
         assert entry["record_count"] == 1
         assert entry["manifest_info.added_rows_count"] == count

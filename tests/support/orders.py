@@ -90,7 +90,6 @@ def order_files(bench: Bench, first: int, count: int, *, files_per_day: int = 10
     columns: dict[str, pa.Array] = {
         "tracking.status": pa.array(np.ones(count, np.int32)),
         "content_type": pa.array(np.zeros(count, np.int32)),
-        "format_version": pa.array(np.full(count, 4, np.int32)),
         "location": pa.array(
             [
                 f"data/order_date_day={FIRST_DAY + n // files_per_day}/"

@@ -212,7 +212,6 @@ class Bench:
         usual = {
             "tracking.status": int(Status.ADDED),
             "content_type": int(ContentType.DATA),
-            "format_version": 4,
             "file_format": "parquet",
             "record_count": ROWS,
             "file_size_in_bytes": 1_000,
@@ -338,7 +337,7 @@ class Bench:
             file_seq=row.get("tracking.file_sequence_number"),
             row=row.get("tracking.first_row_id"),
             dv=_positions(inline) if inline else self._vector(row),
-            dv_by=row.get("tracking.dv_snapshot_id"),
+            dv_by=row.get("tracking.modified_snapshot_id"),
             deleted=_positions(row.get("tracking.deleted_positions")),
             replaced=_positions(row.get("tracking.replaced_positions")),
         )

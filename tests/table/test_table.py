@@ -280,7 +280,7 @@ def test_ten_thousand_files_plan_without_objects(table: frazil.Table) -> None:
     names = pa.array([f"data/{index}.parquet" for index in range(10_000)])
     keys = [key for key in row.keys if not key.startswith(("@", "tracking"))]
     entries = row.select(keys).with_column("location", names)
-    entries = entries.with_constant("content_type", 0).with_constant("format_version", 4)
+    entries = entries.with_constant("content_type", 0)
     table.add_entries(entries.with_constant("tracking.status", 1))
     assert table.scan().plan().files.num_rows == 10_003
 

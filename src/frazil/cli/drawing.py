@@ -170,7 +170,7 @@ def _facts(entry: dict[str, Any]) -> list[str]:
     is_leaf = entry["content_type"] >= ContentType.DATA_MANIFEST
     count = _entries if is_leaf else _rows
     facts = [count(entry["record_count"]), size(entry["file_size_in_bytes"])]
-    if is_leaf and entry["format_version"] == 0:
+    if is_leaf and entry["manifest_info.format_version"] == 0:
         facts.append(f"carried {entry['file_format']}")
     if entry.get("deletion_vector.cardinality"):
         facts.append(f"DV {_rows(entry['deletion_vector.cardinality'])}")

@@ -21,7 +21,6 @@ from frazil.errors import CommitConflict, Conflict, InvalidInput, Unsupported
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
-from frazil.format.manifest import FORMAT_VERSION
 from frazil.format.tracking import Status
 from frazil.tree import policy
 from frazil.tree.edit import RootEdit
@@ -179,13 +178,11 @@ def added_entries(added: EntryBatch | None, *, snapshot_id: int) -> EntryBatch |
         if key.startswith("@") or (key.startswith("tracking.") and key not in _GIVEN)
     ]
     batch = added.without(*inherited).with_constant("tracking.status", int(Status.ADDED))
-    if not batch.has("format_version"):
-        batch = batch.with_constant("format_version", FORMAT_VERSION)
     if batch.has("deletion_vector.location"):
         born = pc.is_valid(batch.column("deletion_vector.location"))
         nothing = pa.scalar(None, pa.int64())
         ids = pc.if_else(born, pa.scalar(snapshot_id, pa.int64()), nothing)
-        batch = batch.with_column("tracking.dv_snapshot_id", ids)
+        batch = batch.with_column("tracking.modified_snapshot_id", ids)
     return batch
 
 
@@ -283,7 +280,7 @@ def _taking_over(batch: EntryBatch, carried: CarriedDeletes | None) -> EntryBatc
     found = pc.if_else(own, pa.scalar(None, found.type), found)
     if found.null_count == len(found):
         return batch
-    for key in (*VECTOR_KEYS, "tracking.dv_snapshot_id"):
+    for key in (*VECTOR_KEYS, "tracking.modified_snapshot_id"):
         taken = carried.vectors.column(key).take(found)
         batch = batch.with_column(key, pc.coalesce(batch.column(key), taken))
     return batch

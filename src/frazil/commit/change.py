@@ -70,8 +70,9 @@ class CarriedDeletes:
     """Position deletes of carried v2 and v3 manifests, as vectors of the files they apply to.
 
     `vectors` has one row per data file: `location`, the columns of its `deletion_vector`, and
-    `tracking.dv_snapshot_id`. `leaves` are the delete manifests that say no more than that and
-    their equality deletes: they can be rewritten once the vectors are in the data files' entries.
+    `tracking.modified_snapshot_id`. `leaves` are the delete manifests that say no more than that
+    and their equality deletes: they can be rewritten once the vectors are in the data files'
+    entries.
     """
 
     vectors: EntryBatch

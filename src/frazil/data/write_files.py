@@ -33,7 +33,6 @@ from frazil.format.stats import ROW_LINEAGE, TrackedField, stats_types, tracked_
 from frazil.format.tracking import Status
 from frazil.storage import Storage
 
-FORMAT_VERSION = 4
 _MAX_SORT_BYTES = 1 << 30  # Arrow arrays of text end at 2 GiB
 
 
@@ -260,7 +259,6 @@ class RowWriter:
         row: dict[str, Any] = {
             "tracking.status": int(Status.ADDED),
             "content_type": int(target.content),
-            "format_version": FORMAT_VERSION,
             "location": relativise(target.location, done.path),
             "file_format": "parquet",
             "record_count": done.record_count,

@@ -1,9 +1,11 @@
-"""Every field of a content entry, declared once.
+"""Every field of a content entry, declared once per revision of the format.
 
-The on-disk schema, column projections, the flat column names of an `EntryBatch` and the tables of
-`docs/format.md` all derive from this module. Statistics (`content_stats`) and partition fields
-depend on the table; only their enclosing struct is declared here, `frazil.format.stats` knows the
-arithmetic of their ids.
+Which revision a manifest has is told by its shape (`revision_of`), so one tree may hold both. In
+memory there is one set of columns, named as in the latest revision; `frazil.format.revisions`
+converts. The on-disk schema, column projections, the flat column names of an `EntryBatch` and the
+tables of `docs/format.md` all derive from this module. Statistics (`content_stats`) and partition
+fields depend on the table; only their enclosing struct is declared here, `frazil.format.stats`
+knows the arithmetic of their ids.
 
 A *key* is the dotted path of a leaf field (`tracking.status`). Keys of table-dependent leaves carry
 the field id instead of a name: `partition.1000`, `content_stats.7.lower_bound`.
@@ -11,7 +13,8 @@ the field id instead of a name: `partition.1000`, `content_stats.7.lower_bound`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
@@ -39,46 +42,27 @@ class Field:
     required: bool = False
     element_id: int | None = None
     children: tuple[Field, ...] = ()
+    memory_name: str | None = None
+
+    @property
+    def key(self) -> str:
+        """What the field is called in memory: its name, unless revisions name it differently."""
+        return self.memory_name or self.name
 
 
-def _leaf(id: int, name: str, type: pa.DataType, doc: str, *, required: bool = False) -> Field:
-    return Field(id=id, name=name, type=type, required=required, doc=doc)
+def _leaf(
+    id: int,
+    name: str,
+    type: pa.DataType,
+    doc: str,
+    *,
+    required: bool = False,
+    memory_name: str | None = None,
+) -> Field:
+    return Field(id=id, name=name, type=type, required=required, doc=doc, memory_name=memory_name)
 
 
 _INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
-
-TRACKING: Final = Field(
-    id=147,
-    name="tracking",
-    required=True,
-    doc="status, snapshot, sequence numbers and positions changed",
-    children=(
-        _leaf(
-            0,
-            "status",
-            _INT,
-            "0 EXISTING, 1 ADDED, 2 DELETED, 3 REPLACED, 4 MODIFIED",
-            required=True,
-        ),
-        _leaf(
-            1,
-            "snapshot_id",
-            _LONG,
-            "snapshot that added the file, or that deleted or replaced it; null inherits",
-        ),
-        _leaf(3, "sequence_number", _LONG, "data sequence number; null inherits, only when ADDED"),
-        _leaf(
-            4,
-            "file_sequence_number",
-            _LONG,
-            "sequence number of the adding snapshot; null inherits, only when ADDED",
-        ),
-        _leaf(5, "dv_snapshot_id", _LONG, "snapshot in which the deletion vector last changed"),
-        _leaf(142, "first_row_id", _LONG, "first row id of the file, or of a leaf's null entries"),
-        _leaf(6, "deleted_positions", _BINARY, "leaf positions DELETED by this snapshot"),
-        _leaf(7, "replaced_positions", _BINARY, "leaf positions REPLACED by this snapshot"),
-    ),
-)
 
 DELETION_VECTOR: Final = Field(
     id=148,
@@ -92,90 +76,226 @@ DELETION_VECTOR: Final = Field(
         _leaf(149, "key_metadata", _BINARY, "encryption key metadata"),
     ),
 )
-
-MANIFEST_INFO: Final = Field(
-    id=150,
-    name="manifest_info",
-    doc="what a leaf holds",
-    children=(
-        _leaf(504, "added_files_count", _INT, "ADDED entries", required=True),
-        _leaf(505, "existing_files_count", _INT, "EXISTING and MODIFIED entries", required=True),
-        _leaf(506, "deleted_files_count", _INT, "DELETED entries", required=True),
-        _leaf(520, "replaced_files_count", _INT, "REPLACED entries", required=True),
-        _leaf(512, "added_rows_count", _LONG, "rows of ADDED entries", required=True),
-        _leaf(513, "existing_rows_count", _LONG, "rows of EXISTING entries", required=True),
-        _leaf(514, "deleted_rows_count", _LONG, "rows of DELETED entries", required=True),
-        _leaf(521, "replaced_rows_count", _LONG, "rows of REPLACED entries", required=True),
-        _leaf(516, "min_sequence_number", _LONG, "least data sequence number", required=True),
-        _leaf(522, "dv", _BINARY, "manifest deletion vector: every dead position so far"),
-    ),
-)
-
 PARTITION: Final = Field(
     id=102, name="partition", doc="union of the partition fields of all specs, by field id"
 )
 CONTENT_STATS: Final = Field(
     id=146, name="content_stats", doc="typed statistics per column; aggregates on manifest entries"
 )
+COLUMN_FILES_ID: Final = 158
+"""Field `column_files`: columns of a data file that are stored elsewhere. Refused when read."""
 
-ENTRY: Final[tuple[Field, ...]] = (
-    TRACKING,
-    _leaf(
-        134,
-        "content_type",
-        _INT,
-        "0 DATA, 2 EQUALITY_DELETES, 3 DATA_MANIFEST, 4 DELETE_MANIFEST",
+
+def _tracking(modified: Field) -> Field:
+    return Field(
+        id=147,
+        name="tracking",
         required=True,
+        doc="status, snapshot, sequence numbers and positions changed",
+        children=(
+            _leaf(
+                0,
+                "status",
+                _INT,
+                "0 EXISTING, 1 ADDED, 2 DELETED, 3 REPLACED, 4 MODIFIED",
+                required=True,
+            ),
+            _leaf(
+                1,
+                "snapshot_id",
+                _LONG,
+                "snapshot that added the file, or that deleted or replaced it; null inherits",
+            ),
+            _leaf(
+                3, "sequence_number", _LONG, "data sequence number; null inherits, only when ADDED"
+            ),
+            _leaf(
+                4,
+                "file_sequence_number",
+                _LONG,
+                "sequence number of the adding snapshot; null inherits, only when ADDED",
+            ),
+            modified,
+            _leaf(
+                142, "first_row_id", _LONG, "first row id of the file, or of a leaf's null entries"
+            ),
+            _leaf(6, "deleted_positions", _BINARY, "leaf positions DELETED by this snapshot"),
+            _leaf(7, "replaced_positions", _BINARY, "leaf positions REPLACED by this snapshot"),
+        ),
+    )
+
+
+def _manifest_info(*children: Field) -> Field:
+    return Field(id=150, name="manifest_info", doc="what a leaf holds", children=children)
+
+
+def _entry(
+    tracking: Field, manifest_info: Field, *, version: Field | None, last: tuple[Field, ...]
+) -> tuple[Field, ...]:
+    return (
+        tracking,
+        _leaf(
+            134,
+            "content_type",
+            _INT,
+            "0 DATA, 2 EQUALITY_DELETES, 3 DATA_MANIFEST, 4 DELETE_MANIFEST",
+            required=True,
+        ),
+        *(() if version is None else (version,)),
+        _leaf(100, "location", _STRING, "path, relative to the table location", required=True),
+        _leaf(101, "file_format", _STRING, "parquet, avro or orc", required=True),
+        _leaf(103, "record_count", _LONG, "rows of a file, entries of a leaf", required=True),
+        _leaf(104, "file_size_in_bytes", _LONG, "file size", required=True),
+        _leaf(141, "spec_id", _INT, "partition spec; null is unpartitioned"),
+        PARTITION,
+        CONTENT_STATS,
+        _leaf(140, "sort_order_id", _INT, "sort order of the rows"),
+        DELETION_VECTOR,
+        manifest_info,
+        _leaf(131, "key_metadata", _BINARY, "encryption key metadata"),
+        Field(
+            id=132,
+            name="split_offsets",
+            type=pa.list_(_LONG),
+            element_id=133,
+            doc="where a reader may split the file",
+        ),
+        Field(
+            id=135,
+            name="equality_ids",
+            type=pa.list_(_INT),
+            element_id=136,
+            doc="columns an equality delete compares",
+        ),
+        *last,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Revision:
+    """One shape of the content entry. `foreign` are ids inside `manifest_info` that only the other
+    revision has, each with the type that gives it away, or None for any."""
+
+    name: str
+    source: str
+    entry: tuple[Field, ...]
+    foreign: Mapping[int, pa.DataType | None]
+    leaves: Mapping[str, Field] = field(init=False)
+    """Key to declaration, for every leaf that does not depend on the table; in on-disk order."""
+    renamed: Mapping[str, str] = field(init=False)
+    """Keys of leaves that have another name on disk, and their dotted path there."""
+    required: tuple[str, ...] = field(init=False)
+    """Keys that every entry must have a value for."""
+
+    def __post_init__(self) -> None:
+        leaves: dict[str, Field] = {}
+        for declared in self.entry:
+            if declared.children:
+                leaves.update({f"{declared.name}.{leaf.key}": leaf for leaf in declared.children})
+            elif declared.type is not None:
+                leaves[declared.key] = declared
+        object.__setattr__(self, "leaves", leaves)
+        renamed = {
+            f"{group.name}.{leaf.key}": f"{group.name}.{leaf.name}"
+            for group in self.entry
+            for leaf in group.children
+            if leaf.key != leaf.name
+        }
+        object.__setattr__(self, "renamed", renamed)
+        optional = ("deletion_vector.", "manifest_info.")
+        required = (key for key, leaf in leaves.items() if leaf.required)
+        object.__setattr__(
+            self, "required", tuple(key for key in required if not key.startswith(optional))
+        )
+
+
+FORMAT_VERSION_KEY: Final = "manifest_info.format_version"
+FILE_VERSION_KEY: Final = "format_version"
+"""Column 157 of revision 1.12. In memory its value is `manifest_info.format_version`."""
+
+REVISION_1_12: Final = Revision(
+    name="1.12",
+    source="Iceberg Java 1.12.0",
+    foreign={523: pa.int32(), 524: None, 525: None, 526: None},
+    entry=_entry(
+        _tracking(
+            _leaf(
+                5,
+                "dv_snapshot_id",
+                _LONG,
+                "snapshot in which the deletion vector last changed",
+                memory_name="modified_snapshot_id",
+            )
+        ),
+        _manifest_info(
+            _leaf(504, "added_files_count", _INT, "ADDED entries", required=True),
+            _leaf(505, "existing_files_count", _INT, "EXISTING, MODIFIED entries", required=True),
+            _leaf(506, "deleted_files_count", _INT, "DELETED entries", required=True),
+            _leaf(520, "replaced_files_count", _INT, "REPLACED entries", required=True),
+            _leaf(512, "added_rows_count", _LONG, "rows of ADDED entries", required=True),
+            _leaf(513, "existing_rows_count", _LONG, "rows of EXISTING, MODIFIED", required=True),
+            _leaf(514, "deleted_rows_count", _LONG, "rows of DELETED entries", required=True),
+            _leaf(521, "replaced_rows_count", _LONG, "rows of REPLACED entries", required=True),
+            _leaf(516, "min_sequence_number", _LONG, "least data sequence number", required=True),
+            _leaf(522, "dv", _BINARY, "manifest deletion vector: every dead position so far"),
+        ),
+        version=_leaf(
+            157, FILE_VERSION_KEY, _INT, "4, or 0 when carried over from v1–v3", required=True
+        ),
+        last=(
+            _leaf(143, "referenced_file", _STRING, "data manifest a delete manifest belongs to"),
+        ),
     ),
-    _leaf(157, "format_version", _INT, "4, or 0 when carried over from v1–v3", required=True),
-    _leaf(100, "location", _STRING, "path, relative to the table location", required=True),
-    _leaf(101, "file_format", _STRING, "parquet, avro or orc", required=True),
-    _leaf(103, "record_count", _LONG, "rows of a file, entries of a leaf", required=True),
-    _leaf(104, "file_size_in_bytes", _LONG, "file size", required=True),
-    _leaf(141, "spec_id", _INT, "partition spec; null is unpartitioned or mixed"),
-    PARTITION,
-    CONTENT_STATS,
-    _leaf(140, "sort_order_id", _INT, "sort order of the rows"),
-    DELETION_VECTOR,
-    MANIFEST_INFO,
-    _leaf(131, "key_metadata", _BINARY, "encryption key metadata"),
-    Field(
-        id=132,
-        name="split_offsets",
-        type=pa.list_(_LONG),
-        element_id=133,
-        doc="where a reader may split the file",
-    ),
-    Field(
-        id=135,
-        name="equality_ids",
-        type=pa.list_(_INT),
-        element_id=136,
-        doc="columns an equality delete compares",
-    ),
-    _leaf(143, "referenced_file", _STRING, "data manifest a delete manifest belongs to"),
 )
+"""What Iceberg Java 1.12.0 reads."""
 
-
-def _flat() -> dict[str, Field]:
-    leaves: dict[str, Field] = {}
-    for field in ENTRY:
-        if field.children:
-            leaves.update({f"{field.name}.{child.name}": child for child in field.children})
-        elif field.type is not None:
-            leaves[field.name] = field
-    return leaves
-
-
-LEAVES: Final[dict[str, Field]] = _flat()
-"""Key to declaration, for every leaf that does not depend on the table; in on-disk order."""
-
-REQUIRED_KEYS: Final[tuple[str, ...]] = tuple(
-    key
-    for key, field in LEAVES.items()
-    if field.required and not key.startswith(("deletion_vector.", "manifest_info."))
+REVISION_2026_10: Final = Revision(
+    name="2026-10",
+    source="Iceberg's main branch, October 2026",
+    foreign={520: None},
+    entry=_entry(
+        _tracking(_leaf(5, "modified_snapshot_id", _LONG, "snapshot that last modified the entry")),
+        _manifest_info(
+            _leaf(504, "added_files_count", _INT, "ADDED entries", required=True),
+            _leaf(505, "existing_files_count", _INT, "EXISTING entries", required=True),
+            _leaf(506, "deleted_files_count", _INT, "DELETED entries", required=True),
+            _leaf(523, "replaced_files_count", _INT, "REPLACED entries", required=True),
+            _leaf(525, "modified_files_count", _INT, "MODIFIED entries", required=True),
+            _leaf(512, "added_rows_count", _LONG, "rows of ADDED entries", required=True),
+            _leaf(513, "existing_rows_count", _LONG, "rows of EXISTING entries", required=True),
+            _leaf(514, "deleted_rows_count", _LONG, "rows of DELETED entries", required=True),
+            _leaf(524, "replaced_rows_count", _LONG, "rows of REPLACED entries", required=True),
+            _leaf(526, "modified_rows_count", _LONG, "rows of MODIFIED entries", required=True),
+            _leaf(516, "min_sequence_number", _LONG, "least data sequence number", required=True),
+            _leaf(522, "dv", _BINARY, "manifest deletion vector: every dead position so far"),
+            _leaf(521, "format_version", _INT, "4, or 0 for a leaf of v1–v3", required=True),
+        ),
+        version=None,
+        last=(),
+    ),
 )
-"""Keys that every entry must have a value for."""
+"""Iceberg's sources and text after the entry structures were merged in October 2026."""
+
+REVISIONS: Final[Mapping[str, Revision]] = {
+    revision.name: revision for revision in (REVISION_1_12, REVISION_2026_10)
+}
+LATEST: Final = REVISION_2026_10
+_FILE_VERSION_ID: Final = 157
+
+
+def revision_of(top_level_ids: Collection[int]) -> Revision:
+    """The revision of a manifest, by the ids of its top-level columns."""
+    return REVISION_1_12 if _FILE_VERSION_ID in top_level_ids else REVISION_2026_10
+
+
+LEAVES: Final[Mapping[str, Field]] = {
+    **{key: leaf for key, leaf in REVISION_1_12.leaves.items() if key != FILE_VERSION_KEY},
+    **REVISION_2026_10.leaves,
+}
+"""Key to declaration of every column that an `EntryBatch` may have, whatever the table."""
+
+REQUIRED_KEYS: Final = REVISION_2026_10.required
+"""Keys that every entry in memory has a value for."""
 
 FILE_PATH: Final = 2_147_483_546
 """Field id of `file_path` in position delete files; that of `pos` is one less."""

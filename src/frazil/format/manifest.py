@@ -4,7 +4,8 @@ Written lean: no Arrow schema blob, no column that is null in every row, numbers
 differences, and no Parquet statistics but, in a large manifest, those of the file format. A small
 manifest has one checksum over all of it, a large one has one per page; both are verified.
 Read by projection: only the columns whose keys are asked for are fetched and decoded. Columns that
-are unknown are ignored.
+are unknown are ignored. The revision of a manifest is told by its shape; ids and types that fit no
+revision are refused.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.errors import FormatError
-from frazil.format import fields, parquet_limits, stats, tracking
+from frazil.errors import FormatError, Unsupported
+from frazil.format import fields, parquet_limits, revisions, stats, tracking
 from frazil.format.batch import EntryBatch
+from frazil.format.fields import FILE_VERSION_KEY, FORMAT_VERSION_KEY, Revision
 from frazil.format.nest import FIELD_ID, ColumnNames, Nesting, checksum, nest
 from frazil.format.seal import check_seal, sealed
 from frazil.limits import DEFAULT, Limits
 
 Content = Literal["root", "data", "delete"]
-FORMAT_VERSION = 4
+FORMAT_VERSION = revisions.FORMAT_VERSION
 COLUMNS = "frazil.columns"
 """Key of what a manifest says of its own shape: entries, a checksum of keys and types, and whether
 the file is sealed."""
@@ -55,6 +57,7 @@ class Manifest:
     batch: EntryBatch
     content: Content
     metadata: Mapping[str, str]
+    revision: Revision
 
 
 def encode(
@@ -64,9 +67,11 @@ def encode(
     names: ColumnNames,
     codec: str,
     metadata: Mapping[str, str] | None = None,
+    revision: Revision = fields.LATEST,
 ) -> pa.Buffer:
     """The bytes of a manifest file."""
-    table, nesting = nest(batch, names)
+    batch = revisions.on_disk(batch, revision)
+    table, nesting = nest(batch, names, revision)
     shape = f"{batch.num_rows} {nesting.checksum}"
     stated = {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
     if batch.num_rows * len(batch.keys) <= _SEALED_VALUES:
@@ -124,9 +129,12 @@ def decode(
         if known.problem is not None:
             raise FormatError(known.problem[1], path=path, field=known.problem[0])
         _check_columns(file, known, metadata, path, is_sealed=is_sealed)
+        _refuse_column_files(file, known, path)
         columns = dict(known.columns)
         if keys is not None:
             wanted = {*keys, "tracking.status", "content_type"}
+            if FORMAT_VERSION_KEY in wanted:
+                wanted.add(FILE_VERSION_KEY)
             columns = {key: column for key, column in columns.items() if key in wanted}
         file_format = _only_format(file.metadata, known.indices.get(columns.get(_FILE_FORMAT, "")))
         if file_format is not None:
@@ -142,14 +150,20 @@ def decode(
         raise FormatError(
             f"not a readable Parquet manifest: {_first_line(error)}", path=path
         ) from error
-    batch = EntryBatch(pa.table(_checked(flat, keys, path)))
+    checked = _checked(flat, keys, path, known.revision)
+    batch = revisions.in_memory(checked, known.revision)
     content = metadata.get("content", "")
     if content not in ("root", "data", "delete"):
         raise FormatError(
             f"content is {content!r}; expected root, data or delete", path=path, field="content"
         )
     tracking.check(batch, root=content == "root", path=path)
-    return Manifest(batch=batch, content=content, metadata=metadata)  # type: ignore[arg-type]
+    return Manifest(
+        batch=batch,
+        content=content,  # type: ignore[arg-type]
+        metadata=metadata,
+        revision=known.revision,
+    )
 
 
 def _verified(
@@ -214,9 +228,11 @@ class _Columns:
     """Columns of a manifest: key to Parquet column path, path to the indices of its leaves, and
     what tells the set from others.
 
-    `problem` is a field that cannot be read, and why.
+    `problem` is a field that cannot be read, and why. `column_files` is the path of that column.
     """
 
+    revision: Revision
+    column_files: str | None
     columns: Mapping[str, str]
     indices: Mapping[str, range]
     checksum: str
@@ -232,11 +248,16 @@ def _columns_of(schema: pa.Schema) -> _Columns:
     for known, columns in tuple(_seen):
         if known.equals(schema, check_metadata=True):
             return columns
-    found, problem = _leaf_columns(schema)
+    revision = fields.revision_of({_field_id(column) for column in schema})
+    found, problem = _leaf_columns(schema, revision)
     columns = _Columns(
+        revision=revision,
+        column_files=next(
+            (column.name for column in schema if _field_id(column) == fields.COLUMN_FILES_ID), None
+        ),
         columns={key: where for key, (where, _) in found.items()},
         indices=_indices(schema),
-        checksum=checksum({key: kind for key, (_, kind) in found.items()}),
+        checksum=checksum({key: kind for key, (_, kind) in found.items()}, revision),
         problem=problem,
     )
     _seen.appendleft((schema, columns))
@@ -263,31 +284,88 @@ def _indices(schema: pa.Schema) -> dict[str, range]:
     return found
 
 
-def _leaf_columns(schema: pa.Schema) -> tuple[_Found, tuple[str, str] | None]:
+def _leaf_columns(schema: pa.Schema, revision: Revision) -> tuple[_Found, tuple[str, str] | None]:
     """Key to Parquet column path and type, by field id; and a field that is not what it should."""
     found: _Found = {}
-    known = {field.id: field for field in fields.ENTRY}
+    known = {declared.id: declared for declared in revision.entry}
     for column in schema:
-        field = known.get(_field_id(column))
-        if field is None:
+        declared = known.get(_field_id(column))
+        if declared is None:
             continue
-        if field.type is not None:
-            found[field.name] = (column.name, column.type)
+        if declared.type is not None:
+            found[declared.key] = (column.name, column.type)
             continue
         if not pa.types.is_struct(column.type):
-            return found, (field.name, f"is {column.type}; expected a struct")
+            return found, (declared.name, f"is {column.type}; expected a struct")
         for child in column.type:
             id = _field_id(child)
             where = f"{column.name}.{child.name}"
-            if field is fields.PARTITION:
+            if declared is fields.PARTITION:
                 found[fields.partition_key(id)] = (where, child.type)
-            elif field is fields.CONTENT_STATS:
+            elif declared is fields.CONTENT_STATS:
                 _stats_columns(found, child, where)
             else:
-                match = next((leaf for leaf in field.children if leaf.id == id), None)
+                match = next((leaf for leaf in declared.children if leaf.id == id), None)
                 if match is not None:
-                    found[f"{field.name}.{match.name}"] = (where, child.type)
-    return found, None
+                    found[f"{declared.name}.{match.key}"] = (where, child.type)
+        problem = _shape_problem(declared, column, revision)
+        if problem is not None:
+            return found, problem
+    return found, _integer_problem(found, revision)
+
+
+def _shape_problem(
+    declared: fields.Field, column: pa.Field, revision: Revision
+) -> tuple[str, str] | None:
+    """A struct with members of another revision, or without one that its revision requires."""
+    ids = {_field_id(child): child.type for child in column.type}
+    if declared.name == "manifest_info":
+        for id, kind in revision.foreign.items():
+            if id in ids and kind in (None, ids[id]):
+                return declared.name, (
+                    f"has field {id} ({ids[id]}), which revision {revision.name} does not have. "
+                    "The file mixes two revisions of the format."
+                )
+    for leaf in declared.children:
+        if leaf.required and leaf.id not in ids:
+            return f"{declared.name}.{leaf.key}", (
+                f"field {leaf.id} is missing; revision {revision.name} requires it"
+                if declared.name == "manifest_info"
+                else "the required column is missing"
+            )
+    return None
+
+
+def _integer_problem(found: _Found, revision: Revision) -> tuple[str, str] | None:
+    """An integer of another width: an id means something else in another revision, and its type
+    is what tells."""
+    for key, (_, kind) in found.items():
+        leaf = revision.leaves.get(key)
+        if leaf is None or leaf.type is None or kind == leaf.type:
+            continue
+        if not (pa.types.is_integer(kind) or pa.types.is_integer(leaf.type)):
+            continue
+        return key, (
+            f"field {leaf.id} is {kind}; expected {leaf.type} in revision {revision.name}. "
+            "The file is of no revision that this version reads."
+        )
+    return None
+
+
+def _refuse_column_files(file: pq.ParquetReader, known: _Columns, path: str) -> None:
+    """Columns of a data file that lie in other files are not read, so rows would be wrong."""
+    if known.column_files is None:
+        return
+    indices = [*known.indices[known.column_files], *known.indices[known.columns["location"]]]
+    table = file.read_all(column_indices=indices, use_threads=False)
+    has_some = table.column(known.column_files).is_valid().to_pylist()
+    if any(has_some):
+        first = table.column(known.columns["location"])[has_some.index(True)].as_py()
+        raise Unsupported(
+            f"{path}: {first} has column_files (field {fields.COLUMN_FILES_ID}): columns stored "
+            "apart from their data file, which this version does not read",
+            feature="column_files",
+        )
 
 
 def _stats_columns(found: _Found, column: pa.Field, where: str) -> None:
@@ -338,11 +416,11 @@ def _flatten(table: pa.Table, keys: Mapping[str, str]) -> dict[str, pa.Array]:
 
 
 def _checked(
-    columns: dict[str, pa.Array], keys: Collection[str] | None, path: str
+    columns: dict[str, pa.Array], keys: Collection[str] | None, path: str, revision: Revision
 ) -> dict[str, pa.Array]:
     """Declared columns have the declared type, and required ones have no null."""
     for key, column in columns.items():
-        leaf = fields.LEAVES.get(key)
+        leaf = revision.leaves.get(key)
         if leaf is not None and column.type != leaf.type:
             try:
                 columns[key] = column.cast(leaf.type)
@@ -350,10 +428,10 @@ def _checked(
                 raise FormatError(
                     f"is {column.type}; expected {leaf.type}", path=path, field=key
                 ) from error
-    for key in fields.REQUIRED_KEYS if keys is None else ("tracking.status", "content_type"):
+    for key in revision.required if keys is None else ("tracking.status", "content_type"):
         if key not in columns:
             raise FormatError("the required column is missing", path=path, field=key)
-    for key in fields.REQUIRED_KEYS:
+    for key in revision.required:
         if key in columns and columns[key].null_count:
             raise FormatError("a required value is null", path=path, field=key)
     return columns
@@ -373,8 +451,10 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
         raise FormatError(
             f"not a readable Parquet manifest: {_first_line(error)}", path=path
         ) from error
+    known = _columns_of(file.schema_arrow)
     return {
         "metadata": _metadata(file.metadata, path),
         "entries": file.metadata.num_rows,
-        "columns": dict(_columns_of(file.schema_arrow).columns),
+        "columns": dict(known.columns),
+        "revision": known.revision.name,
     }

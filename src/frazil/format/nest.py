@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from frazil.format import fields, stats, tracking
 from frazil.format.batch import EntryBatch
+from frazil.format.fields import Revision
 
 FIELD_ID = b"PARQUET:field_id"
 _MOST_NESTINGS = 64
@@ -28,8 +29,8 @@ _FEW_VALUES = frozenset(
         "format_version",
         "sort_order_id",
         "spec_id",
-        "tracking.dv_snapshot_id",
         "tracking.file_sequence_number",
+        "tracking.modified_snapshot_id",
         "tracking.sequence_number",
         "tracking.snapshot_id",
         "tracking.status",
@@ -100,33 +101,41 @@ class ColumnNames:
         default_factory=dict, repr=False, compare=False
     )
 
-    def nesting(self, columns: Mapping[str, pa.Array]) -> Nesting:
-        """How these columns nest."""
+    def nesting(self, columns: Mapping[str, pa.Array], revision: Revision) -> Nesting:
+        """How these columns nest in a manifest of this revision."""
         keys = tuple(columns)
         types = tuple(array.type for array in columns.values())
-        known = self._nestings.get(keys)
+        known = self._nestings.get((revision.name, *keys))
         if known is None or known.types != types:
             if len(self._nestings) >= _MOST_NESTINGS:
                 self._nestings.clear()
-            known = self._nestings[keys] = _nesting(dict(zip(keys, types, strict=True)), self)
+            known = _nesting(dict(zip(keys, types, strict=True)), self, revision)
+            self._nestings[revision.name, *keys] = known
         return known
 
 
-def nest(batch: EntryBatch, names: ColumnNames) -> tuple[pa.Table, Nesting]:
+def nest(batch: EntryBatch, names: ColumnNames, revision: Revision) -> tuple[pa.Table, Nesting]:
     """The batch as a nested table. Columns that are null in every row are left out."""
-    columns = _present(batch)
-    nesting = names.nesting(columns)
+    columns = _present(batch, revision)
+    nesting = names.nesting(columns, revision)
     built = _Build(columns, batch)
     arrays = [built.array(node) for node in nesting.nodes]
     return pa.Table.from_arrays(arrays, schema=nesting.schema), nesting
 
 
-def _present(batch: EntryBatch) -> dict[str, pa.Array]:
+def _present(batch: EntryBatch, revision: Revision) -> dict[str, pa.Array]:
+    """Columns with a value. A partition of nothing but nulls stays where an entry has a spec:
+    readers of revision 2026-10 require it."""
     rows = batch.num_rows
+    keeps_partition = (
+        revision is not fields.REVISION_1_12 and batch.column("spec_id").null_count < rows
+    )
     return {
         key: array
         for key, array in batch.arrays()
-        if array.null_count < rows or key in fields.REQUIRED_KEYS
+        if array.null_count < rows
+        or key in revision.required
+        or (keeps_partition and key.startswith(fields.PARTITION_PREFIX))
     }
 
 
@@ -195,8 +204,8 @@ def _filled(array: pa.Array, fill: str | int | bool, marker: pa.Array | None) ->
 # --- working out how columns nest ----------------------------------------------------------------
 
 
-def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames) -> Nesting:
-    nodes = tuple(_nodes(types, names))
+def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames, revision: Revision) -> Nesting:
+    nodes = tuple(_nodes(types, names, revision))
     paths = {key: path for node in nodes for key, path in _paths(node, "")}
     differences = {
         paths[key]: encoding
@@ -213,7 +222,9 @@ def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames) -> Nesting:
         differences_beside={
             path: encoding for path, encoding in differences.items() if path not in dictionaries
         },
-        checksum=checksum({leaf.key: leaf.field.type for node in nodes for leaf in _leaves(node)}),
+        checksum=checksum(
+            {leaf.key: leaf.field.type for node in nodes for leaf in _leaves(node)}, revision
+        ),
     )
 
 
@@ -227,9 +238,10 @@ def _encoding(kind: pa.DataType) -> str | None:
     return None
 
 
-def checksum(types: Mapping[str, pa.DataType]) -> str:
+def checksum(types: Mapping[str, pa.DataType], revision: Revision) -> str:
     """What tells one set of columns from another."""
-    text = ",".join(f"{key} {_plain(types[key])}" for key in sorted(types))
+    named = {revision.renamed.get(key, key): kind for key, kind in types.items()}
+    text = ",".join(f"{name} {_plain(named[name])}" for name in sorted(named))
     return f"{zlib.crc32(text.encode()):08x}"
 
 
@@ -257,8 +269,10 @@ def _paths(node: _Node, prefix: str) -> Iterator[tuple[str, str]]:
         yield node.key, f"{path}.list.element" if is_list else path
 
 
-def _nodes(types: Mapping[str, pa.DataType], names: ColumnNames) -> Iterator[_Node]:
-    for declared in fields.ENTRY:
+def _nodes(
+    types: Mapping[str, pa.DataType], names: ColumnNames, revision: Revision
+) -> Iterator[_Node]:
+    for declared in revision.entry:
         if declared is fields.PARTITION:
             parts = _partition(types, names)
             null = _Null.WITHOUT_PARTITION
@@ -306,7 +320,7 @@ def _group(group: fields.Field, types: Mapping[str, pa.DataType]) -> tuple[_Node
     return tuple(
         _declared(child, key, types[key], marker="" if group.required else _marker(group))
         for child in group.children
-        if (key := f"{group.name}.{child.name}") in types
+        if (key := f"{group.name}.{child.key}") in types
     )
 
 

@@ -52,7 +52,7 @@ class Tracking:
     snapshot_id: int | None = None
     sequence_number: int | None = None
     file_sequence_number: int | None = None
-    dv_snapshot_id: int | None = None
+    modified_snapshot_id: int | None = None
     first_row_id: int | None = None
 
     def carried(self) -> Tracking:
@@ -69,7 +69,7 @@ class Tracking:
 
     def modified(self, *, by: int) -> Tracking:
         """The entry with a deletion vector that snapshot `by` changed."""
-        return replace(self._live("modified"), status=Status.MODIFIED, dv_snapshot_id=by)
+        return replace(self._live("modified"), status=Status.MODIFIED, modified_snapshot_id=by)
 
     def inherited(self, *, snapshot_id: int, sequence_number: int) -> Tracking:
         """The entry with what it leaves null taken from its manifest's entry in the root."""

@@ -95,7 +95,7 @@ def entries_of(
     except FormatError as error:
         raise error.at(path) from error
     rows = columns.num_rows
-    constants: dict[str, int] = {"format_version": 0}
+    constants: dict[str, int] = {}
     if "content_type" not in built:
         if content_type is ContentType.DELETE_MANIFEST and rows:
             raise FormatError("a delete manifest without content", path=path, field="content")
@@ -119,7 +119,7 @@ def read_columns(
 
 
 def _all_keys(context: table_types.TableTypes) -> set[str]:
-    keys = {*PATHS, *_VECTOR_KEYS, "content_type", "format_version", "spec_id"}
+    keys = {*PATHS, *_VECTOR_KEYS, "content_type", "spec_id"}
     keys |= {fields.partition_key(field_id) for field_id in context.partitions}
     for field_id in (*context.current_ids, *context.derived):
         kind = context.columns.get(field_id) or context.derived[field_id].type

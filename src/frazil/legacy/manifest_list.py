@@ -153,9 +153,11 @@ def _file_formats(locations: pa.Array) -> pa.Array:
 
 def _constants(rows: int) -> dict[str, pa.Array]:
     kinds = {
-        "format_version": pa.int32(),
+        "manifest_info.format_version": pa.int32(),
         "manifest_info.replaced_files_count": pa.int32(),
         "manifest_info.replaced_rows_count": pa.int64(),
+        "manifest_info.modified_files_count": pa.int32(),
+        "manifest_info.modified_rows_count": pa.int64(),
     }
     return {key: pa.repeat(pa.scalar(0, kind), rows) for key, kind in kinds.items()}
 
@@ -257,13 +259,15 @@ def _from_manifests(snapshot: Snapshot, *, location: str, storage: Storage) -> E
                 "tracking.snapshot_id": snapshot.snapshot_id,
                 "tracking.sequence_number": 0,
                 "content_type": int(ContentType.DATA_MANIFEST),
-                "format_version": 0,
+                "manifest_info.format_version": 0,
                 "location": paths.relativise(location, named),
                 "file_format": "avro",
                 "file_size_in_bytes": len(data),
                 "spec_id": int(columns.metadata.get("partition-spec-id", 0)),
                 "manifest_info.replaced_files_count": 0,
                 "manifest_info.replaced_rows_count": 0,
+                "manifest_info.modified_files_count": 0,
+                "manifest_info.modified_rows_count": 0,
                 "manifest_info.min_sequence_number": 0,
                 **_counts(data, path=path, limits=storage.limits),
             }

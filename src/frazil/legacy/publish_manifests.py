@@ -423,7 +423,8 @@ def _as_deletes(data: EntryBatch) -> EntryBatch:
         *(key for key in data.keys if key.startswith((PARTITION_PREFIX, "deletion_vector."))),
     ]
     batch = data.select(kept).with_column("referenced_file", data.column("location"))
-    by = pc.coalesce(data.column("tracking.dv_snapshot_id"), data.column("tracking.snapshot_id"))
+    added_by = data.column("tracking.snapshot_id")
+    by = pc.coalesce(data.column("tracking.modified_snapshot_id"), added_by)
     for key in _TRACKING[1:]:
         batch = batch.with_column(key, pc.max_element_wise(data.column(key), pa.scalar(1)))
     return (

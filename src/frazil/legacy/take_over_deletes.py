@@ -137,7 +137,7 @@ def _row(each: _Deleted, location: str, blob: Any) -> dict[str, Any]:
         "deletion_vector.offset": blob.offset,
         "deletion_vector.size_in_bytes": blob.size_in_bytes,
         "deletion_vector.cardinality": blob.cardinality,
-        "tracking.dv_snapshot_id": each.snapshot_id,
+        "tracking.modified_snapshot_id": each.snapshot_id,
     }
 
 

@@ -21,7 +21,7 @@ _EXPLICIT = ("snapshot_id", "sequence_number", "file_sequence_number")
 _INFO = tuple(
     key for key, field in LEAVES.items() if key.startswith("manifest_info.") and field.required
 )
-_COUNTS = ("added", "existing", "deleted", "replaced")
+_COUNTS = ("added", "existing", "deleted", "replaced", "modified")
 _VECTOR = ("location", "offset", "size_in_bytes", "cardinality")
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -112,9 +112,9 @@ class RootCheck:
         )
         self._need(data > file, "tracking.sequence_number", "is above the file's own")
         changed = (self._status == Status.MODIFIED) & (
-            batch.numpy("tracking.dv_snapshot_id", missing=0) != int(snapshot.snapshot_id)
+            batch.numpy("tracking.modified_snapshot_id", missing=0) != int(snapshot.snapshot_id)
         )
-        self._need(changed, "tracking.dv_snapshot_id", "is MODIFIED by another snapshot")
+        self._need(changed, "tracking.modified_snapshot_id", "is MODIFIED by another snapshot")
 
     def _leaves(self) -> None:
         batch = self._batch

@@ -161,7 +161,7 @@ def _fill(source: TableHandle, made: TableHandle, snapshot: Snapshot, progress: 
     if edits:
         entries = _with_vectors(entries, edits, made)
     summary = {"frazil.cloned-from": f"{source.name} {snapshot.snapshot_id}"}
-    made.commit(Change(added=entries.without("tracking.dv_snapshot_id"), summary=summary))
+    made.commit(Change(added=entries.without("tracking.modified_snapshot_id"), summary=summary))
 
 
 def _absolute(batch: EntryBatch, location: str) -> EntryBatch:

@@ -40,7 +40,7 @@ NAME_KEYS = (
     "content_type",
     "deletion_vector.location",
     "tracking.sequence_number",
-    "tracking.dv_snapshot_id",
+    "tracking.modified_snapshot_id",
 )
 
 
@@ -192,7 +192,7 @@ class Reach:
         numbers = entries.numpy("tracking.sequence_number", missing=0)
         kinds = entries.numpy("content_type")
         vectors = entries.pylist("deletion_vector.location")
-        ages = entries.pylist("tracking.dv_snapshot_id")
+        ages = entries.pylist("tracking.modified_snapshot_id")
         bounds = self._bounds_of(entries)
         for index, address in enumerate(addresses):
             number = int(numbers[index])

@@ -29,7 +29,6 @@ from frazil.paimon.paimon_table import PaimonTable, State
 from frazil.paimon.vector_files import Positions
 from frazil.paimon.verify import Listing, Mask
 
-FORMAT_VERSION: Final = 4
 SPEC_ID: Final = 0
 
 
@@ -216,7 +215,6 @@ def entries(
     columns = {
         "tracking.status": pa.repeat(pa.scalar(int(Status.ADDED), pa.int32()), count),
         "content_type": pa.repeat(pa.scalar(int(ContentType.DATA), pa.int32()), count),
-        "format_version": pa.repeat(pa.scalar(FORMAT_VERSION, pa.int32()), count),
         "location": paths.relativise_all(location, pa.chunked_array([locations])),
         "file_format": formats,
         "record_count": files["row_count"],

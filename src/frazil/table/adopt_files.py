@@ -124,7 +124,6 @@ def _entry(handle: TableHandle, source: _Source) -> dict[str, Any]:
     return {
         "tracking.status": int(Status.ADDED),
         "content_type": int(ContentType.DATA),
-        "format_version": 4,
         "location": source.location,
         "file_format": "parquet",
         "record_count": footer.num_rows,

@@ -38,7 +38,7 @@ PARTITION_KEYS: Final = (
     "deletion_vector.cardinality",
     "tracking.status",
     "tracking.snapshot_id",
-    "tracking.dv_snapshot_id",
+    "tracking.modified_snapshot_id",
 )
 """What a summary of partitions looks at, besides the partition values."""
 
@@ -90,7 +90,7 @@ class Shown:
             "offset": _flat(batch, "deletion_vector.offset"),
             "size_in_bytes": _flat(batch, "deletion_vector.size_in_bytes"),
             "cardinality": _flat(batch, "deletion_vector.cardinality"),
-            "snapshot_id": _flat(batch, "tracking.dv_snapshot_id"),
+            "snapshot_id": _flat(batch, "tracking.modified_snapshot_id"),
         }
         return {
             "content": _flat(batch, "content_type").cast(_SMALL),
@@ -181,7 +181,7 @@ class Shown:
             columns[f"{verb}_rows_count"] = _flat(batch, f"manifest_info.{verb}_rows_count")
         columns |= {
             "status": _flat(batch, "tracking.status").cast(_SMALL),
-            "format_version": _flat(batch, "format_version"),
+            "format_version": _flat(batch, "manifest_info.format_version"),
             "file_format": pc.utf8_upper(_flat(batch, "file_format")),
             "entry_count": _flat(batch, "record_count"),
             "dead_entry_count": _cardinalities(batch, "manifest_info.dv"),
@@ -189,7 +189,7 @@ class Shown:
             "replaced_entry_count": _cardinalities(batch, "tracking.replaced_positions"),
             "sequence_number": _flat(batch, "tracking.sequence_number"),
             "min_sequence_number": _flat(batch, "manifest_info.min_sequence_number"),
-            "dv_snapshot_id": _flat(batch, "tracking.dv_snapshot_id"),
+            "modified_snapshot_id": _flat(batch, "tracking.modified_snapshot_id"),
             "first_row_id": _flat(batch, "tracking.first_row_id"),
             "referenced_manifest": self._path(batch, "referenced_file"),
             "key_metadata": _flat(batch, "key_metadata"),
@@ -214,7 +214,7 @@ class Shown:
         )
         found: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
         spec_ids = batch.numpy("spec_id")
-        carried = batch.numpy("format_version") == 0
+        carried = batch.numpy("manifest_info.format_version") == 0
         types = TableTypes.of(self.metadata)
         for spec in self.metadata.partition_specs:
             rows = np.flatnonzero(spec_ids == spec.spec_id)
@@ -300,7 +300,7 @@ def _counts(batch: EntryBatch, snapshot_ids: Sequence[int]) -> dict[str, pa.Arra
     positions = content == ContentType.POSITION_DELETES
     equality = content == ContentType.EQUALITY_DELETES
     order = _order_of(batch, "tracking.snapshot_id", snapshot_ids)
-    order = np.maximum(order, _order_of(batch, "tracking.dv_snapshot_id", snapshot_ids))
+    order = np.maximum(order, _order_of(batch, "tracking.modified_snapshot_id", snapshot_ids))
     counts = {
         "record_count": np.where(data, rows, 0),
         "file_count": data,

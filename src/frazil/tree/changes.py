@@ -41,7 +41,7 @@ CHANGE_KEYS = (
     "tracking.sequence_number",
     "tracking.file_sequence_number",
     "tracking.first_row_id",
-    "tracking.dv_snapshot_id",
+    "tracking.modified_snapshot_id",
 )
 
 

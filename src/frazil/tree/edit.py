@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from frazil.format import bitmap, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import STATS_PREFIX, ContentType
+from frazil.format.fields import FORMAT_VERSION_KEY, STATS_PREFIX, ContentType
 from frazil.format.tracking import ONE_SNAPSHOT_KEYS, Status
 
 Positions = np.ndarray[Any, np.dtype[Any]]
@@ -88,7 +88,7 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
         parts.append(files)
     if edit.modified is not None and edit.modified.num_rows:
         changed = edit.modified.with_constant("tracking.status", Status.MODIFIED)
-        parts.append(changed.with_constant("tracking.dv_snapshot_id", stamp.snapshot_id))
+        parts.append(changed.with_constant("tracking.modified_snapshot_id", stamp.snapshot_id))
     if edit.added is not None and edit.added.num_rows:
         added, next_row_id = _new_files(edit.added, stamp, next_row_id)
         parts.append(added)
@@ -141,7 +141,7 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
     """
     if not root.num_rows:
         return root, next_row_id
-    carried = tracking.leaf_mask(root) & (root.numpy("format_version") == 0)
+    carried = tracking.leaf_mask(root) & (root.numpy(FORMAT_VERSION_KEY) == 0)
     if not carried.any():
         return root, next_row_id
     ages = root.column("tracking.file_sequence_number")
@@ -156,8 +156,9 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
     )
     if not unnumbered.any():
         return root, next_row_id
-    rows = root.numpy("manifest_info.added_rows_count", missing=0) + root.numpy(
-        "manifest_info.existing_rows_count", missing=0
+    rows = sum(
+        root.numpy(f"manifest_info.{kind}_rows_count", missing=0)
+        for kind in ("added", "existing", "modified")
     )
     numbers, next_row_id = _counted(np.where(unnumbered, rows, 0), next_row_id)
     given = pa.array(numbers, pa.int64(), mask=~unnumbered)
@@ -196,8 +197,8 @@ def _with_leaf_edits(batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: St
         .with_column("tracking.deleted_positions", deleted)
         .with_column("tracking.replaced_positions", replaced)
         .with_column(
-            "tracking.dv_snapshot_id",
-            pc.if_else(mask, stamp.snapshot_id, batch.column("tracking.dv_snapshot_id")),
+            "tracking.modified_snapshot_id",
+            pc.if_else(mask, stamp.snapshot_id, batch.column("tracking.modified_snapshot_id")),
         )
     )
     for key in batch.keys:

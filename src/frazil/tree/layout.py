@@ -11,8 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import UUIDType
+from pyiceberg.types import IntegerType, UUIDType
 
 from frazil.format import aggregate, stats
 from frazil.format.batch import EntryBatch
@@ -20,6 +22,7 @@ from frazil.format.fields import STATS_PREFIX, partition_key, stats_key
 from frazil.format.metadata import TableMetadata
 from frazil.format.nest import ColumnNames
 from frazil.format.stats import TrackedField
+from frazil.format.types import arrow_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,12 +34,32 @@ class Layout:
     fields: tuple[TrackedField, ...]
     derived: tuple[TrackedField, ...]
     types: dict[str, pa.DataType]
+    partitions: dict[int, dict[str, pa.DataType]]
+    """Spec id to the columns of its partition fields, with their types."""
+    unpartitioned: frozenset[int]
 
     def conformed(self, batch: EntryBatch) -> EntryBatch:
         """The batch with the statistics of the current schema, as a manifest written now has."""
         for key, kind in batch.types():
             if key.startswith(STATS_PREFIX) and self.types.get(key) != kind:
                 return aggregate.conform(batch, self.metadata.schema(), derived=self.derived)
+        return batch
+
+    def with_partitions(self, batch: EntryBatch) -> EntryBatch:
+        """The batch without spec ids of unpartitioned files, and with a column for every partition
+        field of the specs that its other files have: their partition is not null."""
+        if not batch.has("spec_id"):
+            return batch
+        specs = batch.column("spec_id")
+        plain = pa.array(sorted(self.unpartitioned), pa.int32())
+        is_plain = pc.is_in(specs, value_set=plain)
+        if pc.any(is_plain).as_py():
+            specs = pc.if_else(is_plain, pa.scalar(None, pa.int32()), specs)
+            batch = batch.with_column("spec_id", specs)
+        for spec in pc.unique(specs).to_pylist():
+            for key, kind in self.partitions.get(spec, {}).items():
+                if not batch.has(key):
+                    batch = batch.with_column(key, pa.nulls(batch.num_rows, kind))
         return batch
 
 
@@ -74,6 +97,7 @@ class _Definition:
 @lru_cache(maxsize=128)
 def _layout(definition: _Definition) -> Layout:
     metadata = definition.metadata
+    specs = metadata.partition_specs
     derived = _derived_fields(metadata)
     fields = (*stats.tracked_fields(metadata.schema()), *derived, *stats.ROW_LINEAGE)
     return Layout(
@@ -82,7 +106,26 @@ def _layout(definition: _Definition) -> Layout:
         fields=fields,
         derived=derived,
         types=stats.stats_types(fields),
+        partitions={spec.spec_id: _partition_types(spec, metadata) for spec in specs},
+        unpartitioned=frozenset(spec.spec_id for spec in specs if not spec.fields),
     )
+
+
+def _partition_types(spec: PartitionSpec, metadata: TableMetadata) -> dict[str, pa.DataType]:
+    """Types of the partition columns. A field of a dropped column is null in every file left."""
+    types: dict[str, pa.DataType] = {}
+    for field in spec.fields:
+        source = next(
+            (
+                schema.find_type(field.source_id)
+                for schema in (metadata.schema(), *reversed(metadata.schemas))
+                if field.source_id in schema.field_ids
+            ),
+            IntegerType(),
+        )
+        kind = field.transform.result_type(source)
+        types[partition_key(field.field_id)] = arrow_type(kind)
+    return types
 
 
 def _derived_fields(metadata: TableMetadata) -> tuple[TrackedField, ...]:

@@ -104,7 +104,7 @@ def leaf_refs(root: EntryBatch) -> tuple[LeafRef, ...]:
 _REF_KEYS = {
     "location": "location",
     "content_type": "content_type",
-    "format_version": "format_version",
+    "format_version": "manifest_info.format_version",
     "file_format": "file_format",
     "record_count": "record_count",
     "file_size_in_bytes": "file_size_in_bytes",

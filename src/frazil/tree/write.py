@@ -16,10 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import InvalidInput
-from frazil.format import aggregate, manifest, metadata_json, paths, stats, tracking
+from frazil.format import (
+    aggregate,
+    fields,
+    manifest,
+    metadata_json,
+    paths,
+    revisions,
+    stats,
+    tracking,
+)
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
+from frazil.format.revisions import revision_to_write
 from frazil.format.tracking import Status
 from frazil.storage import Storage
 from frazil.tree.layout import column_names, layout_of, tracked_fields
@@ -53,6 +63,7 @@ class TreeWriter:
         self._location = location
         self._new_id = new_id
         self._layout = layout_of(metadata)
+        self._revision = revision_to_write(metadata.properties)
         self.written: list[Written] = []
 
     def root(
@@ -61,9 +72,10 @@ class TreeWriter:
         """Write the root at the place the snapshot names; returns its entries as written. A branch
         other than main is noted, for the day the catalog is lost."""
         assert snapshot.root_manifest is not None
-        batch = self._layout.conformed(batch)
+        batch = revisions.shaped(self._conformed(batch), self._revision)
         data = manifest.encode(
             batch,
+            revision=self._revision,
             content="root",
             names=self._layout.names,
             codec=self._codec("lz4" if batch.num_rows <= _SMALL_ROOT_ENTRIES else "zstd"),
@@ -90,7 +102,7 @@ class TreeWriter:
         """
         name = self._new_id()
         rows: list[EntryBatch] = []
-        batch = self._layout.conformed(batch)
+        batch = self._conformed(batch)
         kind = batch.numpy("content_type")
         for content in (ContentType.DATA, ContentType.EQUALITY_DELETES):
             part = batch.filter(kind == content)
@@ -108,6 +120,7 @@ class TreeWriter:
         holds_data = content is ContentType.DATA
         data = manifest.encode(
             batch,
+            revision=self._revision,
             content="data" if holds_data else "delete",
             names=self._layout.names,
             codec=self._codec("zstd"),
@@ -118,16 +131,28 @@ class TreeWriter:
             "content_type": int(
                 ContentType.DATA_MANIFEST if holds_data else ContentType.DELETE_MANIFEST
             ),
-            "format_version": manifest.FORMAT_VERSION,
+            "manifest_info.format_version": manifest.FORMAT_VERSION,
             "location": location,
             "file_format": "parquet",
             "record_count": batch.num_rows,
             "file_size_in_bytes": written.size,
-            "spec_id": _only(batch.column("spec_id")),
+            "spec_id": self._leaf_spec(batch),
             **leaf_counts(batch),
             **aggregate.aggregate(batch, self._layout.fields, has_manifest_dv=False),
         }
         return EntryBatch.from_rows([row], self._layout.types)
+
+    def _conformed(self, batch: EntryBatch) -> EntryBatch:
+        batch = self._layout.conformed(batch)
+        if self._revision is fields.REVISION_1_12:
+            return batch
+        return self._layout.with_partitions(batch)
+
+    def _leaf_spec(self, batch: EntryBatch) -> int | None:
+        """Revision 1.12 states the spec of leaves whose entries share one."""
+        if self._revision is not fields.REVISION_1_12:
+            return None
+        return _only(batch.column("spec_id"))
 
     def _write(self, location: str, data: pa.Buffer) -> Written:
         written = Written(location=location, size=data.size)
@@ -153,9 +178,10 @@ def leaf_counts(batch: EntryBatch) -> dict[str, Any]:
     records = batch.numpy("record_count", missing=0)
     groups = {
         "added": status == Status.ADDED,
-        "existing": (status == Status.EXISTING) | (status == Status.MODIFIED),
+        "existing": status == Status.EXISTING,
         "deleted": status == Status.DELETED,
         "replaced": status == Status.REPLACED,
+        "modified": status == Status.MODIFIED,
     }
     counts: dict[str, Any] = {}
     for name, mask in groups.items():

@@ -11,6 +11,7 @@ import pytest
 
 from frazil.format import manifest
 from frazil.format.batch import EntryBatch
+from frazil.format.fields import REVISION_1_12
 from frazil.format.nest import ColumnNames
 from tests.interop.java import scenarios
 from tests.interop.java.scenarios import (
@@ -48,7 +49,9 @@ class JavaReader:
     ) -> list[Entry]:
         """Flat entries, in the form of `scenarios.as_read`."""
         batch = EntryBatch.from_rows(entries, scenarios.column_types())
-        data = manifest.encode(batch, content=content, names=NAMES, codec=codec)
+        data = manifest.encode(
+            batch, content=content, names=NAMES, codec=codec, revision=REVISION_1_12
+        )
         dump = self.dump(data, schema=SCHEMA_WITH_DERIVED, inherited=inherited, **more)
         return [scenarios.flattened(entry) for entry in dump]
 

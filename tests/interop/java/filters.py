@@ -301,7 +301,6 @@ def _plain_entry(number: int, rows: int) -> Entry:
     return {
         "tracking.status": 1,
         "content_type": 0,
-        "format_version": 4,
         "location": f"data/{number}.parquet",
         "file_format": "parquet",
         "record_count": rows,

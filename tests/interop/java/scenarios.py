@@ -276,7 +276,7 @@ def trackings(draw: st.DrawFn, *, explicit: bool) -> Entry:
     if explicit or status != 1 or draw(st.booleans()):
         tracking["tracking.file_sequence_number"] = draw(st.integers(0, 2**40))
     if draw(st.booleans()):
-        tracking["tracking.dv_snapshot_id"] = draw(st.integers(1, 2**62))
+        tracking["tracking.modified_snapshot_id"] = draw(st.integers(1, 2**62))
     if explicit or draw(st.booleans()):
         tracking["tracking.first_row_id"] = draw(st.integers(0, 2**50))
     return tracking
@@ -286,7 +286,6 @@ def trackings(draw: st.DrawFn, *, explicit: bool) -> Entry:
 def _common(draw: st.DrawFn, stats_ids: Sequence[int], *, root: bool, rows: int) -> Entry:
     entry: Entry = {
         **draw(trackings(explicit=root)),
-        "format_version": draw(st.sampled_from([4, 0])),
         "record_count": rows,
         "file_size_in_bytes": draw(_counts),
     }
@@ -362,12 +361,12 @@ def manifest_entries(draw: st.DrawFn, stats_ids: Sequence[int]) -> Entry:
     extension = "avro" if legacy else "parquet"
     entry |= {
         "content_type": content,
-        "format_version": 0 if legacy else 4,
+        "manifest_info.format_version": 0 if legacy else 4,
         "location": draw(locations(extension)),
         "file_format": extension,
     }
-    small, large = st.integers(0, 2**31 - 1), _counts
-    for status in ("added", "existing", "deleted", "replaced"):
+    small, large = st.integers(0, 2**30 - 1), _counts
+    for status in ("added", "existing", "deleted", "replaced", "modified"):
         entry[f"manifest_info.{status}_files_count"] = draw(small)
         entry[f"manifest_info.{status}_rows_count"] = draw(large)
     entry["manifest_info.min_sequence_number"] = draw(large)
@@ -425,12 +424,20 @@ class Inherited:
 
 
 def as_read(entries: Sequence[Entry], inherited: Inherited) -> list[Entry]:
-    """The entries as flat keys, plain values in their exact JSON form, nulls left out."""
+    """The entries as flat keys, plain values in their exact JSON form, nulls left out; named and
+    counted as revision 1.12 does."""
     next_row_id = inherited.first_row_id
     result = []
     for entry in entries:
         seen = {key: value for key, value in entry.items() if value is not None}
         seen.pop("referenced_file", None)
+        seen["format_version"] = seen.pop("manifest_info.format_version", 4)
+        if "tracking.modified_snapshot_id" in seen:
+            seen["tracking.dv_snapshot_id"] = seen.pop("tracking.modified_snapshot_id")
+        if "manifest_info.existing_files_count" in seen:
+            for what in ("files", "rows"):
+                modified = seen.pop(f"manifest_info.modified_{what}_count")
+                seen[f"manifest_info.existing_{what}_count"] += modified
         seen.setdefault("tracking.snapshot_id", inherited.snapshot_id)
         if seen["tracking.status"] == 1:
             seen.setdefault("tracking.sequence_number", inherited.sequence_number)

@@ -119,7 +119,6 @@ def test_derived_columns_let_us_drop_manifests_that_java_keeps(java_reader: Java
         {
             "tracking.status": 0,
             "content_type": 3,
-            "format_version": 4,
             "location": f"metadata/{number}.parquet",
             "file_format": "parquet",
             "record_count": 7,
@@ -141,7 +140,6 @@ def test_zeros_of_both_signs_are_equal_to_us_as_in_sql(java_reader: JavaReader) 
     entry = {
         "tracking.status": 1,
         "content_type": 0,
-        "format_version": 4,
         "location": "data/0.parquet",
         "file_format": "parquet",
         "record_count": 1,

@@ -92,7 +92,6 @@ def test_columns_java_does_not_know_are_ignored(java_reader: JavaReader) -> None
     entry = {
         "tracking.status": 1,
         "content_type": 4,
-        "format_version": 4,
         "location": "metadata/leaf.parquet",
         "file_format": "parquet",
         "record_count": 1,
@@ -102,7 +101,9 @@ def test_columns_java_does_not_know_are_ignored(java_reader: JavaReader) -> None
         "content_stats.101.upper_bound": 3,
     }
     batch = EntryBatch.from_rows([entry], scenarios.column_types())
-    data = manifest.encode(batch, content="root", names=NAMES, codec="zstd")
+    data = manifest.encode(
+        batch, content="root", names=NAMES, codec="zstd", revision=fields.REVISION_1_12
+    )
     [seen] = java_reader.dump(data, schema=scenarios.SCHEMA, inherited=Inherited())
     assert seen["location"] == f"{scenarios.TABLE_LOCATION}/metadata/leaf.parquet"
     assert not seen["content_stats"]
@@ -112,7 +113,6 @@ def test_java_leaves_out_files_without_rows(java_reader: JavaReader) -> None:
     entry = {
         "tracking.status": 1,
         "content_type": 0,
-        "format_version": 4,
         "location": "data/empty.parquet",
         "file_format": "parquet",
         "record_count": 0,
@@ -129,7 +129,6 @@ def test_points_that_bound_a_geometry_read_back(java_reader: JavaReader) -> None
     entry = {
         "tracking.status": 1,
         "content_type": 0,
-        "format_version": 4,
         "location": "data/a.parquet",
         "file_format": "parquet",
         "record_count": 4,
@@ -140,7 +139,9 @@ def test_points_that_bound_a_geometry_read_back(java_reader: JavaReader) -> None
     types = {f"content_stats.1.{name}": pa.float64() for name in corners}
     batch = EntryBatch.from_rows([entry], types | {"content_stats.1.value_count": pa.int64()})
     names = ColumnNames(stats={1: "shape"}, partition={})
-    data = manifest.encode(batch, content="data", names=names, codec="zstd")
+    data = manifest.encode(
+        batch, content="data", names=names, codec="zstd", revision=fields.REVISION_1_12
+    )
     [seen] = java_reader.dump(data, schema=schema, inherited=Inherited(), specs=[])
     found = seen["content_stats"]["1"]
     assert found["value_count"] == 4
@@ -175,7 +176,7 @@ def test_fields_are_declared_as_java_declares_them(java: JavaOracle) -> None:
         (field.id, field.name, field.required): [
             (child.id, child.name, child.required) for child in field.children
         ]
-        for field in fields.ENTRY
+        for field in fields.REVISION_1_12.entry
         if field.name not in ("content_stats", "partition", "referenced_file")
     }
     assert ours == theirs

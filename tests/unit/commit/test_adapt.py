@@ -29,7 +29,7 @@ def test_what_the_caller_says_of_tracking_is_replaced() -> None:
                 "tracking.status": 0,
                 "tracking.snapshot_id": 3,
                 "tracking.file_sequence_number": 4,
-                "tracking.dv_snapshot_id": 5,
+                "tracking.modified_snapshot_id": 5,
                 "tracking.sequence_number": 6,
                 "tracking.first_row_id": 7,
                 "content_type": 0,
@@ -46,7 +46,6 @@ def test_what_the_caller_says_of_tracking_is_replaced() -> None:
         "tracking.sequence_number": 6,
         "tracking.first_row_id": 7,
         "content_type": 0,
-        "format_version": 4,
         "location": "D1",
     }
 

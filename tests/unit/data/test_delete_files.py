@@ -59,7 +59,6 @@ def test_an_equality_delete_is_described_by_its_entry(tmp_path: Path) -> None:
         "content_type": 2,
         "equality_ids": [1],
         "record_count": 2,
-        "format_version": 4,
         "tracking.status": 1,
         "content_stats.1.lower_bound": 3,
         "content_stats.1.upper_bound": 7,

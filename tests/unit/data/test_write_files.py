@@ -81,7 +81,6 @@ def test_an_entry_describes_its_file(tmp_path: Path) -> None:
     expected = {
         "tracking.status": 1,
         "content_type": 0,
-        "format_version": 4,
         "location": f"data/{WRITE_ID}-0.parquet",
         "file_format": "parquet",
         "record_count": 10,

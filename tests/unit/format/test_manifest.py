@@ -21,7 +21,6 @@ NAMES = ColumnNames(
 DATA: dict[str, Any] = {
     "tracking.status": 1,
     "content_type": 0,
-    "format_version": 4,
     "location": "data/f.parquet",
     "file_format": "parquet",
     "record_count": 10,
@@ -39,7 +38,10 @@ LEAF: dict[str, Any] = {
     "manifest_info.existing_rows_count": 0,
     "manifest_info.deleted_rows_count": 0,
     "manifest_info.replaced_rows_count": 0,
+    "manifest_info.modified_files_count": 0,
+    "manifest_info.modified_rows_count": 0,
     "manifest_info.min_sequence_number": 1,
+    "manifest_info.format_version": 4,
 }
 
 
@@ -92,7 +94,6 @@ def test_fields_have_the_ids_of_the_format() -> None:
         "tracking.snapshot_id": 1,
         "tracking.first_row_id": 142,
         "content_type": 134,
-        "format_version": 157,
         "location": 100,
         "file_format": 101,
         "record_count": 103,

@@ -26,7 +26,7 @@ def test_a_live_entry_can_be_carried_deleted_replaced_and_modified(status: Statu
     assert (entry.deleted(by=9).status, entry.deleted(by=9).snapshot_id) == (Status.DELETED, 9)
     assert (entry.replaced(by=9).status, entry.replaced(by=9).snapshot_id) == (Status.REPLACED, 9)
     modified = entry.modified(by=9)
-    assert (modified.status, modified.snapshot_id, modified.dv_snapshot_id) == (
+    assert (modified.status, modified.snapshot_id, modified.modified_snapshot_id) == (
         Status.MODIFIED,
         1,
         9,

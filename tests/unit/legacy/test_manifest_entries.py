@@ -192,7 +192,6 @@ def test_data_entries_are_those_pyiceberg_reads(
     batch = read(data, SPEC)
     compare(batch, legacy_files.read_entries(path, version), SPEC)
     assert batch.pylist("content_type") == [0] * 40
-    assert batch.pylist("format_version") == [0] * 40
     assert batch.pylist("spec_id") == [SPEC.spec_id] * 40
     assert batch.pylist("file_format") == ["parquet"] * 40
 

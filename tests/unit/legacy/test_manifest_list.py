@@ -95,7 +95,7 @@ def test_rows_of_a_v3_list_become_manifest_entries(tmp_path: Path) -> None:
         "tracking.sequence_number": [4, 1],
         "tracking.first_row_id": [700, None],
         "content_type": [3, 4],
-        "format_version": [0, 0],
+        "manifest_info.format_version": [0, 0],
         "location": ["metadata/m1.avro", "s3://bucket/m2.parquet"],
         "file_format": ["avro", "parquet"],
         "record_count": [18, 1],
@@ -110,6 +110,8 @@ def test_rows_of_a_v3_list_become_manifest_entries(tmp_path: Path) -> None:
         "manifest_info.existing_rows_count": [60, 0],
         "manifest_info.deleted_rows_count": [70, 0],
         "manifest_info.replaced_rows_count": [0, 0],
+        "manifest_info.modified_files_count": [0, 0],
+        "manifest_info.modified_rows_count": [0, 0],
         "manifest_info.min_sequence_number": [3, 1],
     }
 
@@ -188,7 +190,7 @@ def test_a_v1_list_without_counts_takes_them_from_the_manifests(tmp_path: Path) 
         "tracking.snapshot_id": 2,
         "tracking.sequence_number": 0,
         "content_type": 3,
-        "format_version": 0,
+        "manifest_info.format_version": 0,
         "location": f"file://{manifest}",
         "file_format": "avro",
         "record_count": 4,
@@ -202,6 +204,8 @@ def test_a_v1_list_without_counts_takes_them_from_the_manifests(tmp_path: Path) 
         "manifest_info.existing_rows_count": 11,
         "manifest_info.deleted_rows_count": 12,
         "manifest_info.replaced_rows_count": 0,
+        "manifest_info.modified_files_count": 0,
+        "manifest_info.modified_rows_count": 0,
         "manifest_info.min_sequence_number": 0,
     }
 

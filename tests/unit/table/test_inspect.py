@@ -219,7 +219,7 @@ def test_leaves_are_manifests_and_their_dead_entries_are_told(tmp_path: Path) ->
     (leaf,) = table.inspect.manifests.to_pylist()
     assert (leaf["content"], leaf["added_snapshot_id"]) == (0, first.snapshot_id)
     assert (leaf["entry_count"], leaf["dead_entry_count"], leaf["deleted_entry_count"]) == (3, 1, 1)
-    assert leaf["dv_snapshot_id"] == second.snapshot_id
+    assert leaf["modified_snapshot_id"] == second.snapshot_id
     assert (leaf["added_data_files_count"], leaf["added_delete_files_count"]) == (3, 0)
     assert leaf["length"] == Path(leaf["path"].removeprefix("file://")).stat().st_size
     (summary,) = leaf["partition_summaries"]

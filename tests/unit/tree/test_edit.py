@@ -23,7 +23,6 @@ def _file(name: str, **more: Any) -> dict[str, Any]:
         "tracking.file_sequence_number": 1,
         "tracking.first_row_id": 0,
         "content_type": 0,
-        "format_version": 4,
         "location": name,
         "record_count": 10,
         **{key.replace("__", "."): value for key, value in more.items()},
@@ -97,7 +96,7 @@ def test_dead_rows_name_the_snapshot_that_ended_them() -> None:
 def test_a_leaf_edit_grows_the_vector_and_tells_what_died_now() -> None:
     key = "content_stats.1.tight_bounds"
     parent = _root(
-        _leaf("M1", manifest_info__dv=bitmap.encode(_array(0)), tracking__dv_snapshot_id=3)
+        _leaf("M1", manifest_info__dv=bitmap.encode(_array(0)), tracking__modified_snapshot_id=3)
         | {key: True},
         _leaf("M2") | {key: True},
     )
@@ -106,7 +105,7 @@ def test_a_leaf_edit_grows_the_vector_and_tells_what_died_now() -> None:
     )
     row, other = edited.root.row(0), edited.root.row(1)
     assert row["tracking.status"] == 4
-    assert row["tracking.dv_snapshot_id"] == 9
+    assert row["tracking.modified_snapshot_id"] == 9
     assert bitmap.decode(row["manifest_info.dv"]).tolist() == [0, 1, 2]
     assert bitmap.decode(row["tracking.deleted_positions"]).tolist() == [2]
     assert bitmap.decode(row["tracking.replaced_positions"]).tolist() == [1]
@@ -165,7 +164,7 @@ def test_the_least_sequence_number_of_an_added_leaf_is_its_own_or_a_given_one() 
 
 def test_old_leaves_get_row_ids_where_their_list_gave_none() -> None:
     blank = {"tracking__first_row_id": None, "tracking__file_sequence_number": None}
-    old = {"format_version": 0, **blank}
+    old = {"manifest_info__format_version": 0, **blank}
     parent = _root(
         _leaf("A1", manifest_info__added_rows_count=10, **old),
         _leaf("A2", manifest_info__existing_rows_count=5, manifest_info__added_rows_count=1, **old),

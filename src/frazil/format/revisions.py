@@ -1,0 +1,127 @@
+"""Entries of one revision of the format as those of another.
+
+Knows how the columns of `frazil.format.fields.Revision` relate: what revision 1.12 says of every
+entry, 2026-10 says of manifests alone; what 1.12 counts as existing, 2026-10 counts as modified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.errors import InvalidInput
+from frazil.format import fields, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import FILE_VERSION_KEY, FORMAT_VERSION_KEY, Revision
+
+FORMAT_VERSION = 4
+FORMAT_REVISION = "write.format-revision"
+"""Table property: the revision that manifests written from now on have."""
+
+_FILES, _ROWS = "manifest_info.{}_files_count", "manifest_info.{}_rows_count"
+_MODIFIED = (_FILES.format("modified"), _ROWS.format("modified"))
+_EXISTING = (_FILES.format("existing"), _ROWS.format("existing"))
+_MARKER = _FILES.format("added")
+
+
+def revision_to_write(properties: Mapping[str, str]) -> Revision:
+    """The revision that a table's properties ask for."""
+    name = properties.get(FORMAT_REVISION)
+    if name is None:
+        return fields.LATEST
+    found = fields.REVISIONS.get(name)
+    if found is None:
+        raise InvalidInput(
+            f"table property {FORMAT_REVISION} is {name!r}; expected one of "
+            f"{', '.join(fields.REVISIONS)}"
+        )
+    return found
+
+
+def shaped(batch: EntryBatch, revision: Revision) -> EntryBatch:
+    """Entries as a manifest of this revision says them. Files are left alone; of leaves, counts and
+    spec ids follow the revision."""
+    if not batch.num_rows:
+        return batch
+    is_leaf = tracking.leaf_mask(batch)
+    if not is_leaf.any():
+        return batch
+    if revision is fields.REVISION_1_12:
+        return _with_modified_as_existing(batch)
+    return _without_spec(_with_modified_counts(batch), is_leaf)
+
+
+def _with_modified_as_existing(batch: EntryBatch) -> EntryBatch:
+    if not any(batch.has(key) for key in _MODIFIED):
+        return batch
+    for existing, modified in zip(_EXISTING, _MODIFIED, strict=True):
+        more = pc.fill_null(batch.column(modified), 0)
+        batch = batch.with_column(existing, pc.add(batch.column(existing), more))
+    return batch.without(*_MODIFIED)
+
+
+def _with_modified_counts(batch: EntryBatch) -> EntryBatch:
+    """A leaf that an older root described has its modified entries among the existing ones."""
+    if not batch.has(_MARKER):
+        return batch
+    counted = pc.is_valid(batch.column(_MARKER))
+    for key in _MODIFIED:
+        known = batch.column(key)
+        if known.null_count > batch.num_rows - int(pc.sum(counted).as_py()):
+            nothing = pc.if_else(counted, pa.scalar(0, known.type), pa.scalar(None, known.type))
+            batch = batch.with_column(key, pc.coalesce(known, nothing))
+    return batch
+
+
+def _without_spec(batch: EntryBatch, is_leaf: np.ndarray[Any, np.dtype[np.bool_]]) -> EntryBatch:
+    """Leaves have no spec id. Those carried over from v1–v3 keep it: theirs is the only one that
+    their entries have."""
+    if not batch.has("spec_id"):
+        return batch
+    specs = batch.column("spec_id")
+    loose = is_leaf & (batch.numpy(FORMAT_VERSION_KEY) != 0)
+    if not (loose & np.asarray(pc.is_valid(specs))).any():
+        return batch
+    return batch.with_column(
+        "spec_id", pc.if_else(pa.array(loose), pa.scalar(None, pa.int32()), specs)
+    )
+
+
+def on_disk(batch: EntryBatch, revision: Revision) -> EntryBatch:
+    """The columns that a manifest of this revision has, ready to be nested."""
+    batch = shaped(batch, revision)
+    if revision is not fields.REVISION_1_12:
+        return batch
+    versions = batch.column(FORMAT_VERSION_KEY)
+    filled = pc.fill_null(versions, pa.scalar(FORMAT_VERSION, versions.type))
+    return batch.without(FORMAT_VERSION_KEY).with_column(FILE_VERSION_KEY, filled)
+
+
+def in_memory(columns: dict[str, pa.Array], revision: Revision) -> EntryBatch:
+    """The columns of a manifest, `content_type` among them, as an `EntryBatch` has them."""
+    versions = columns.pop(FILE_VERSION_KEY, None)
+    batch = EntryBatch(pa.table(columns))
+    if revision is not fields.REVISION_1_12:
+        return batch
+    if versions is not None:
+        is_leaf = tracking.leaf_mask(batch)
+        if is_leaf.any():
+            nothing = pa.scalar(None, versions.type)
+            batch = batch.with_column(
+                FORMAT_VERSION_KEY, pc.if_else(pa.array(is_leaf), versions, nothing)
+            )
+    return _with_modified_counts(batch)
+
+
+__all__ = [
+    "FORMAT_REVISION",
+    "FORMAT_VERSION",
+    "in_memory",
+    "on_disk",
+    "revision_to_write",
+    "shaped",
+]
