@@ -32,7 +32,7 @@ from pyiceberg.types import (
 from frazil.errors import FormatError
 from frazil.format import fields, manifest
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import partition_key, stats_key
+from frazil.format.fields import Revision, partition_key, stats_key
 from frazil.format.nest import ColumnNames
 from frazil.format.stats import TrackedField, stats_columns
 
@@ -73,6 +73,12 @@ def _value(name: str, kind: IcebergType) -> st.SearchStrategy[Any]:
     return st.integers(0, 2**31 - 1)
 
 
+_COUNT = st.integers(0, 2**30)
+_INFO = tuple(
+    key
+    for key, field in fields.REVISION_2026_10.leaves.items()
+    if key.startswith("manifest_info.") and field.required
+)
 _names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12)
 _FIXED: dict[str, st.SearchStrategy[Any]] = {
     "tracking.snapshot_id": _LONG,
@@ -106,6 +112,14 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
         "record_count": pa.array(column(_LONG, nulls=False), pa.int64()),
         "file_size_in_bytes": pa.array(column(_LONG, nulls=False), pa.int64()),
     }
+    if any(kind >= 3 for kind in content):
+        for key in _INFO:
+            values = st.sampled_from([0, 4]) if key.endswith("format_version") else _COUNT
+            present = [
+                value if entry >= 3 else None
+                for value, entry in zip(column(values, nulls=False), content, strict=True)
+            ]
+            columns[key] = pa.array(present, fields.LEAVES[key].type)
     for key, values in _FIXED.items():
         if draw(st.booleans()):
             columns[key] = pa.array(column(values), fields.LEAVES[key].type)
@@ -137,15 +151,26 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
     return EntryBatch(pa.table(columns)), names
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(manifests(), st.sampled_from(["zstd", "lz4", "snappy", "gzip", "none"]), st.data())
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    manifests(),
+    st.sampled_from(["zstd", "lz4", "snappy", "gzip", "none"]),
+    st.sampled_from([fields.REVISION_1_12, fields.REVISION_2026_10]),
+    st.data(),
+)
 def test_a_manifest_comes_back_as_it_was(
-    made: tuple[EntryBatch, ColumnNames], codec: str, data: st.DataObject
+    made: tuple[EntryBatch, ColumnNames], codec: str, revision: Revision, data: st.DataObject
 ) -> None:
     batch, names = made
-    encoded = manifest.encode(batch, content="root", names=names, codec=codec)
-    back = manifest.decode(encoded, path="m.parquet").batch
-    expected = _expected(batch)
+    encoded = manifest.encode(batch, content="root", names=names, codec=codec, revision=revision)
+    read = manifest.decode(encoded, path="m.parquet")
+    assert read.revision is revision
+    back = read.batch
+    expected = _expected(_as_revised(batch, revision))
+    if revision is fields.REVISION_2026_10 and "spec_id" in expected:
+        # A file with a spec has a partition, if only of nulls.
+        parts = [key for key in batch.keys if key.startswith("partition.")]
+        expected |= {key: _plain(batch.column(key)) for key in parts}
     assert set(back.keys) == set(expected)
     for key, values in expected.items():
         assert back.column(key).type == batch.column(key).type or key.endswith("tight_bounds")
@@ -156,6 +181,26 @@ def test_a_manifest_comes_back_as_it_was(
     assert set(some.keys) == asked | {"tracking.status", "content_type"}
     for key in asked:
         assert _plain(some.column(key)) == expected[key]
+
+
+def _as_revised(batch: EntryBatch, revision: Revision) -> EntryBatch:
+    """What a manifest of this revision can say of the entries."""
+    changed = ("spec_id", "referenced_file", *_INFO)
+    rows = batch.select(["content_type", *changed]).table.to_pylist()
+    for row in rows:
+        if revision is fields.REVISION_1_12:
+            for what in ("files", "rows") if row["content_type"] >= 3 else ():
+                modified = f"manifest_info.modified_{what}_count"
+                row[f"manifest_info.existing_{what}_count"] += row[modified]
+                row[modified] = 0
+        else:
+            row["referenced_file"] = None
+            if row["content_type"] >= 3 and row["manifest_info.format_version"] != 0:
+                row["spec_id"] = None
+    for key in changed:
+        if batch.has(key):
+            batch = batch.with_column(key, [row[key] for row in rows])
+    return batch
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:

@@ -171,7 +171,7 @@ def _entry(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Revision:
     """One shape of the content entry. `foreign` are ids inside `manifest_info` that only the other
     revision has, each with the type that gives it away, or None for any."""
@@ -186,6 +186,9 @@ class Revision:
     """Keys of leaves that have another name on disk, and their dotted path there."""
     required: tuple[str, ...] = field(init=False)
     """Keys that every entry must have a value for."""
+
+    def __repr__(self) -> str:
+        return f"Revision({self.name!r})"
 
     def __post_init__(self) -> None:
         leaves: dict[str, Field] = {}

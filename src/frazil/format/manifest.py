@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from frazil.errors import FormatError, Unsupported
 from frazil.format import fields, parquet_limits, revisions, stats, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import FILE_VERSION_KEY, FORMAT_VERSION_KEY, Revision
+from frazil.format.fields import Revision
 from frazil.format.nest import FIELD_ID, ColumnNames, Nesting, checksum, nest
 from frazil.format.seal import check_seal, sealed
 from frazil.limits import DEFAULT, Limits
@@ -132,9 +132,7 @@ def decode(
         _refuse_column_files(file, known, path)
         columns = dict(known.columns)
         if keys is not None:
-            wanted = {*keys, "tracking.status", "content_type"}
-            if FORMAT_VERSION_KEY in wanted:
-                wanted.add(FILE_VERSION_KEY)
+            wanted = revisions.keys_on_disk(keys, known.revision)
             columns = {key: column for key, column in columns.items() if key in wanted}
         file_format = _only_format(file.metadata, known.indices.get(columns.get(_FILE_FORMAT, "")))
         if file_format is not None:
@@ -151,7 +149,7 @@ def decode(
             f"not a readable Parquet manifest: {_first_line(error)}", path=path
         ) from error
     checked = _checked(flat, keys, path, known.revision)
-    batch = revisions.in_memory(checked, known.revision)
+    batch = revisions.in_memory(checked, known.revision, keys)
     content = metadata.get("content", "")
     if content not in ("root", "data", "delete"):
         raise FormatError(

@@ -6,7 +6,7 @@ entry, 2026-10 says of manifests alone; what 1.12 counts as existing, 2026-10 co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -64,12 +64,12 @@ def _with_modified_as_existing(batch: EntryBatch) -> EntryBatch:
     return batch.without(*_MODIFIED)
 
 
-def _with_modified_counts(batch: EntryBatch) -> EntryBatch:
+def _with_modified_counts(batch: EntryBatch, keys: Collection[str] = _MODIFIED) -> EntryBatch:
     """A leaf that an older root described has its modified entries among the existing ones."""
     if not batch.has(_MARKER):
         return batch
     counted = pc.is_valid(batch.column(_MARKER))
-    for key in _MODIFIED:
+    for key in keys:
         known = batch.column(key)
         if known.null_count > batch.num_rows - int(pc.sum(counted).as_py()):
             nothing = pc.if_else(counted, pa.scalar(0, known.type), pa.scalar(None, known.type))
@@ -101,8 +101,21 @@ def on_disk(batch: EntryBatch, revision: Revision) -> EntryBatch:
     return batch.without(FORMAT_VERSION_KEY).with_column(FILE_VERSION_KEY, filled)
 
 
-def in_memory(columns: dict[str, pa.Array], revision: Revision) -> EntryBatch:
-    """The columns of a manifest, `content_type` among them, as an `EntryBatch` has them."""
+def keys_on_disk(keys: Collection[str], revision: Revision) -> set[str]:
+    """The columns of a manifest that are needed to tell those of `keys`."""
+    wanted = {*keys, "tracking.status", "content_type"}
+    if revision is fields.REVISION_1_12:
+        if FORMAT_VERSION_KEY in wanted:
+            wanted.add(FILE_VERSION_KEY)
+        if not wanted.isdisjoint(_MODIFIED):
+            wanted.add(_MARKER)
+    return wanted
+
+
+def in_memory(
+    columns: dict[str, pa.Array], revision: Revision, keys: Collection[str] | None
+) -> EntryBatch:
+    """The columns of a manifest as an `EntryBatch` has them: all, or those of `keys`."""
     versions = columns.pop(FILE_VERSION_KEY, None)
     batch = EntryBatch(pa.table(columns))
     if revision is not fields.REVISION_1_12:
@@ -114,13 +127,17 @@ def in_memory(columns: dict[str, pa.Array], revision: Revision) -> EntryBatch:
             batch = batch.with_column(
                 FORMAT_VERSION_KEY, pc.if_else(pa.array(is_leaf), versions, nothing)
             )
-    return _with_modified_counts(batch)
+    if keys is None:
+        return _with_modified_counts(batch)
+    batch = _with_modified_counts(batch, [key for key in _MODIFIED if key in keys])
+    return batch if _MARKER in keys else batch.without(_MARKER)
 
 
 __all__ = [
     "FORMAT_REVISION",
     "FORMAT_VERSION",
     "in_memory",
+    "keys_on_disk",
     "on_disk",
     "revision_to_write",
     "shaped",

@@ -59,6 +59,7 @@ class Foreign:
             "manifest_info.existing_rows_count": 0,
             "manifest_info.deleted_rows_count": 0,
             "manifest_info.replaced_rows_count": 0,
+            "manifest_info.format_version": 4,
             "manifest_info.min_sequence_number": 1,
             **{key.replace("__", "."): value for key, value in more.items()},
         }
