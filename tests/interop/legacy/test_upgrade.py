@@ -57,6 +57,7 @@ def test_commits_after_the_upgrade_change_only_what_they_say(
     java: JavaOracle, peer_tables: Tables, tmp_path: Path, name: str
 ) -> None:
     table = _upgraded(peer_tables[name], tmp_path)
+    table.set_properties({"write.format-revision": "1.12"})
     before = _rows(table)
     if not before:
         return
