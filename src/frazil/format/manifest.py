@@ -129,7 +129,8 @@ def decode(
         if known.problem is not None:
             raise FormatError(known.problem[1], path=path, field=known.problem[0])
         _check_columns(file, known, metadata, path, is_sealed=is_sealed)
-        _refuse_column_files(file, known, path)
+        stored = opened.size()
+        _refuse_column_files(file, known, stored=stored, limits=limits, path=path)
         columns = dict(known.columns)
         if keys is not None:
             wanted = revisions.keys_on_disk(keys, known.revision)
@@ -138,9 +139,7 @@ def decode(
         if file_format is not None:
             del columns[_FILE_FORMAT]
         indices = [index for column in columns.values() for index in known.indices[column]]
-        table = parquet_limits.read_columns(
-            file, indices, stored=opened.size(), limits=limits, path=path
-        )
+        table = parquet_limits.read_columns(file, indices, stored=stored, limits=limits, path=path)
         flat = _flatten(table, {column: key for key, column in columns.items()})
         if file_format is not None:
             flat[_FILE_FORMAT] = pa.repeat(pa.scalar(file_format), table.num_rows)
@@ -350,12 +349,14 @@ def _integer_problem(found: _Found, revision: Revision) -> tuple[str, str] | Non
     return None
 
 
-def _refuse_column_files(file: pq.ParquetReader, known: _Columns, path: str) -> None:
+def _refuse_column_files(
+    file: pq.ParquetReader, known: _Columns, *, stored: int, limits: Limits, path: str
+) -> None:
     """Columns of a data file that lie in other files are not read, so rows would be wrong."""
     if known.column_files is None:
         return
     indices = [*known.indices[known.column_files], *known.indices[known.columns["location"]]]
-    table = file.read_all(column_indices=indices, use_threads=False)
+    table = parquet_limits.read_columns(file, indices, stored=stored, limits=limits, path=path)
     has_some = table.column(known.column_files).is_valid().to_pylist()
     if any(has_some):
         first = table.column(known.columns["location"])[has_some.index(True)].as_py()
