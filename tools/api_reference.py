@@ -14,6 +14,7 @@ import frazil.spark
 import frazil.spark.jobs
 from frazil.scan.change_feed import Changes
 from frazil.scan.plan import Plan
+from frazil.sql import Result, Session
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.inspect import Inspect
 
@@ -34,6 +35,8 @@ CLASSES = (
     Plan,
     Changes,
     frazil.Transaction,
+    Result,
+    Session,
     EvolveSchema,
     EvolvePartitions,
     Inspect,

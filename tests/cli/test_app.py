@@ -32,7 +32,7 @@ def every_command() -> Iterator[tuple[str, Any]]:
 
 COMMANDS = dict(every_command())
 ASKED_FOR = (
-    "init tables create describe schema append scan query log tree plan explain changes diff "
+    "init tables create describe schema append scan sql log tree plan explain changes diff "
     "branch tag rollback upgrade publish import analyze check export recover bench demo "
 )
 

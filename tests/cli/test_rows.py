@@ -90,30 +90,6 @@ def test_upsert_updates_and_inserts(shop: Run, tmp_path: Path) -> None:
     assert ids(shop("scan", "shop.orders", "--where", "price = 99", "--json").json) == [1]
 
 
-def test_query_runs_sql_under_every_spelling_of_a_name(shop: Run) -> None:
-    for name in ("shop.orders", "shop_orders", "orders"):
-        done = shop("query", f"select count(*) as n, sum(price) as s from {name}", "--json")
-        assert done.json == [{"n": 5, "s": 74.0}], done.err
-
-
-def test_query_joins_two_tables_and_goes_back_in_time(shop: Run) -> None:
-    shop("create", "geo.countries", "--column", "country:string", "--column", "name:string")
-    Path("c.csv").write_text("country,name\nUS,America\n")
-    shop("append", "geo.countries", "c.csv")
-    sql = "select count(*) as n from shop.orders o join geo.countries c using (country)"
-    joined = shop("query", sql, "--json")
-    assert joined.code == 0, joined.err
-    assert joined.json == [{"n": 3}]
-    first = shop("log", "shop.orders", "--json").json[-1]["snapshot"]
-    past = shop("query", "select count(*) as n from orders", "--as-of", first, "--json")
-    assert past.json == [{"n": 3}]
-
-
-def test_bad_sql_is_an_input_error(shop: Run) -> None:
-    assert shop("query", "selec").code == 2
-    assert shop("query", "select * from shop.nothing").code == 2
-
-
 def test_plan_tells_what_was_pruned(shop: Run) -> None:
     done = shop("plan", "shop.orders", "--where", "day = '2024-01-16'", "--json")
     report = done.json

@@ -1,10 +1,9 @@
-"""Commands on rows: append, upsert, scan, query, plan, explain, delete, update."""
+"""Commands on rows: append, upsert, scan, plan, explain, delete, update."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
@@ -17,13 +16,12 @@ from frazil.cli.app import (
     TableArgument,
     WhereOption,
     app,
-    open_catalog,
     open_table,
 )
 from frazil.cli.row_files import read_rows
 from frazil.cli.tables import pairs
 from frazil.commit.result import CommitResult
-from frazil.errors import InvalidInput, Unsupported
+from frazil.errors import InvalidInput
 
 LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")]
 ColumnsOption = Annotated[
@@ -117,51 +115,6 @@ def _write(rows: pa.Table, path: Path) -> int:
         case other:
             raise InvalidInput(f"{path}: cannot write {other!r}; use .parquet, .csv or .arrow")
     return int(rows.num_rows)
-
-
-@app.command()
-def query(
-    sql: Annotated[str, typer.Argument(help="SQL; tables as shop.orders, shop_orders or orders.")],
-    as_of: AsOfOption = None,
-    catalog: CatalogOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Run SQL over tables with DuckDB.
-
-    Example: `frazil query "select country, sum(price) from shop.orders group by 1"`
-    """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise Unsupported("SQL needs DuckDB: pip install duckdb", feature="query") from error
-    opened = open_catalog(catalog)
-    connection = duckdb.connect(config={"python_enable_replacements": "false"})
-    try:
-        for name in opened.list_tables():
-            if _mentions(sql, name):
-                _show(connection, name, opened.load_table(name).scan(as_of=as_of).to_arrow())
-        result = connection.execute(sql).to_arrow_table()
-    except duckdb.Error as error:
-        raise InvalidInput(f"SQL: {error}") from error
-    output.emit_arrow(result, as_json=as_json)
-
-
-def _mentions(sql: str, name: str) -> bool:
-    """Whether SQL may mean a table: it has `shop.orders`, `shop_orders` or `orders` in it."""
-    bare = sql.replace('"', "").lower()
-    words = {name, name.replace(".", "_"), name.rsplit(".", 1)[-1]}
-    return any(re.search(rf"\b{re.escape(word.lower())}\b", bare) for word in words)
-
-
-def _show(connection: Any, name: str, rows: pa.Table) -> None:
-    """Rows under every spelling of a table's name; the short one goes to the first that has it."""
-    alias = name.replace(".", "_")
-    connection.register(alias, rows)
-    namespace, _, short = name.rpartition(".")
-    connection.execute(f'create schema if not exists "{namespace}"')
-    connection.execute(f'create view "{namespace}"."{short}" as from "{alias}"')
-    if short != alias:
-        connection.execute(f'create view if not exists "{short}" as from "{alias}"')
 
 
 @app.command()

@@ -59,7 +59,7 @@ def check(
     history: bool = True,
     progress: Progress = silent,
 ) -> CheckReport:
-    """Look for broken rules. `deep` reads all data files and vectors; without `history` only the
+    """Look for broken rules. `deep` opens data files and vectors; without `history` only the
     snapshots that branches and tags point at are looked at."""
     problems = Problems()
     work = _Check(handle, problems)

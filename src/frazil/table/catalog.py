@@ -34,7 +34,11 @@ from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
 
 if TYPE_CHECKING:
+    import duckdb
+
     from frazil.paimon.adopt import Adopted
+    from frazil.sql.result import Result
+    from frazil.sql.session import Session
 
 CACHE_BYTES = "cache.manifest-bytes"
 
@@ -119,6 +123,7 @@ class Catalog:
         size = (properties or {}).get(CACHE_BYTES)
         if size is not None and not size.isdigit():
             raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
+        self._engine: duckdb.DuckDBPyConnection | None = None
         self._cache = ManifestCache(int(size) if size is not None else DEFAULT_BYTES)
 
     def __repr__(self) -> str:
@@ -152,7 +157,43 @@ class Catalog:
 
     def close(self) -> None:
         """Give connections back."""
+        if self._engine is not None:
+            self._engine.close()
         self._pointers.close()
+
+    # SQL
+
+    def sql(
+        self,
+        text: str,
+        params: Sequence[Any] | Mapping[str, Any] | None = None,
+        *,
+        tables: Mapping[str, Any] | None = None,
+    ) -> Result:
+        """Run SQL: queries, changes of rows, definitions, maintenance. Several statements are
+        separated by semicolons; the result is that of the last one.
+
+        `params` are values for `?`, or for `$name` if a mapping. `tables` are Arrow data and frames
+        that the text may name.
+
+        >>> catalog.sql("SELECT * FROM shop.orders WHERE id = ?", [7])        # doctest: +SKIP
+        """
+        session = self.session()
+        try:
+            result = session.sql(text, params, tables=tables)
+            if session.in_transaction:
+                raise InvalidInput("BEGIN without COMMIT; nothing was changed")
+        finally:
+            session.close()
+        return result
+
+    def session(self) -> Session:
+        """A session for SQL that keeps USE and BEGIN from one call to the next."""
+        from frazil.sql.session import Session, new_database
+
+        if self._engine is None:
+            self._engine = new_database()
+        return Session(self, database=self._engine)
 
     # Namespaces
 

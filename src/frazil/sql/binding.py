@@ -1,0 +1,536 @@
+"""A query's tables as views on a DuckDB connection, each pruned by the conditions over it.
+
+The text goes to the engine as it was written; only names of tables are replaced, by the names of
+the views, and clauses of time travel are taken out. sqlglot reads a copy to find the tables and
+their conditions. What it cannot read is run without pruning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlglot
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from sqlglot import exp
+
+from frazil.data.metadata_columns import METADATA_COLUMNS
+from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
+from frazil.rows import duckdb_filter, duckdb_scan
+from frazil.rows.planned import Planned
+from frazil.rows.scan import Scan
+from frazil.scan.report import ScanReport
+from frazil.sql.conditions import Found, conditions
+from frazil.sql.engine import failure, value_of
+from frazil.sql.filters import Constants, filter_of, key_filter
+from frazil.sql.names import (
+    AsOf,
+    GivenMeant,
+    Meant,
+    Names,
+    TableMeant,
+    ViewMeant,
+    metadata_rows,
+)
+from frazil.sql.rewriting import Edit, Rewritten, rewrite
+from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, quoted, tokens
+from frazil.sql.times import TimeTravel, time_travels
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+CHANGES_FUNCTION: Final = "table_changes"
+_SPECIAL: Final = frozenset({*METADATA_COLUMNS, "_partition"})
+_BEFORE_TABLE: Final = ("from", "join", "table", "summarize", "pivot", "unpivot", "using")
+_MAX_DEPTH: Final = 20
+_SMALL_ROWS: Final = 200_000
+_SMALL_BYTES: Final = 16 * 1024 * 1024
+_MANY_FILES: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What planning one table of a query did."""
+
+    name: str
+    filter: str
+    report: ScanReport
+
+
+@dataclass(slots=True)
+class Engine:
+    """The connection one statement runs on, and what was made known to it."""
+
+    connection: duckdb.DuckDBPyConnection
+    names: Names
+    given: Mapping[str, Any]
+    scan: Callable[[Table, BooleanExpression, AsOf | None, Sequence[str] | None], Scan]
+    bound: list[duckdb_scan.ScanSql] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    pruned: list[Pruned] = field(default_factory=list)
+    depth: int = 0
+
+    def view(self, name: str) -> str:
+        """A new name for a view, which stands for this one in messages."""
+        made = f"frazil_{len(self.shown)}"
+        self.shown[made] = name
+        return made
+
+    def release(self) -> None:
+        """Let go of files and relations."""
+        import duckdb
+
+        with suppress(duckdb.Error):  # the catalog, and the database with it, may be closed
+            for each in self.bound:
+                each.release(self.connection)
+            self.connection.close()
+        self.bound.clear()
+
+
+@dataclass(slots=True)
+class _Reference:
+    name: Name
+    node: exp.Table | None
+    meant: Meant
+    view: str
+    as_of: AsOf | None = None
+    has_alias: bool = False
+    scan: Scan | None = None
+    planned: Planned | None = None
+
+
+class Binder:
+    """Binds the queries and expressions of one statement."""
+
+    def __init__(
+        self, engine: Engine, source: Source, found: Sequence[Token], parameters: Sequence[Edit]
+    ) -> None:
+        self.engine = engine
+        self.source = source
+        self._tokens = list(found)
+        self._index = {token.start: at for at, token in enumerate(self._tokens)}
+        self._travels = time_travels(source, self._tokens)
+        self._edits: list[Edit] = [
+            *parameters,
+            *((each.part.start, each.part.end, "") for each in self._travels.values()),
+            *(
+                (token.start, token.end, quoted(token.value))
+                for token in self._tokens
+                if token.kind is Kind.QUOTED and source.text[token.start] == "`"
+            ),
+        ]
+        inside = [(each.part.start, each.part.end) for each in self._travels.values()]
+        self._edits = [
+            edit
+            for edit in self._edits
+            if not any(s <= edit[0] and edit[1] <= e and edit[:2] != (s, e) for s, e in inside)
+        ]
+        self._parameters = list(parameters)
+
+    def plain(self, part: Part) -> str:
+        """A part with parameters put in, for constants."""
+        return rewrite(self.source, [part], self._parameters).text.strip()
+
+    def query(self, *parts: Part, outer: Sequence[exp.Expr] = ()) -> Rewritten:
+        """A query as the engine takes it; its tables are bound."""
+        return self._bind(parts, "", outer)
+
+    def expression(self, part: Part) -> str:
+        """An expression as the engine takes it; tables of its subqueries are bound."""
+        return self._bind([part], "SELECT ", ()).text.removeprefix("SELECT ").strip()
+
+    def _bind(self, parts: Sequence[Part], prefix: str, outer: Sequence[exp.Expr]) -> Rewritten:
+        changes = [edit for part in parts for edit in self._change_functions(part)]
+        edits = [
+            edit
+            for edit in self._edits
+            if not any(start <= edit[0] and edit[1] <= end for start, end, _ in changes)
+        ] + changes
+        read = rewrite(self.source, parts, edits, prefix=prefix)
+        tree = _parsed(read.text)
+        references = self._by_tokens(parts) if tree is None else self._by_tree(tree, read)
+        found = Found() if tree is None else conditions(tree, _columns(references), outer=outer)
+        self._attach_all(references, found)
+        edits += [self._edit(each) for each in references]
+        edits += self._qualifiers(parts, references)
+        return rewrite(self.source, parts, edits, prefix=prefix)
+
+    # Finding tables
+
+    def _by_tree(self, tree: exp.Expr, read: Rewritten) -> list[_Reference]:
+        found: list[_Reference] = []
+        for node in tree.find_all(exp.Table):
+            starts = [part.meta["start"] for part in node.parts if "start" in part.meta]
+            if not starts or not isinstance(node.this, exp.Identifier | exp.Dot):
+                continue
+            if _is_cte(node) or node.name.startswith("frazil_"):
+                continue
+            at = self._index.get(read.origin(min(starts)))
+            if at is None or not self._tokens[at].is_name:
+                continue
+            made = self._reference(at, node, has_alias=bool(node.alias))
+            if made is not None:
+                found.append(made)
+        return found
+
+    def _by_tokens(self, parts: Sequence[Part]) -> list[_Reference]:
+        """Names after FROM and JOIN, for text that only the engine can read."""
+        found: list[_Reference] = []
+        for at, token in enumerate(self._tokens[1:], start=1):
+            before = self._tokens[at - 1]
+            inside = any(part.start <= token.start < part.end for part in parts)
+            if not inside or not token.is_name or not before.is_word(*_BEFORE_TABLE):
+                continue
+            try:
+                made = self._reference(at, None, has_alias=True)
+            except NotFound:
+                continue  # a CTE, or the engine will say
+            if made is not None:
+                end = self._index_after(made.name)
+                following = self._tokens[end : end + 1]
+                made.has_alias = bool(following) and (
+                    following[0].is_word("as") or following[0].kind is Kind.QUOTED
+                )
+                found.append(made)
+        return found
+
+    def _index_after(self, name: Name) -> int:
+        return next(
+            (at for at, token in enumerate(self._tokens) if token.start >= name.end),
+            len(self._tokens),
+        )
+
+    def _reference(self, at: int, node: exp.Table | None, *, has_alias: bool) -> _Reference | None:
+        cursor = Cursor(self.source, self._tokens)
+        cursor.index = at
+        name = chain(cursor)
+        if cursor.token is not None and cursor.token.is_symbol("("):
+            return None
+        travel = self._travels.get(name.end)
+        try:
+            meant = self._meaning(name)
+        except FrazilError as error:
+            raise self.source.located(name.start, error) from None
+        as_of = None if travel is None else self._moment(travel)
+        if travel is not None and not isinstance(meant, TableMeant):
+            raise self.source.problem(
+                travel.part.start, f"{name} is not a table; only tables have a history"
+            )
+        view = self.engine.view(str(name))
+        return _Reference(name, node, meant, view, as_of, has_alias)
+
+    def _meaning(self, name: Name) -> Meant:
+        if len(name.parts) == 1 and name.parts[0] in self.engine.given:
+            return GivenMeant(data=self.engine.given[name.parts[0]])
+        return self.engine.names.find(name.parts)
+
+    def _moment(self, travel: TimeTravel) -> AsOf:
+        if travel.expression is None:
+            assert travel.value is not None
+            return travel.value
+        value = value_of(self.engine.connection, self.plain(travel.expression))
+        if isinstance(value, int | str | datetime) and not isinstance(value, bool):
+            return value
+        raise self.source.problem(
+            travel.expression.start, f"{value!r} names no snapshot, branch, tag or time"
+        )
+
+    def _change_functions(self, part: Part) -> list[Edit]:
+        """`table_changes('shop.orders', since, until)` bound, and replaced by a view."""
+        edits: list[Edit] = []
+        for at, token in enumerate(self._tokens):
+            following = self._tokens[at + 1 : at + 2]
+            if not (part.start <= token.start < part.end and token.is_word(CHANGES_FUNCTION)):
+                continue
+            if not following or not following[0].is_symbol("("):
+                continue
+            cursor = Cursor(self.source, self._tokens)
+            cursor.index = at + 1
+            parts = cursor.bracketed("the name of a table in 'quotes'")
+            values = [value_of(self.engine.connection, self.plain(each)) for each in parts]
+            if not values or len(values) > 3 or not isinstance(values[0], str):
+                raise self.source.problem(
+                    token.start, f"expected {CHANGES_FUNCTION}('namespace.table', since, until)"
+                )
+            try:
+                table = self.engine.names.table(values[0].split("."))
+                rows = table.changes(*values[1:])
+            except FrazilError as error:
+                raise self.source.located(token.start, error) from None
+            view = self.engine.view(CHANGES_FUNCTION)
+            self.engine.connection.register(view, rows)
+            edits.append((token.start, cursor.tokens[cursor.index - 1].end, view))
+        return edits
+
+    # Making tables known to the engine
+
+    def _attach_all(self, references: list[_Reference], found: Found) -> None:
+        constants = Constants(lambda text: value_of(self.engine.connection, text))
+        for each in references:
+            over = [[]] if each.node is None else found.tables.get(id(each.node), [[]])
+            try:
+                self._attach(each, over, constants)
+            except FrazilError as error:
+                raise self.source.located(each.name.start, error) from None
+        self._prune_by_keys(references, found)
+        for each in references:
+            if each.planned is not None:
+                self._attach_scan(each)
+
+    def _attach(self, each: _Reference, over: list[list[exp.Expr]], constants: Constants) -> None:
+        connection = self.engine.connection
+        match each.meant:
+            case GivenMeant(data=data):
+                connection.register(each.view, _relation(data))
+            case ViewMeant():
+                self._attach_view(each, over)
+            case TableMeant(table=table, metadata=str() as which):
+                if each.as_of is not None:
+                    raise Unsupported(
+                        f"metadata tables show the current state; {each.name} has no time travel",
+                        feature="time travel on metadata tables",
+                    )
+                connection.register(each.view, metadata_rows(table, which))
+            case TableMeant(table=table, changes=True):
+                connection.register(each.view, table.changes())
+            case TableMeant(table=table):
+                as_of = each.as_of if each.as_of is not None else each.meant.as_of
+                scan = self.engine.scan(table, AlwaysTrue(), as_of, self._extra_columns(table))
+                where = filter_of(over, scan.table_schema, constants)
+                each.scan = scan if isinstance(where, AlwaysTrue) else _with_filter(scan, where)
+                each.planned = Planned.of(each.scan)
+
+    def _extra_columns(self, table: Table) -> list[str] | None:
+        """Metadata columns that the statement names."""
+        named = {token.value for token in self._tokens if token.is_name}
+        own = [column.name for column in table.schema.fields]
+        extra = sorted((named & _SPECIAL) - set(own))
+        return [*own, *extra] if extra else None
+
+    def _attach_scan(self, each: _Reference) -> None:
+        assert each.planned is not None
+        assert each.scan is not None
+        engine = self.engine
+        where = each.scan.filter
+        engine.pruned.append(
+            Pruned(
+                name=str(each.name),
+                filter="" if isinstance(where, AlwaysTrue) else duckdb_filter.condition(where),
+                report=each.planned.plan.report,
+            )
+        )
+        made = duckdb_scan.attach(each.planned, engine.connection, each.view, filtered=False)
+        engine.bound.append(made)
+
+    def _prune_by_keys(self, references: list[_Reference], found: Found) -> None:
+        """Where an inner join has a small side, read that side once, now, and prune the other by
+        its keys."""
+        by_node = {id(each.node): each for each in references if each.planned is not None}
+        for (left, left_column), (right, right_column) in found.joined:
+            ends = [(by_node.get(left), left_column), (by_node.get(right), right_column)]
+            for (small, key), (large, column) in (ends, ends[::-1]):
+                if small is None or large is None or not _is_worth(small, large):
+                    continue
+                values = self._keys(small, key)
+                assert large.scan is not None
+                where = key_filter(column, values, large.scan.table_schema)
+                if where is not None:
+                    both = And(large.scan.filter, where)
+                    large.scan = _with_filter(large.scan, both)
+                    large.planned = Planned.of(large.scan)
+
+    def _keys(self, small: _Reference, key: str) -> list[Any]:
+        """The keys of a small table, which becomes a table of the engine: it is read once."""
+        engine = self.engine
+        if small.planned is not None:
+            planned, inner = small.planned, f"{small.view}_files"
+            self._attach_scan(small)
+            engine.connection.execute(f"ALTER VIEW {small.view} RENAME TO {inner}")
+            where = duckdb_filter.condition(planned.scan.filter)
+            engine.connection.execute(
+                f"CREATE TEMP TABLE {small.view} AS SELECT * FROM {inner} WHERE {where}"
+            )
+            small.planned = None
+        query = f"SELECT DISTINCT {quoted(key)} AS k FROM {small.view}"
+        rows = engine.connection.sql(query).to_arrow_table()
+        return list(rows.column("k").to_pylist())
+
+    def _attach_view(self, each: _Reference, over: list[list[exp.Expr]]) -> None:
+        assert isinstance(each.meant, ViewMeant)
+        engine = self.engine
+        if engine.depth >= _MAX_DEPTH:
+            raise InvalidInput(f"view {each.name} uses itself, or views are nested too deeply")
+        text, namespace, columns = view_query(each.meant.state.metadata, str(each.name))
+        names, engine.names = engine.names, engine.names.within(namespace)
+        engine.depth += 1
+        source = Source(text)
+        inside = tokens(source)
+        outer = over[0] if len(over) == 1 else ()
+        try:
+            binder = Binder(engine, source, inside, [])
+            made = binder.query(Part(0, len(text)), outer=outer)
+            named = f"({', '.join(map(quoted, columns))})" if columns else ""
+            engine.connection.execute(f"CREATE TEMP VIEW {each.view}{named} AS {made.text}")
+        except FrazilError as error:
+            error.args = (f"view {each.name}: {error}", *error.args[1:])
+            raise
+        except Exception as error:
+            raise failure(error, source, engine.shown) from error
+        finally:
+            engine.names = names
+            engine.depth -= 1
+
+    # The text
+
+    def _edit(self, each: _Reference) -> Edit:
+        before = self._tokens[self._index[each.name.start] - 1] if each.name.start else None
+        bare = before is not None and before.is_word("table", "summarize")
+        alias = "" if each.has_alias or bare else f" AS {quoted(each.name.parts[-1])}"
+        return each.name.start, each.name.end, f"{each.view}{alias}"
+
+    def _qualifiers(self, parts: Sequence[Part], references: list[_Reference]) -> list[Edit]:
+        """`shop.orders.id` becomes `orders.id`: the engine knows the table by its last name."""
+        full = {
+            tuple(part.lower() for part in each.name.parts)
+            for each in references
+            if len(each.name.parts) > 1 and not each.has_alias
+        }
+        if not full:
+            return []
+        used = {each.name.start for each in references}
+        edits: list[Edit] = []
+        cursor = Cursor(self.source, self._tokens)
+        while (token := cursor.token) is not None:
+            if not token.is_name:
+                cursor.index += 1
+                continue
+            first = cursor.index
+            try:
+                name = chain(cursor)
+            except InvalidInput:
+                cursor.index = first + 1
+                continue
+            if name.start in used:
+                continue
+            for size in range(2, len(name.parts)):
+                head = tuple(part.lower() for part in name.parts[:size])
+                if head in full and any(p.start <= name.start < p.end for p in parts):
+                    start = self._tokens[first + 2 * (size - 1)].start
+                    edits.append((name.start, start, ""))
+        return edits
+
+
+def view_query(metadata: Mapping[str, Any], name: str) -> tuple[str, tuple[str, ...], list[str]]:
+    """The SQL of a view for this engine, the namespace its names start from, its columns."""
+    current = metadata.get("current-version-id")
+    versions = [v for v in metadata.get("versions", ()) if v.get("version-id") == current]
+    if not versions:
+        raise NotFound(f"view {name} has no version {current}")
+    version = versions[0]
+    texts = {
+        str(each.get("dialect", "")).lower(): str(each["sql"])
+        for each in version.get("representations", ())
+        if each.get("type") == "sql"
+    }
+    namespace = tuple(version.get("default-namespace") or ())
+    schemas = {each.get("schema-id"): each for each in metadata.get("schemas", ())}
+    schema = schemas.get(version.get("schema-id"), {})
+    columns = [each["name"] for each in schema.get("fields", ())]
+    if "duckdb" in texts:
+        return texts["duckdb"], namespace, columns
+    for dialect, text in texts.items():
+        try:
+            return sqlglot.transpile(text, read=dialect, write="duckdb")[0], namespace, columns
+        except (sqlglot.ParseError, ValueError):
+            continue
+    known = ", ".join(texts) or "none"
+    raise Unsupported(
+        f"view {name} has no SQL for this engine; its dialects: {known}", feature="view dialect"
+    )
+
+
+def _parsed(text: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(text, dialect="duckdb")
+    except sqlglot.ParseError:
+        return None
+
+
+def _columns(references: list[_Reference]) -> Callable[[exp.Table], Sequence[str] | None]:
+    known: dict[int, Sequence[str] | None] = {}
+    for each in references:
+        columns: Sequence[str] | None = None
+        match each.meant:
+            case TableMeant(metadata=None, changes=False, table=table):
+                columns = [*(field.name for field in table.schema.fields), *_SPECIAL]
+            case ViewMeant(state=state):
+                columns = view_query(state.metadata, str(each.name))[2] or None
+        known[id(each.node)] = columns
+    return lambda node: known.get(id(node))
+
+
+def _is_cte(node: exp.Table) -> bool:
+    """Whether the name is one of a WITH clause that the table can see."""
+    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        return False
+    name = node.name.lower()
+    above: exp.Expr | None = node
+    while above is not None:
+        clause = above.args.get("with_")
+        if clause is not None:
+            inside = _inside(node, clause)
+            for each in clause.expressions:
+                if each is inside and not clause.args.get("recursive"):
+                    break  # a CTE sees those before it
+                if each.alias.lower() == name:
+                    return True
+        above = above.parent
+    return False
+
+
+def _inside(node: exp.Expr, clause: exp.Expr) -> exp.Expr | None:
+    """The CTE of a clause that a node is in."""
+    child = node
+    while child.parent is not None and child.parent is not clause:
+        child = child.parent
+    return child if child.parent is clause else None
+
+
+def _with_filter(scan: Scan, where: BooleanExpression) -> Scan:
+    return replace(scan, where=where)
+
+
+def _is_worth(small: _Reference, large: _Reference) -> bool:
+    if large.planned is None or large.planned.num_files < _MANY_FILES:
+        return False
+    if small.planned is None:
+        return True  # read already
+    rows, size = _size(small.planned)
+    return rows <= _SMALL_ROWS and size <= _SMALL_BYTES and size * 8 <= _size(large.planned)[1]
+
+
+def _size(planned: Planned) -> tuple[int, int]:
+    sizes = planned.plan.files.numpy("file_size_in_bytes")
+    return int(planned.records.sum()), int(sizes.sum())
+
+
+def _relation(data: Any) -> Any:
+    """Data as DuckDB registers it: Arrow streams that can be read once are read now."""
+    import pyarrow as pa
+
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if isinstance(data, list):
+        return pa.Table.from_pylist(data)
+    if isinstance(data, dict):
+        return pa.table(data)
+    if re.match(r"pyarrow|pandas|polars", type(data).__module__) or hasattr(
+        data, "__arrow_c_stream__"
+    ):
+        return data
+    raise InvalidInput(f"a {type(data).__name__} cannot be used as a table; expected Arrow data")

@@ -1,0 +1,186 @@
+"""From a name in SQL to what it means: a table, a branch or tag of it, its metadata, a view.
+
+`shop.orders` is a table or view; `shop.orders.branch_audit`, `shop.orders.tag_q1`,
+`shop.orders.snapshots` and `shop.orders.changes` are what Iceberg's engines call them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from frazil.catalog.views import ViewState
+from frazil.errors import InvalidInput, NotFound
+from frazil.table.catalog import Catalog
+from frazil.table.table import Table
+
+METADATA_TABLES: Final = (
+    "all_files",
+    "all_manifests",
+    "data_files",
+    "delete_files",
+    "entries",
+    "files",
+    "history",
+    "manifests",
+    "metadata_log_entries",
+    "partitions",
+    "refs",
+    "snapshots",
+)
+CHANGES: Final = "changes"
+_METADATA_METHODS: Final = {"metadata_log_entries": "metadata_log"}
+AsOf = int | str | datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableMeant:
+    """A table as one of its states, or its metadata, or its changes."""
+
+    table: Table
+    as_of: AsOf | None = None
+    metadata: str | None = None
+    changes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewMeant:
+    """A view of the catalog."""
+
+    state: ViewState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenMeant:
+    """Data that came with the call, by its name there."""
+
+    data: Any
+
+
+Meant = TableMeant | ViewMeant | GivenMeant
+
+
+def metadata_rows(table: Table, which: str) -> Any:
+    """A metadata table as Arrow."""
+    return getattr(table.inspect, _METADATA_METHODS.get(which, which))
+
+
+@dataclass(slots=True)
+class Names:
+    """Looks names up in a catalog; a table is loaded once, so that one statement, or one
+    transaction, sees one state of it."""
+
+    catalog: Catalog
+    namespace: tuple[str, ...] = ()
+    _tables: dict[str, Table] | None = None
+
+    def fresh(self) -> Names:
+        """The same with nothing loaded."""
+        return Names(self.catalog, self.namespace)
+
+    def within(self, namespace: tuple[str, ...]) -> Names:
+        """The same tables, with names that start from another namespace."""
+        if self._tables is None:
+            self._tables = {}
+        return Names(self.catalog, namespace, self._tables)
+
+    def full(self, parts: Sequence[str]) -> str:
+        """The full name of a table that need not exist."""
+        if len(parts) == 1:
+            if not self.namespace:
+                raise InvalidInput(
+                    f"{parts[0]!r} has no namespace; write namespace.{parts[0]}, or USE namespace"
+                )
+            parts = (*self.namespace, parts[0])
+        return ".".join(parts)
+
+    def table(self, parts: Sequence[str]) -> Table:
+        """A table that is written or described; branches may be named."""
+        meant = self.find(parts)
+        if isinstance(meant, TableMeant) and meant.metadata is None and not meant.changes:
+            if meant.as_of is None:
+                return meant.table
+            raise InvalidInput(f"{'.'.join(parts)} is a tag, which cannot be changed")
+        raise InvalidInput(f"{'.'.join(parts)} is not a table that can be changed")
+
+    def find(self, parts: Sequence[str]) -> Meant:
+        """What a name means; NotFound with the nearest names."""
+        for full in self._candidates(parts):
+            found = self._exact(full)
+            if found is not None:
+                return found
+        for full in self._candidates(parts[:-1]) if len(parts) > 1 else ():
+            table = self._load(full)
+            if table is not None:
+                return self._inside(table, parts[-1])
+        raise self._missing(parts)
+
+    def _candidates(self, parts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The full names that a name may stand for, in the order they are tried."""
+        names = []
+        if self.namespace:
+            names.append((*self.namespace, *parts))
+        if len(parts) > 1:
+            names.append(tuple(parts))
+        elif not self.namespace:
+            names += self._by_last(parts[0])
+        return names
+
+    def _by_last(self, name: str) -> list[tuple[str, ...]]:
+        """A bare name, if one table of the catalog has it."""
+        found = [
+            tuple(each.split("."))
+            for each in self.catalog.list_tables()
+            if each.rpartition(".")[2] == name
+        ]
+        if len(found) > 1:
+            shown = ", ".join(".".join(each) for each in found)
+            raise InvalidInput(f"{name!r} may be {shown}; write its namespace")
+        return found
+
+    def _exact(self, full: Sequence[str]) -> Meant | None:
+        table = self._load(full)
+        if table is not None:
+            return TableMeant(table=table)
+        try:
+            return ViewMeant(state=self.catalog.pointers.views.load(tuple(full)))
+        except (NotFound, InvalidInput):
+            return None
+
+    def _load(self, full: Sequence[str]) -> Table | None:
+        if len(full) < 2:
+            return None
+        name = ".".join(full)
+        if self._tables is None:
+            self._tables = {}
+        if name not in self._tables:
+            try:
+                self._tables[name] = self.catalog.load_table(tuple(full))
+            except (NotFound, InvalidInput):
+                return None
+        return self._tables[name]
+
+    def _inside(self, table: Table, part: str) -> TableMeant:
+        if part in METADATA_TABLES:
+            return TableMeant(table=table, metadata=part)
+        if part == CHANGES:
+            return TableMeant(table=table, changes=True)
+        if part.startswith("branch_"):
+            return TableMeant(table=table.branch(part.removeprefix("branch_"), create=False))
+        if part.startswith("tag_"):
+            return TableMeant(table=table, as_of=part.removeprefix("tag_"))
+        near = difflib.get_close_matches(part, [*METADATA_TABLES, CHANGES], n=3)
+        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        raise NotFound(
+            f"{table.name} has no metadata table {part!r}; there are "
+            f"{', '.join((*METADATA_TABLES, CHANGES))}, branch_<name> and tag_<name>.{hint}"
+        )
+
+    def _missing(self, parts: Sequence[str]) -> NotFound:
+        name = ".".join(parts)
+        near = difflib.get_close_matches(name, self.catalog.list_tables(), n=2, cutoff=0.7)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        return NotFound(f"table {name} does not exist.{hint}")

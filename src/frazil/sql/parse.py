@@ -1,0 +1,237 @@
+"""Text to statements. The shell of a statement is read here; queries and expressions stay text.
+
+What begins with a word this module does not know goes to the engine if it only reads, and is
+refused with its place otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from frazil.errors import InvalidInput
+from frazil.sql import parse_alter, parse_tables
+from frazil.sql.parse_rows import parse_delete, parse_insert, parse_merge, parse_update
+from frazil.sql.statements import (
+    Bracket,
+    Call,
+    Describe,
+    Explain,
+    Query,
+    Show,
+    Statement,
+    TransactionStatement,
+    Use,
+)
+from frazil.sql.text import Cursor, Name, Part, Source, chain, statements, tokens
+
+_READS: Final = ("select", "from", "values", "table", "pivot", "unpivot", "summarize")
+_SHOWN: Final = (
+    "tables, views, namespaces, columns, tblproperties, create table, create view, partitions, "
+    "branches or tags"
+)
+
+
+def parse_script(text: str) -> Iterator[tuple[Source, Cursor, Statement]]:
+    """The statements of a text, each read when it is asked for."""
+    source = Source(text)
+    for found in statements(tokens(source)):
+        cursor = Cursor(source, found)
+        yield source, cursor, parse_statement(cursor)
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text ends with a semicolon that ends a statement."""
+    try:
+        found = tokens(Source(text))
+    except InvalidInput:
+        return False  # inside quotes or a comment
+    return bool(found) and found[-1].is_symbol(";")
+
+
+def parse_statement(cursor: Cursor) -> Statement:
+    """One statement."""
+    first = cursor.token
+    assert first is not None
+    if first.is_symbol("(") or first.is_word(*_READS):
+        return Query(part=Part(first.start, cursor.end))
+    word = first.value.lower() if first.is_word(first.value.lower()) else ""
+    match word:
+        case "with":
+            return _with(cursor)
+        case "insert":
+            return parse_insert(cursor)
+        case "delete":
+            return parse_delete(cursor)
+        case "update":
+            return parse_update(cursor)
+        case "merge":
+            return parse_merge(cursor)
+        case "create":
+            return parse_tables.create(cursor)
+        case "replace":
+            return parse_tables.replace_table(cursor)
+        case "drop":
+            return parse_tables.drop(cursor)
+        case "truncate":
+            return parse_tables.truncate(cursor)
+        case "alter":
+            return parse_alter.alter(cursor)
+        case "comment":
+            return parse_alter.comment(cursor)
+        case "show":
+            return _show(cursor)
+        case "describe" | "desc":
+            return _describe(cursor)
+        case "explain":
+            return _explain(cursor)
+        case "call":
+            return _call(cursor)
+        case "use":
+            return _use(cursor)
+        case "begin" | "start" | "commit" | "rollback" | "abort" | "end":
+            return _bracket(cursor)
+    shown = cursor.source.text[first.start : first.end]
+    raise cursor.source.unsupported(
+        first.start, f"statements that begin with {shown!r} are not known", feature=shown
+    )
+
+
+def _with(cursor: Cursor) -> Statement:
+    """WITH … in front of a query, or of INSERT."""
+    start = cursor.offset
+    cursor.expect("with")
+    depth = 0
+    while (token := cursor.token) is not None:
+        if depth == 0 and token.is_word("insert"):
+            return parse_insert(cursor, ctes=Part(start, cursor.tokens[cursor.index - 1].end))
+        if depth == 0 and token.is_word("update", "delete", "merge"):
+            raise cursor.source.unsupported(
+                token.start,
+                f"WITH in front of {token.value.upper()} is not supported; write the query in "
+                "brackets where it is used",
+                feature=f"WITH … {token.value.upper()}",
+            )
+        if depth == 0 and token.is_word(*_READS):
+            break
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        cursor.index += 1
+    return Query(part=Part(start, cursor.end))
+
+
+def _explain(cursor: Cursor) -> Explain:
+    cursor.expect("explain")
+    analyze = cursor.take("analyze")
+    token = cursor.token
+    if token is None or not (token.is_symbol("(") or token.is_word("with", *_READS)):
+        raise cursor.unexpected("a query to explain")
+    return Explain(part=Part(token.start, cursor.end), analyze=analyze)
+
+
+def _describe(cursor: Cursor) -> Describe:
+    cursor.advance()
+    if cursor.take("history"):
+        cursor.take("table")
+        made = Describe(table=chain(cursor), history=True)
+    elif cursor.token is not None and (
+        cursor.token.is_symbol("(") or cursor.token.is_word("select", "with", "from", "values")
+    ):
+        return Describe(query=cursor.rest("a query"))
+    else:
+        cursor.take("table")
+        extended = cursor.take("extended") or cursor.take("formatted")
+        made = Describe(table=chain(cursor), extended=extended)
+    cursor.finish()
+    return made
+
+
+def _show(cursor: Cursor) -> Show:
+    cursor.expect("show")
+    what = _shown(cursor)
+    of: Name | None = None
+    like = key = None
+    if what in ("tables", "views", "namespaces"):
+        if cursor.take("in") or cursor.take("from"):
+            of = chain(cursor, "a namespace")
+        if cursor.take("like") or (
+            cursor.token is not None and cursor.token.kind.value == "string"
+        ):
+            like = cursor.string()
+    else:
+        if not cursor.take("in"):
+            cursor.take("from")
+        of = chain(cursor)
+        if what == "tblproperties" and cursor.take_symbol("("):
+            key = cursor.string("the name of a property in 'quotes'")
+            cursor.expect_symbol(")")
+    cursor.finish()
+    return Show(what=what, of=of, like=like, key=key)
+
+
+def _shown(cursor: Cursor) -> str:
+    for pair in (("create", "table"), ("create", "view")):
+        if cursor.take(*pair):
+            return " ".join(pair)
+    for what, words in {
+        "tables": ("tables",),
+        "views": ("views",),
+        "namespaces": ("namespaces", "databases", "schemas"),
+        "columns": ("columns",),
+        "tblproperties": ("tblproperties", "properties"),
+        "partitions": ("partitions",),
+        "branches": ("branches",),
+        "tags": ("tags",),
+    }.items():
+        if any(cursor.take(word) for word in words):
+            return what
+    raise cursor.unexpected(_SHOWN)
+
+
+def _call(cursor: Cursor) -> Call:
+    cursor.expect("call")
+    procedure = chain(cursor, "a procedure such as system.expire_snapshots")
+    cursor.expect_symbol("(")
+    positional: list[Part] = []
+    named: list[tuple[Name, Part]] = []
+    while not cursor.take_symbol(")"):
+        if positional or named:
+            cursor.expect_symbol(",")
+        following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+        if following and following[0].is_symbol("=>"):
+            start = cursor.offset
+            name = cursor.name("the name of an argument")
+            named.append((Name((name,), start, following[0].start), _argument(cursor)))
+        elif named:
+            raise cursor.unexpected("a named argument (name => value), as the ones before it")
+        else:
+            positional.append(cursor.until(what="a value"))
+    cursor.finish()
+    return Call(procedure=procedure, positional=tuple(positional), named=tuple(named))
+
+
+def _argument(cursor: Cursor) -> Part:
+    cursor.expect_symbol("=>")
+    return cursor.until(what="a value")
+
+
+def _use(cursor: Cursor) -> Use:
+    cursor.expect("use")
+    if not cursor.take("namespace"):
+        cursor.take("schema")
+    made = Use(namespace=chain(cursor, "a namespace"))
+    cursor.finish()
+    return made
+
+
+def _bracket(cursor: Cursor) -> TransactionStatement:
+    start = cursor.offset
+    word = cursor.advance().value.lower()
+    if word == "start":
+        cursor.expect("transaction")
+    elif not cursor.take("transaction"):
+        cursor.take("work")
+    cursor.finish()
+    bracket = {"begin": Bracket.BEGIN, "start": Bracket.BEGIN}.get(word)
+    if bracket is None:
+        bracket = Bracket.COMMIT if word in ("commit", "end") else Bracket.ROLLBACK
+    return TransactionStatement(bracket=bracket, start=start)

@@ -1,0 +1,281 @@
+"""INSERT, DELETE, UPDATE and MERGE."""
+
+from __future__ import annotations
+
+from frazil.sql.statements import (
+    Action,
+    Delete,
+    Insert,
+    InsertMode,
+    Matching,
+    Merge,
+    MergeClause,
+    Update,
+)
+from frazil.sql.text import Cursor, Name, Part, chain
+
+_QUERY = ("select", "with", "from", "values", "table")
+
+
+def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
+    """INSERT INTO t [(columns)] [BY NAME] query, and its OVERWRITE and REPLACE WHERE forms."""
+    cursor.expect("insert")
+    if cursor.ahead("or"):
+        raise cursor.source.unsupported(
+            cursor.offset, "INSERT OR … is not supported; use MERGE INTO", feature="INSERT OR"
+        )
+    overwrite = cursor.take("overwrite")
+    if overwrite:
+        if not cursor.take("into"):
+            cursor.take("table")
+    else:
+        cursor.expect("into")
+        cursor.take("table")
+    table = chain(cursor)
+    fixed: list[tuple[Name, Part]] = []
+    by_partition = cursor.take("partition")
+    if by_partition:
+        fixed = _partition(cursor)
+    where: Part | None = None
+    columns: tuple[Name, ...] | None = None
+    by_name = cursor.take("by", "name")
+    if not by_name and _has_columns(cursor):
+        cursor.expect_symbol("(")
+        columns = _names(cursor)
+        cursor.expect_symbol(")")
+    if cursor.take("replace", "where"):
+        where = cursor.until(*_QUERY, what="a condition")
+    if cursor.ahead("default", "values"):
+        raise cursor.source.unsupported(
+            cursor.offset, "DEFAULT VALUES is not supported", feature="DEFAULT VALUES"
+        )
+    query = cursor.rest("a query or VALUES")
+    mode = InsertMode.APPEND
+    if overwrite:
+        is_dynamic = by_partition and any(part is None for _, part in fixed)
+        mode = InsertMode.OVERWRITE_PARTITIONS if is_dynamic else InsertMode.OVERWRITE
+    return Insert(
+        table=table,
+        query=query,
+        columns=columns,
+        mode=mode,
+        fixed=tuple((name, part) for name, part in fixed if part is not None),
+        where=where,
+        by_name=by_name,
+        ctes=ctes,
+    )
+
+
+def _has_columns(cursor: Cursor) -> bool:
+    """Whether brackets hold column names and not a query."""
+    token = cursor.token
+    if token is None or not token.is_symbol("("):
+        return False
+    inner = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+    return bool(inner) and inner[0].is_name and not inner[0].is_word(*_QUERY)
+
+
+def _partition(cursor: Cursor) -> list[tuple[Name, Part]]:
+    """PARTITION (a = 1, b): values that are given, and columns without."""
+    found: list[tuple[Name, Part]] = []
+    cursor.expect_symbol("(")
+    while True:
+        name = _column(cursor)
+        value = cursor.until(what="a value") if cursor.take_symbol("=") else None
+        found.append((name, value))  # type: ignore[arg-type]
+        if not cursor.take_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    return found
+
+
+def _column(cursor: Cursor) -> Name:
+    return chain(cursor, "a column")
+
+
+def _names(cursor: Cursor) -> tuple[Name, ...]:
+    found = [_column(cursor)]
+    while cursor.take_symbol(","):
+        found.append(_column(cursor))
+    return tuple(found)
+
+
+def _alias(cursor: Cursor, *stops: str) -> str | None:
+    if cursor.take("as"):
+        return cursor.name("an alias")
+    token = cursor.token
+    if token is not None and token.is_name and not token.is_word(*stops):
+        return cursor.name()
+    return None
+
+
+def parse_delete(cursor: Cursor) -> Delete:
+    """DELETE FROM t [alias] [WHERE …]."""
+    cursor.expect("delete")
+    cursor.expect("from")
+    table = chain(cursor)
+    alias = _alias(cursor, "where", "using", "returning")
+    if cursor.ahead("using"):
+        raise cursor.source.unsupported(
+            cursor.offset,
+            "DELETE … USING is not supported; write WHERE … IN (SELECT …) or EXISTS, or MERGE",
+            feature="DELETE … USING",
+        )
+    where = cursor.until("returning", what="a condition") if cursor.take("where") else None
+    _no_returning(cursor)
+    cursor.finish()
+    return Delete(table=table, alias=alias, where=where)
+
+
+def parse_update(cursor: Cursor) -> Update:
+    """UPDATE t [alias] SET a = …, … [FROM …] [WHERE …]."""
+    cursor.expect("update")
+    table = chain(cursor)
+    alias = _alias(cursor, "set")
+    cursor.expect("set")
+    assignments = _assignments(cursor, "from", "where", "returning")
+    source = None
+    if cursor.take("from"):
+        start = cursor.offset
+        cursor.list_until("where", "returning", what="a table")
+        source = Part(start, cursor.tokens[cursor.index - 1].end)
+    where = cursor.until("returning", what="a condition") if cursor.take("where") else None
+    _no_returning(cursor)
+    cursor.finish()
+    return Update(table=table, alias=alias, assignments=assignments, source=source, where=where)
+
+
+def _assignments(cursor: Cursor, *ends: str) -> tuple[tuple[Name, Part], ...]:
+    found: list[tuple[Name, Part]] = []
+    while True:
+        if cursor.token is not None and cursor.token.is_symbol("("):
+            raise cursor.source.unsupported(
+                cursor.offset,
+                "(a, b) = … is not supported; assign each column by itself",
+                feature="assigning several columns at once",
+            )
+        name = _column(cursor)
+        cursor.expect_symbol("=")
+        found.append((name, cursor.until(*ends)))
+        if not cursor.take_symbol(","):
+            return tuple(found)
+
+
+def _no_returning(cursor: Cursor) -> None:
+    if cursor.ahead("returning"):
+        raise cursor.source.unsupported(
+            cursor.offset,
+            "RETURNING is not supported; read the changes with table_changes",
+            feature="RETURNING",
+        )
+
+
+def parse_merge(cursor: Cursor) -> Merge:
+    """MERGE INTO t USING source ON condition WHEN …."""
+    cursor.expect("merge")
+    cursor.expect("into")
+    table = chain(cursor)
+    alias = _alias(cursor, "using")
+    cursor.expect("using")
+    start = cursor.offset
+    if cursor.token is not None and cursor.token.is_symbol("("):
+        depth = 0
+        while (token := cursor.token) is not None:
+            depth += token.is_symbol("(") - token.is_symbol(")")
+            cursor.index += 1
+            if depth == 0:
+                break
+    else:
+        cursor.until("as", "on", "using", what="a table or a query in brackets")
+        previous = cursor.tokens[cursor.index - 2 : cursor.index]
+        if len(previous) == 2 and all(token.is_name for token in previous):
+            cursor.index -= 1  # the last name is an alias
+    source = Part(start, cursor.tokens[cursor.index - 1].end)
+    source_alias = _alias(cursor, "on", "using")
+    if cursor.ahead("using"):
+        raise cursor.source.unsupported(
+            cursor.offset, "write ON t.key = s.key instead of USING (key)", feature="MERGE … USING"
+        )
+    cursor.expect("on")
+    on = cursor.until("when", what="a condition")
+    clauses: list[MergeClause] = []
+    while cursor.ahead("when"):
+        clauses.append(_clause(cursor))
+    if not clauses:
+        raise cursor.unexpected("WHEN MATCHED or WHEN NOT MATCHED")
+    _no_returning(cursor)
+    cursor.finish()
+    return Merge(
+        table=table,
+        alias=alias,
+        source=source,
+        source_alias=source_alias,
+        on=on,
+        clauses=tuple(clauses),
+    )
+
+
+def _clause(cursor: Cursor) -> MergeClause:
+    start = cursor.offset
+    cursor.expect("when")
+    if cursor.take("matched"):
+        matching = Matching.MATCHED
+    else:
+        cursor.expect("not", "matched")
+        matching = Matching.NOT_MATCHED
+        if cursor.take("by", "source"):
+            matching = Matching.NOT_MATCHED_BY_SOURCE
+        else:
+            cursor.take("by", "target")
+    condition = cursor.until("then", what="a condition") if cursor.take("and") else None
+    cursor.expect("then")
+    at = cursor.offset
+    action, columns, values = _action(cursor)
+    wanted = (
+        (Action.INSERT, Action.NOTHING)
+        if matching is Matching.NOT_MATCHED
+        else (Action.UPDATE, Action.DELETE, Action.NOTHING)
+    )
+    if action not in wanted:
+        raise cursor.source.problem(
+            at,
+            f"WHEN {matching.value} cannot {action.value}; it can "
+            f"{' or '.join(each.value for each in wanted)}",
+        )
+    if matching is Matching.NOT_MATCHED_BY_SOURCE and action is Action.UPDATE and values is None:
+        raise cursor.source.problem(at, "WHEN NOT MATCHED BY SOURCE has no source row to take * of")
+    return MergeClause(
+        start=start,
+        matching=matching,
+        condition=condition,
+        action=action,
+        columns=columns,
+        values=values,
+    )
+
+
+def _action(
+    cursor: Cursor,
+) -> tuple[Action, tuple[Name, ...] | None, tuple[Part, ...] | None]:
+    if cursor.take("delete"):
+        return Action.DELETE, None, None
+    if cursor.take("do", "nothing"):
+        return Action.NOTHING, None, None
+    if cursor.take("update"):
+        if not cursor.take("set"):
+            # DuckDB's short form: UPDATE alone takes every column of the source.
+            return Action.UPDATE, None, None
+        if cursor.take_symbol("*"):
+            return Action.UPDATE, None, None
+        pairs = _assignments(cursor, "when", "returning")
+        return Action.UPDATE, tuple(n for n, _ in pairs), tuple(part for _, part in pairs)
+    if cursor.take("insert"):
+        if cursor.token is None or cursor.ahead("when") or cursor.take_symbol("*"):
+            return Action.INSERT, None, None
+        columns: tuple[Name, ...] | None = None
+        if cursor.take_symbol("("):
+            columns = _names(cursor)
+            cursor.expect_symbol(")")
+        cursor.expect("values")
+        return Action.INSERT, columns, tuple(cursor.bracketed("a value"))
+    raise cursor.unexpected("UPDATE SET, DELETE, INSERT or DO NOTHING")

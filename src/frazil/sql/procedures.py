@@ -1,0 +1,304 @@
+"""CALL system.…: table maintenance by the names and arguments of Iceberg's procedures."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from frazil.errors import InvalidInput, NotFound
+from frazil.sql import statements as st
+from frazil.sql.result import Result
+from frazil.table import refs
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    from frazil.sql.statement import Statement
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Procedure:
+    """A procedure: its arguments in order, `table` first, and what carries it out."""
+
+    arguments: Mapping[str, type | tuple[type, ...]]
+    required: tuple[str, ...]
+    run: Callable[[Table, Values, Statement], pa.Table]
+
+
+def run(statement: st.Call, at: Statement) -> Result:
+    """Carry out CALL."""
+    name = statement.procedure
+    with at.place(name.start):
+        at.transactions.refuse("CALL")
+        if len(name.parts) > 1 and name.parts[-2].lower() != "system":
+            raise NotFound(f"procedures are in system, not in {name.parts[-2]!r}")
+        found = PROCEDURES.get(name.parts[-1].lower())
+        if found is None:
+            near = difflib.get_close_matches(name.parts[-1], PROCEDURES, n=3)
+            hint = f" Did you mean {', '.join(near)}?" if near else ""
+            raise NotFound(
+                f"procedure {name} does not exist; there are {', '.join(PROCEDURES)}.{hint}"
+            )
+    values = _arguments(statement, found, at)
+    with at.place(name.start):
+        target = str(values.pop("table")).split(".")
+        if name.parts[-1].lower() == "register_table":
+            return Result.of(_register(target, values, at))
+        return Result.of(found.run(at.names.table(target), values, at))
+
+
+def _arguments(statement: st.Call, found: Procedure, at: Statement) -> dict[str, Any]:
+    known = list(found.arguments)
+    values: dict[str, Any] = {}
+    if len(statement.positional) > len(known):
+        raise at.source.problem(
+            statement.positional[len(known)].start,
+            f"{statement.procedure} takes {len(known)} arguments: {', '.join(known)}",
+        )
+    pairs = [
+        *(
+            (name, part.start, part)
+            for name, part in zip(known, statement.positional, strict=False)
+        ),
+        *((name.parts[0].lower(), name.start, part) for name, part in statement.named),
+    ]
+    for name, start, part in pairs:
+        if name not in found.arguments:
+            raise at.source.problem(
+                start, f"{statement.procedure} has no argument {name!r}; it has {', '.join(known)}"
+            )
+        if name in values:
+            raise at.source.problem(start, f"argument {name} is given twice")
+        value = at.constant(part)
+        if value is not None and not isinstance(value, found.arguments[name]):
+            raise at.source.problem(
+                part.start, f"argument {name} is {value!r}; expected {_shown(found, name)}"
+            )
+        if value is not None:
+            values[name] = value
+    missing = [name for name in found.required if name not in values]
+    if missing:
+        raise at.source.problem(
+            statement.procedure.start, f"{statement.procedure} needs {', '.join(missing)}"
+        )
+    return values
+
+
+def _shown(found: Procedure, name: str) -> str:
+    kinds = found.arguments[name]
+    words = {
+        int: "a whole number",
+        str: "a text",
+        bool: "true or false",
+        datetime: "a timestamp",
+        list: "an array",
+        dict: "a map",
+    }
+    listed = kinds if isinstance(kinds, tuple) else (kinds,)
+    return " or ".join(words[kind] for kind in listed)
+
+
+def _row(**values: Any) -> pa.Table:
+    return pa.table({key: [value] for key, value in values.items()})
+
+
+def _utc(moment: Any) -> Any:
+    if isinstance(moment, datetime) and moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    return moment
+
+
+def _current(table: Table) -> int | None:
+    found = table.refresh().current_snapshot()
+    return None if found is None else int(found.snapshot_id)
+
+
+def _moving(act: Callable[[Table, Values], Any]) -> Callable[[Table, Values, Any], pa.Table]:
+    """A procedure that moves the branch; gives where it was and is."""
+
+    def move(table: Table, values: Values, _: Any) -> pa.Table:
+        before = _current(table)
+        act(table, values)
+        return pa.table(
+            {
+                "previous_snapshot_id": pa.array([before], pa.int64()),
+                "current_snapshot_id": pa.array([_current(table)], pa.int64()),
+            }
+        )
+
+    return move
+
+
+def _set_current(table: Table, values: Values) -> None:
+    if ("snapshot_id" in values) == ("ref" in values):
+        raise InvalidInput("give either snapshot_id or ref")
+    table.set_current(values.get("snapshot_id", values.get("ref")))
+
+
+def _cherry_pick(table: Table, values: Values, _: Any) -> pa.Table:
+    table.cherry_pick(values["snapshot_id"])
+    return _row(
+        source_snapshot_id=values["snapshot_id"],
+        current_snapshot_id=_current(table),
+    )
+
+
+def _fast_forward(table: Table, values: Values, _: Any) -> pa.Table:
+    branch = values["branch"]
+    ref = table.metadata.refs.get(branch)
+    before = None if ref is None else int(ref.snapshot_id)
+    table.fast_forward(branch, to=values["to"])
+    after = int(table.refresh().metadata.refs[branch].snapshot_id)
+    return pa.table(
+        {
+            "branch_updated": [branch],
+            "previous_ref": pa.array([before], pa.int64()),
+            "updated_ref": pa.array([after], pa.int64()),
+        }
+    )
+
+
+def _expire(table: Table, values: Values, _: Any) -> pa.Table:
+    done = table.expire_snapshots(
+        older_than=_utc(values.get("older_than")),
+        keep_last=values.get("retain_last"),
+        snapshot_ids=values.get("snapshot_ids"),
+        dry_run=values.get("dry_run", False),
+    )
+    counts = {kind: len(files) for kind, files in done.files.items()}
+    return pa.table(
+        {
+            "expired_snapshots": pa.array([len(done.snapshot_ids)], pa.int64()),
+            "deleted_files": pa.array([sum(counts.values())], pa.int64()),
+            "failed_files": pa.array([len(done.failed)], pa.int64()),
+        }
+    )
+
+
+def _orphans(table: Table, values: Values, _: Any) -> pa.Table:
+    done = table.remove_orphan_files(
+        older_than=_utc(values.get("older_than")),
+        location=values.get("location"),
+        dry_run=values.get("dry_run", False),
+    )
+    paths = [file.path for file in done.files]
+    return pa.table({"orphan_file_location": pa.array(paths, pa.string())})
+
+
+def _rewrite_manifests(table: Table, _: Values, __: Any) -> pa.Table:
+    before = table.inspect.manifests.num_rows
+    done = table.rewrite_manifests()
+    after = table.refresh().inspect.manifests.num_rows
+    return _row(
+        rewritten_manifests_count=before if done.committed else 0,
+        added_manifests_count=after if done.committed else 0,
+    )
+
+
+def _ancestors(table: Table, values: Values, _: Any) -> pa.Table:
+    start = (
+        table.snapshot(values["snapshot_id"])
+        if "snapshot_id" in values
+        else table.current_snapshot()
+    )
+    found = list(refs.ancestors(table.handle, start))
+    return pa.table(
+        {
+            "snapshot_id": pa.array([each.snapshot_id for each in found], pa.int64()),
+            "timestamp": pa.array([each.timestamp_ms for each in found], pa.timestamp("ms")),
+        }
+    )
+
+
+def _add_files(table: Table, values: Values, at: Statement) -> pa.Table:
+    files = values["files"]
+    added = [files] if isinstance(files, str) else list(files)
+    table.add_files(added, check_duplicates=values.get("check_duplicate_files", True))
+    return _row(added_files_count=len(added))
+
+
+def _register(target: list[str], values: Values, at: Statement) -> pa.Table:
+    made = at.catalog.register_table(at.names.full(target), values["metadata_file"])
+    return pa.table({"current_snapshot_id": pa.array([_current(made)], pa.int64())})
+
+
+def _check(table: Table, values: Values, _: Any) -> pa.Table:
+    report = table.check(deep=values.get("deep", False))
+    found = [str(problem) for problem in report.problems]
+    return pa.table({"problem": pa.array(found, pa.string())})
+
+
+def _no_register(table: Table, values: Values, at: Statement) -> pa.Table:
+    raise AssertionError("register_table has no table yet")
+
+
+_MOVED = {"table": str}
+PROCEDURES: Final[Mapping[str, Procedure]] = {
+    "rollback_to_snapshot": Procedure(
+        arguments={**_MOVED, "snapshot_id": int},
+        required=("table", "snapshot_id"),
+        run=_moving(lambda table, values: table.rollback(values["snapshot_id"])),
+    ),
+    "rollback_to_timestamp": Procedure(
+        arguments={**_MOVED, "timestamp": (datetime, str)},
+        required=("table", "timestamp"),
+        run=_moving(lambda table, values: table.rollback(_utc(values["timestamp"]))),
+    ),
+    "set_current_snapshot": Procedure(
+        arguments={**_MOVED, "snapshot_id": int, "ref": str},
+        required=("table",),
+        run=_moving(_set_current),
+    ),
+    "cherrypick_snapshot": Procedure(
+        arguments={**_MOVED, "snapshot_id": int},
+        required=("table", "snapshot_id"),
+        run=_cherry_pick,
+    ),
+    "fast_forward": Procedure(
+        arguments={**_MOVED, "branch": str, "to": str},
+        required=("table", "branch", "to"),
+        run=_fast_forward,
+    ),
+    "expire_snapshots": Procedure(
+        arguments={
+            **_MOVED,
+            "older_than": (datetime, str),
+            "retain_last": int,
+            "snapshot_ids": list,
+            "dry_run": bool,
+        },
+        required=("table",),
+        run=_expire,
+    ),
+    "remove_orphan_files": Procedure(
+        arguments={
+            **_MOVED,
+            "older_than": (datetime, str),
+            "location": str,
+            "dry_run": bool,
+        },
+        required=("table",),
+        run=_orphans,
+    ),
+    "rewrite_manifests": Procedure(arguments=_MOVED, required=("table",), run=_rewrite_manifests),
+    "ancestors_of": Procedure(
+        arguments={**_MOVED, "snapshot_id": int}, required=("table",), run=_ancestors
+    ),
+    "add_files": Procedure(
+        arguments={**_MOVED, "files": (str, list), "check_duplicate_files": bool},
+        required=("table", "files"),
+        run=_add_files,
+    ),
+    "register_table": Procedure(
+        arguments={**_MOVED, "metadata_file": str},
+        required=("table", "metadata_file"),
+        run=_no_register,
+    ),
+    "check": Procedure(arguments={**_MOVED, "deep": bool}, required=("table",), run=_check),
+}

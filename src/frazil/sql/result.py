@@ -1,0 +1,140 @@
+"""What a statement gives: Arrow inside, read when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from frazil.sql.display import html_table, text_table
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas
+    import polars
+
+_SHOWN_ROWS = 20
+
+
+class Result:
+    """Rows of a statement. A query runs when its rows are first asked for; the states of the
+    tables were fixed when it was made, so running it again gives the same rows.
+
+    Any library that speaks Arrow's C stream takes a result as it is.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        run: Callable[[], pa.RecordBatchReader],
+        *,
+        relation: Callable[[], duckdb.DuckDBPyRelation] | None = None,
+        keep: object = None,
+    ) -> None:
+        self.schema = schema
+        """The Arrow schema of the rows."""
+        self._run = run
+        self._relation = relation
+        self._keep = keep
+        self._read: list[pa.RecordBatch] = []
+        self._open: pa.RecordBatchReader | None = None
+        self._whole: pa.Table | None = None
+
+    @staticmethod
+    def of(rows: pa.Table) -> Result:
+        """A result that is there already."""
+        made = Result(rows.schema, rows.to_reader)
+        made._whole = rows
+        return made
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        if self._whole is None:
+            self._pull(None)
+            self._whole = pa.Table.from_batches(self._read, schema=self.schema)
+            self._read = []
+        return self._whole
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream, in bounded memory."""
+        if self._whole is not None:
+            return self._whole.to_reader()
+        read, opened = self._read, self._open or self._run()
+        self._read, self._open = [], None
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from read
+            yield from opened
+
+        return pa.RecordBatchReader.from_batches(self.schema, batches())
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All rows as a pandas frame."""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a Polars frame."""
+        import polars
+
+        return polars.DataFrame(self.to_arrow())
+
+    def to_duckdb(self) -> duckdb.DuckDBPyRelation:
+        """The rows as a DuckDB relation, lazily where the result is a query."""
+        if self._relation is not None and self._whole is None:
+            self._read, self._open = [], None
+            return self._relation()
+        import duckdb
+
+        return duckdb.connect().from_arrow(self.to_arrow())
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All rows as dictionaries."""
+        return list(self.to_arrow().to_pylist())
+
+    def head(self, rows: int) -> pa.Table:
+        """The first rows; no more is read than needed for them."""
+        if self._whole is not None:
+            return self._whole.slice(0, rows)
+        self._pull(rows)
+        return pa.Table.from_batches(self._read, schema=self.schema).slice(0, rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.to_reader():
+            yield from batch.to_pylist()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as an Arrow C stream."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return text_table(self.head(_SHOWN_ROWS + 1), limit=_SHOWN_ROWS)
+
+    def _repr_html_(self) -> str:
+        return html_table(self.head(_SHOWN_ROWS + 1), limit=_SHOWN_ROWS)
+
+    def _pull(self, rows: int | None) -> None:
+        """Read on until so many rows are there; all of them for None."""
+        if self._open is None and not self._read:
+            self._open = self._run()
+        held = sum(batch.num_rows for batch in self._read)
+        while self._open is not None and (rows is None or held < rows):
+            try:
+                batch = self._open.read_next_batch()
+            except StopIteration:
+                self._open = None
+                break
+            self._read.append(batch)
+            held += batch.num_rows
+        if self._open is None and self._whole is None:
+            self._whole = pa.Table.from_batches(self._read, schema=self.schema)
+
+
+def done(**values: Any) -> Result:
+    """The result of a statement that gives no rows: what it did, as one row."""
+    return Result.of(pa.table({key: [value] for key, value in values.items()}))

@@ -1,0 +1,136 @@
+"""Replacing stretches of a text, and finding the way back to where something stood before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from frazil.errors import InvalidInput
+from frazil.sql.text import Kind, Part, Source, Token, literal
+
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A text made from parts of another; knows where its characters came from."""
+
+    text: str
+    _starts: tuple[tuple[int, int, int], ...]
+
+    def origin(self, offset: int) -> int:
+        """Where the character at an offset stood before."""
+        for made, start, length in reversed(self._starts):
+            if offset >= made:
+                return start + min(offset - made, length)
+        return self._starts[0][1] if self._starts else 0
+
+
+def rewrite(
+    source: Source, parts: Sequence[Part], edits: Iterable[Edit], *, prefix: str = ""
+) -> Rewritten:
+    """The parts of a text, one after the other, with edits made in them."""
+    made = prefix
+    starts: list[tuple[int, int, int]] = [(0, parts[0].start, 0)]
+    ordered = sorted(edits, key=lambda edit: (edit[0], -edit[1]))  # the outer one of two counts
+    for part in parts:
+        at = part.start
+        for start, end, new in ordered:
+            if start < at or end > part.end:
+                continue
+            starts.append((len(made), at, start - at))
+            made += source.text[at:start]
+            starts.append((len(made), start, 0))
+            made += new
+            at = end
+        starts.append((len(made), at, part.end - at))
+        made += source.text[at : part.end] + "\n"
+    return Rewritten(made, tuple(starts))
+
+
+class Parameters:
+    """The values given with a call, by the tokens that stand for them."""
+
+    def __init__(self, given: Sequence[Any] | Mapping[str, Any] | None) -> None:
+        self._named = dict(given) if isinstance(given, Mapping) else {}
+        self._listed = [] if given is None or isinstance(given, Mapping) else list(given)
+        self._used = 0
+
+    def edits(self, source: Source, tokens: Iterable[Token]) -> list[Edit]:
+        """Edits that put the values of one statement in; called once per statement, in order."""
+        return [
+            (token.start, token.end, sql_literal(self._value(source, token), source, token.start))
+            for token in tokens
+            if token.kind is Kind.PARAM
+        ]
+
+    def check_used(self) -> None:
+        """Refuse values that no statement has a place for."""
+        if self._used < len(self._listed):
+            raise InvalidInput(
+                f"{len(self._listed)} parameters were given, but the text has {self._used} places"
+            )
+
+    def _value(self, source: Source, token: Token) -> Any:
+        name = token.value[1:]
+        if name.isdigit() or not name:
+            at = int(name) - 1 if name else self._used
+            self._used = max(self._used, at + 1) if name else self._used + 1
+            if not 0 <= at < len(self._listed):
+                raise source.problem(
+                    token.start,
+                    f"no value for parameter {at + 1}; {len(self._listed)} were given",
+                )
+            return self._listed[at]
+        if name not in self._named:
+            known = ", ".join(f"${each}" for each in self._named) or "none"
+            raise source.problem(token.start, f"no value for ${name}; given: {known}")
+        return self._named[name]
+
+
+def sql_literal(value: Any, source: Source, at: int) -> str:
+    """A Python value as SQL."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value) if value >= 0 else f"({value})"
+        case float() if math.isfinite(value):
+            return f"CAST({literal(repr(value))} AS DOUBLE)"
+        case float():
+            return f"CAST({literal(str(value))} AS DOUBLE)"
+        case Decimal() if value.is_finite():
+            text = f"{value:f}"
+            return text if "." in text and value >= 0 else f"({text})"
+        case str() if "\0" not in value:
+            return literal(value)
+        case datetime():
+            kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
+            return f"CAST({literal(value.isoformat(sep=' '))} AS {kind})"
+        case date():
+            return f"CAST({literal(value.isoformat())} AS DATE)"
+        case time():
+            return f"CAST({literal(value.isoformat())} AS TIME)"
+        case timedelta():
+            micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
+            return f"to_microseconds({micros})"
+        case UUID():
+            return f"CAST({literal(str(value))} AS UUID)"
+        case bytes():
+            return "CAST('" + "".join(f"\\x{byte:02X}" for byte in value) + "' AS BLOB)"
+        case list() | tuple():
+            return "[" + ", ".join(sql_literal(each, source, at) for each in value) + "]"
+        case dict():
+            pairs = ", ".join(
+                f"{literal(str(key))}: {sql_literal(each, source, at)}"
+                for key, each in value.items()
+            )
+            return "{" + pairs + "}"
+    raise source.problem(at, f"a value of type {type(value).__name__} cannot be a parameter")

@@ -1,0 +1,267 @@
+"""SHOW, DESCRIBE and EXPLAIN."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
+
+from frazil.errors import InvalidInput
+from frazil.format.metadata import RefKind
+from frazil.rows.duckdb_types import type_text
+from frazil.sql import statements as st
+from frazil.sql.names import TableMeant, ViewMeant
+from frazil.sql.result import Result
+from frazil.sql.run_views import view_text
+from frazil.sql.text import literal, quoted
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    from frazil.sql.statement import Statement
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+
+
+def run(statement: st.Show | st.Describe, at: Statement) -> Result:
+    """Carry out SHOW or DESCRIBE."""
+    if isinstance(statement, st.Describe):
+        return _describe(statement, at)
+    start = 0 if statement.of is None else statement.of.start
+    with at.place(start):
+        match statement.what:
+            case "tables" | "views":
+                return _list(statement, at)
+            case "namespaces":
+                parent = () if statement.of is None else statement.of.parts
+                names = at.catalog.list_namespaces(parent)
+                return _rows([{"namespace": n} for n in _like(names, statement.like)], "namespace")
+        assert statement.of is not None
+        if statement.what == "create view":
+            return _create_view(statement, at)
+        table = at.names.table(statement.of.parts)
+        match statement.what:
+            case "columns":
+                names = [field.name for field in table.schema.fields]
+                return _rows([{"col_name": name} for name in names], "col_name")
+            case "tblproperties":
+                return _properties(table, statement.key)
+            case "create table":
+                return _rows([{"createtab_stmt": create_statement(table)}], "createtab_stmt")
+            case "partitions":
+                return Result.of(table.inspect.partitions)
+            case "branches" | "tags":
+                kind = RefKind.BRANCH if statement.what == "branches" else RefKind.TAG
+                refs = table.metadata.refs.items()
+                found = [
+                    {"name": name, "snapshot_id": int(ref.snapshot_id)}
+                    for name, ref in sorted(refs)
+                    if ref.kind is kind
+                ]
+                types = [("name", pa.string()), ("snapshot_id", pa.int64())]
+                return Result.of(pa.Table.from_pylist(found, schema=pa.schema(types)))
+    raise AssertionError(statement.what)
+
+
+def _rows(rows: list[dict[str, Any]], *names: str) -> Result:
+    """Rows of text columns."""
+    schema = pa.schema([(name, pa.string()) for name in names])
+    return Result.of(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _like(names: list[str], pattern: str | None) -> list[str]:
+    """Names that fit a pattern: `%` and `*` stand for anything, `|` separates patterns."""
+    if pattern is None:
+        return names
+    wanted = [re.compile(translate(p.replace("%", "*").strip())) for p in pattern.split("|")]
+    return [name for name in names if any(p.fullmatch(name.rpartition(".")[2]) for p in wanted)]
+
+
+def _list(statement: st.Show, at: Statement) -> Result:
+    views = at.catalog.pointers.views
+    namespace = at.names.namespace if statement.of is None else statement.of.parts
+    if statement.what == "tables":
+        names = at.catalog.list_tables(namespace or None)
+    else:
+        spaces = [tuple(namespace)] if namespace else _all_namespaces(at)
+        names = [str(each) for space in spaces for each in views.list(space)]
+    column = "tableName" if statement.what == "tables" else "viewName"
+    rows = [
+        {"namespace": name.rpartition(".")[0], column: name.rpartition(".")[2]}
+        for name in _like(names, statement.like)
+    ]
+    return _rows(rows, "namespace", column)
+
+
+def _all_namespaces(at: Statement) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    pending: list[tuple[str, ...]] = [()]
+    while pending:
+        for child in at.catalog.pointers.list_namespaces(pending.pop()):
+            pending.append(child)
+            found.append(child)
+    return sorted(found)
+
+
+def _properties(table: Table, key: str | None) -> Result:
+    found = dict(table.properties)
+    if key is not None:
+        if key not in found:
+            raise InvalidInput(f"{table.name} has no property {key!r}")
+        found = {key: found[key]}
+    rows = [{"key": name, "value": found[name]} for name in sorted(found)]
+    return _rows(rows, "key", "value")
+
+
+def _create_view(statement: st.Show, at: Statement) -> Result:
+    assert statement.of is not None
+    meant = at.names.find(statement.of.parts)
+    if not isinstance(meant, ViewMeant):
+        raise InvalidInput(f"{statement.of} is not a view")
+    text = view_text(dict(meant.state.metadata), str(statement.of))
+    name = ".".join(map(_name, (*meant.state.identifier.namespace, meant.state.identifier.name)))
+    return _rows([{"createtab_stmt": f"CREATE VIEW {name} AS\n{text}"}], "createtab_stmt")
+
+
+# DESCRIBE
+
+
+def _describe(statement: st.Describe, at: Statement) -> Result:
+    if statement.query is not None:
+        return _shape(at.relation(at.binder.query(statement.query)))
+    assert statement.table is not None
+    with at.place(statement.table.start):
+        meant = at.names.find(statement.table.parts)
+        if isinstance(meant, ViewMeant):
+            return _shape(at.everything(statement.table))
+        if not isinstance(meant, TableMeant) or meant.metadata or meant.changes:
+            return _shape(at.everything(statement.table))
+        table = meant.table
+        if statement.history:
+            return _history(table)
+        schema = table.schema if meant.as_of is None else table.scan(as_of=meant.as_of).schema
+        return _columns(table, schema, extended=statement.extended)
+
+
+def _shape(relation: Any) -> Result:
+    pairs = zip(relation.columns, relation.types, strict=True)
+    rows = [{"col_name": name, "data_type": str(kind)} for name, kind in pairs]
+    return _rows(rows, "col_name", "data_type")
+
+
+def _columns(table: Table, schema: Schema, *, extended: bool) -> Result:
+    rows: list[dict[str, Any]] = [
+        {
+            "col_name": field.name,
+            "data_type": str(field.field_type),
+            "nullable": "false" if field.required else "true",
+            "comment": field.doc,
+        }
+        for field in schema.fields
+    ]
+    if extended:
+        snapshot = table.current_snapshot()
+        parts = [_term(schema, part) for part in table.spec.fields]
+        facts = {
+            "Name": table.name,
+            "Branch": table.branch_name,
+            "Location": table.location,
+            "Format version": str(table.metadata.format_version),
+            "Partitioned by": ", ".join(parts) or None,
+            "Sorted by": ", ".join(_order_terms(schema, table.sort_order)) or None,
+            "Current snapshot": None if snapshot is None else str(snapshot.snapshot_id),
+            **{f"Property {key}": value for key, value in sorted(table.properties.items())},
+        }
+        rows += [{"col_name": f"# {key}", "data_type": value} for key, value in facts.items()]
+    return _rows(rows, "col_name", "data_type", "nullable", "comment")
+
+
+def _history(table: Table) -> Result:
+    """Snapshots, newest first."""
+    snapshots = table.inspect.snapshots
+    order = list(range(snapshots.num_rows))[::-1]
+    chosen = ["snapshot_id", "committed_at", "operation", "parent_id", "summary"]
+    return Result.of(snapshots.select(chosen).take(order))
+
+
+def create_statement(table: Table) -> str:
+    """The statement that makes a table like this one."""
+    schema = table.schema
+    keys = sorted(schema.identifier_field_names())
+    lines = [
+        f"  {_name(field.name)} {_type(field.field_type)}"
+        + (" NOT NULL" if field.required else "")
+        + (f" COMMENT {literal(field.doc)}" if field.doc else "")
+        for field in schema.fields
+    ]
+    if keys:
+        lines.append(f"  PRIMARY KEY ({', '.join(map(_name, keys))})")
+    text = f"CREATE TABLE {'.'.join(map(_name, table.name.split('.')))} (\n"
+    text += ",\n".join(lines) + "\n)"
+    parts = [_term(schema, part) for part in table.spec.fields]
+    if parts:
+        text += f"\nPARTITIONED BY ({', '.join(parts)})"
+    order = _order_terms(schema, table.sort_order)
+    if order:
+        text += f"\nWRITE ORDERED BY {', '.join(order)}"
+    properties = dict(table.properties)
+    if properties:
+        pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in sorted(properties.items()))
+        text += f"\nTBLPROPERTIES ({pairs})"
+    return text
+
+
+def _type(kind: Any) -> str:
+    return str(kind).upper() if kind.is_primitive else type_text(kind)
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def _term(schema: Schema, part: PartitionField | SortField) -> str:
+    column = ".".join(_name(each) for each in (schema.find_column_name(part.source_id) or "?",))
+    match part.transform:
+        case IdentityTransform():
+            return column
+        case BucketTransform() as bucket:
+            return f"bucket({bucket.num_buckets}, {column})"
+        case TruncateTransform() as truncate:
+            return f"truncate({truncate.width}, {column})"
+    return f"{part.transform}({column})"
+
+
+def _order_terms(schema: Schema, order: SortOrder) -> list[str]:
+    return [
+        f"{_term(schema, field)} {field.direction.value.upper()} "
+        f"{field.null_order.value.upper().replace('-', ' ')}"
+        for field in order.fields
+    ]
+
+
+# EXPLAIN
+
+
+def explain(statement: st.Explain, at: Statement) -> Result:
+    """What the tree pruned for each table, then the engine's plan."""
+    ran = at.binder.query(statement.part)
+    at.relation(ran)
+    word = "EXPLAIN ANALYZE" if statement.analyze else "EXPLAIN"
+    try:
+        found = at.engine.connection.execute(f"{word} {ran.text}").fetchall()
+    except Exception as error:
+        raise at.failed(error) from error
+    rows = [
+        {"part": each.name, "plan": f"filter: {each.filter or 'none'}\n{each.report}"}
+        for each in at.engine.pruned
+    ]
+    plan = "\n".join(str(text) for _, text in found)
+    for view, name in at.engine.shown.items():
+        plan = plan.replace(view, name)
+    rows.append({"part": "engine", "plan": plan})
+    return _rows(rows, "part", "plan")

@@ -1,0 +1,192 @@
+"""One statement on its way: its text and values, and the engine once it is needed."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+
+from frazil.errors import FrazilError
+from frazil.rows import duckdb_scan
+from frazil.rows.scan import Scan
+from frazil.sql.binding import Binder, Engine
+from frazil.sql.engine import failure, value_of
+from frazil.sql.names import AsOf, Names
+from frazil.sql.result import Result
+from frazil.sql.rewriting import Parameters, Rewritten
+from frazil.sql.text import Cursor, Kind, Name, Part, Source, quoted, tokens
+from frazil.sql.transactions import Transactions
+from frazil.table.catalog import Catalog
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+_BATCH_ROWS = 100_000
+_HUGE = re.compile(r"\bHUGEINT\b")
+_TEXT = re.compile(r"\b(UHUGEINT|BIT|TIME WITH TIME ZONE|BIGNUM|VARINT)\b")
+
+
+class Statement:
+    """What carrying out a statement needs."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        names: Names,
+        transactions: Transactions,
+        database: Callable[[], duckdb.DuckDBPyConnection],
+        source: Source,
+        cursor: Cursor,
+        values: Parameters,
+        given: Mapping[str, Any],
+    ) -> None:
+        self.catalog = catalog
+        self.transactions = transactions
+        self.source = source
+        self.names = names if transactions.is_open else names.fresh()
+        self._database = database
+        self._tokens = cursor.tokens
+        self._parameters = values.edits(source, cursor.tokens)
+        self._given = given
+        self._binder: Binder | None = None
+
+    @contextmanager
+    def place(self, offset: int) -> Iterator[None]:
+        """Errors inside are told with this place, unless they have one."""
+        try:
+            yield
+        except FrazilError as error:
+            if str(error).startswith("line "):
+                raise
+            raise self.source.located(offset, error) from error.__cause__
+
+    @property
+    def binder(self) -> Binder:
+        """What brings tables to the engine."""
+        if self._binder is None:
+            connection = self._database().cursor()
+            for setting in duckdb_scan.SETTINGS:
+                connection.execute(setting)
+            engine = Engine(connection, self.names, self._given, self._scan)
+            self._binder = Binder(engine, self.source, self._tokens, self._parameters)
+            weakref.finalize(self._binder, engine.release)
+        return self._binder
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this statement."""
+        return self.binder.engine
+
+    def constant(self, part: Part) -> Any:
+        """The value of an expression without columns."""
+        try:
+            return value_of(self.engine.connection, self.binder.plain(part))
+        except FrazilError as error:
+            raise self.source.located(part.start, error) from None
+
+    def result(self, *parts: Part) -> Result:
+        """A query's result, lazily."""
+        ran = self.binder.query(*parts)
+        relation = _in_arrow_types(self.relation(ran))
+        schema = _arrow_schema(relation)
+
+        def run() -> pa.RecordBatchReader:
+            return _streamed(relation, self, ran)
+
+        return Result(schema, run, relation=lambda: relation, keep=self.binder)
+
+    def stream(self, ran: Rewritten) -> pa.RecordBatchReader:
+        """The rows of a text that was made from the user's."""
+        return _streamed(_in_arrow_types(self.relation(ran)), self, ran)
+
+    def everything(self, name: Name) -> duckdb.DuckDBPyRelation:
+        """All columns of a view or metadata table, as a relation."""
+        source = Source("SELECT * FROM " + ".".join(map(quoted, name.parts)))
+        binder = Binder(self.engine, source, tokens(source), [])
+        return self.relation(binder.query(Part(0, len(source.text))))
+
+    def relation(self, ran: Rewritten) -> duckdb.DuckDBPyRelation:
+        """A text as a relation; problems are told in the user's places."""
+        connection = self.engine.connection
+        try:
+            return connection.sql(ran.text)
+        except Exception as first:
+            error: Exception = first
+            try:  # executed, not made a relation, it says where
+                connection.execute(ran.text)
+            except Exception as second:
+                error = second
+            raise self.failed(error, ran) from error
+
+    def failed(self, error: Exception, ran: Rewritten | None = None) -> FrazilError:
+        """An error of the engine as one of ours."""
+        told = failure(error, self.source, self.engine.shown, ran)
+        if str(told).startswith("line "):
+            return told
+        return self.source.located(self._suspect(str(told)), told)
+
+    def _suspect(self, message: str) -> int:
+        """Where an error that names no place may come from: a literal it quotes, or the start."""
+        if message.startswith("syntax error at end"):
+            return self._tokens[-1].end
+        for token in self._tokens:
+            if token.kind is Kind.STRING and repr(token.value) in message:
+                return token.start
+        return self._tokens[0].start
+
+    def _scan(
+        self,
+        table: Table,
+        where: BooleanExpression,
+        as_of: AsOf | None,
+        columns: Sequence[str] | None,
+    ) -> Scan:
+        staged = None if as_of is not None else self.transactions.staged(table)
+        chosen = None if isinstance(where, AlwaysTrue) else where
+        if staged is not None:
+            return staged.scan(chosen, columns=columns)
+        return table.scan(chosen, columns, as_of=as_of)
+
+
+def _in_arrow_types(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """A relation whose values Arrow can hold: sums of integers, which have 128 bits, become
+    decimals; bits and times with a zone become text."""
+    kinds = [str(kind) for kind in relation.types]
+    wanted = [_TEXT.sub("VARCHAR", _HUGE.sub("DECIMAL(38,0)", kind)) for kind in kinds]
+    if kinds == wanted:
+        return relation
+    outputs = [
+        f"#{at} AS {quoted(name)}" if old == new else f"CAST(#{at} AS {new}) AS {quoted(name)}"
+        for at, (name, old, new) in enumerate(
+            zip(relation.columns, kinds, wanted, strict=True), start=1
+        )
+    ]
+    return relation.project(", ".join(outputs))
+
+
+def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
+    return relation.limit(0).to_arrow_table().schema
+
+
+def _streamed(
+    relation: duckdb.DuckDBPyRelation, statement: Statement, ran: Rewritten
+) -> pa.RecordBatchReader:
+    """The rows as they come; an error while reading is told like one before."""
+    try:
+        reader = relation.to_arrow_reader(_BATCH_ROWS)
+    except Exception as error:
+        raise statement.failed(error, ran) from error
+
+    def batches() -> Any:
+        try:
+            yield from reader
+        except Exception as error:
+            raise statement.failed(error, ran) from error
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
