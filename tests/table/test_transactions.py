@@ -66,25 +66,29 @@ def test_an_updated_row_keeps_the_id_it_had_before_the_transaction(table: frazil
     assert len(set(known.values())) == 8
 
 
-def _play(table: frazil.Table, rng: random.Random) -> None:
-    """One transaction of random changes."""
+def _play(table: frazil.Table, rng: random.Random, top: int) -> int:
+    """One transaction of random changes. Order ids from `top` on are free; returns the next."""
     with table.transaction() as tx:
-        for _ in range(rng.randint(1, 5)):
-            first = rng.randrange(0, 40)
-            rows = orders(first, first + rng.randint(1, 6))
+        for _ in range(rng.randint(2, 6)):
+            first = rng.randrange(0, top + 1)
             where = f"order_id >= {first} and order_id < {first + rng.randint(1, 12)}"
-            match rng.choice(["append", "append", "update", "delete", "upsert", "overwrite"]):
+            match rng.choice(["append", "append", "update", "update", "delete", "upsert", "swap"]):
                 case "append":
-                    start = rng.randrange(1_000, 2**40)
-                    tx.append(orders(start, start + rng.randint(1, 5)))
+                    count = rng.randint(1, 5)
+                    tx.append(orders(top, top + count))
+                    top += count
                 case "update":
                     tx.update({"price": "price + 1"}, where)
                 case "delete":
                     tx.delete(where)
                 case "upsert":
-                    tx.upsert(rows, on=["order_id"])
+                    tx.upsert(orders(first, first + 4), on=["order_id"])
+                    top = max(top, first + 4)
                 case _:
-                    tx.overwrite(rows, f"order_id >= {first} and order_id < {first + 6}")
+                    within = f"order_id >= {first} and order_id < {first + 4}"
+                    tx.overwrite(orders(first, first + 4), within)
+                    top = max(top, first + 4)
+    return top
 
 
 @settings(deadline=None, max_examples=25)
@@ -96,8 +100,9 @@ def test_row_ids_are_unique_after_random_transactions(
     catalog = frazil.connect(str(tmp_path_factory.mktemp("w")))
     schema = orders(0, 1).schema
     table = catalog.create_table("shop.orders", schema, properties=LEAVES if leaves else {})
+    top = 0
     for _ in range(3):
-        _play(table, rng)
+        top = _play(table, rng, top)
     ids = row_ids(table)
     assert len(ids) == len(set(ids))
     assert not table.check(deep=True).problems

@@ -59,6 +59,25 @@ class SetSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HaveUnpartitionedSpec:
+    """Keep an unpartitioned spec of this id beside the default, for deletes of the whole table."""
+
+    spec_id: int
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        found = [spec for spec in metadata.partition_specs if spec.spec_id == self.spec_id]
+        if not found:
+            specs = (*metadata.partition_specs, PartitionSpec(spec_id=self.spec_id))
+            return replace(metadata, partition_specs=specs, last_updated_ms=now_ms)
+        if found[0].fields:
+            raise CommitConflict(
+                f"partition spec {self.spec_id} was added by another commit; run it again",
+                [Conflict(what="partition spec id was taken", where=str(self.spec_id))],
+            )
+        return metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetSortOrder:
     """Make a sort order the default for new files."""
 

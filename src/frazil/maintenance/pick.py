@@ -107,6 +107,15 @@ def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None
             raise InvalidInput(
                 f"snapshot {wanted} was picked onto {branch} before, as {each.snapshot_id}"
             )
+    if not lineage:
+        return
+    oldest = lineage[-1]
+    is_whole = oldest.parent_snapshot_id is None
+    if not is_whole and oldest.sequence_number > snapshot.sequence_number:
+        raise InvalidInput(
+            f"snapshots of {branch} that followed snapshot {wanted} have expired, so nothing tells "
+            "whether it was picked before; append its rows instead"
+        )
 
 
 def _check_pickable(changes: TreeChanges) -> None:

@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
-from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column
+from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
 from frazil.data.read_files import Reading, name_mapping_of
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
@@ -116,7 +116,7 @@ class Scan:
         return Reading(
             storage=self.handle.storage,
             schema=self.schema,
-            table_schema=self.table_schema,
+            table_schema=with_dropped(self.table_schema, metadata.schemas),
             row_filter=self.filter,
             specs=metadata.specs_by_id(),
             name_mapping=name_mapping_of(metadata.properties),

@@ -14,7 +14,7 @@ from frazil.commit.handle import TableHandle
 from frazil.data.footer import footer_stats
 from frazil.data.parquet_file import row_group_offsets
 from frazil.data.projection import file_fields, projection
-from frazil.data.read_files import NAME_MAPPING, name_mapping_of
+from frazil.data.read_files import name_mapping_of
 from frazil.data.sources import ParquetSource, explained
 from frazil.data.write_files import derived_stats, metrics_of
 from frazil.errors import FormatError, InvalidInput
@@ -25,16 +25,17 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.stats import stats_types
 from frazil.format.tracking import Status
 from frazil.format.types import arrow_type
+from frazil.table.merged_names import MergedNames
 from frazil.tree.locate import locate
 from frazil.tree.write import tracked_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFiles:
-    """Files as entries; `needs_mapping` when one has no field ids and the table no mapping."""
+    """Files as entries; `mapping` is the name mapping to set on the table, None to leave it."""
 
     entries: EntryBatch
-    needs_mapping: bool
+    mapping: str | None
 
 
 def describe(handle: TableHandle, files: Sequence[str], *, check_duplicates: bool) -> FoundFiles:
@@ -47,20 +48,17 @@ def describe(handle: TableHandle, files: Sequence[str], *, check_duplicates: boo
         raise InvalidInput(f"files given twice: {', '.join(repeated[:5])}")
     if check_duplicates:
         _check_not_listed(handle, stored)
-    sources = [_Source.open(handle, location) for location in stored]
+    known = name_mapping_of(handle.metadata.properties)
+    names = MergedNames.of(known, handle.metadata.schema().name_mapping)
+    sources = [_Source.open(handle, location, names) for location in stored]
     rows = [_entry(handle, source) for source in sources]
     types = stats_types(tracked_fields(handle.metadata))
     types |= partition_types(handle.metadata)
-    mapped = NAME_MAPPING in handle.metadata.properties
+    by_name = not all(source.has_ids for source in sources)
     return FoundFiles(
         entries=EntryBatch.from_rows(rows, types),
-        needs_mapping=not mapped and not all(source.has_ids for source in sources),
+        mapping=names.mapping.model_dump_json() if by_name and names.mapping != known else None,
     )
-
-
-def name_mapping(metadata: TableMetadata) -> dict[str, str]:
-    """The property that says which column a name in a file without ids stands for."""
-    return {NAME_MAPPING: metadata.schema().name_mapping.model_dump_json()}
 
 
 def _absolute(path: str) -> str:
@@ -95,21 +93,25 @@ class _Source:
     has_ids: bool
 
     @staticmethod
-    def open(handle: TableHandle, location: str) -> _Source:
+    def open(handle: TableHandle, location: str, names: MergedNames) -> _Source:
         metadata = handle.metadata
         path = paths.resolve(handle.location, location)
         access = handle.storage.open(path)
-        mapping = name_mapping_of(metadata.properties) or metadata.schema().name_mapping
+        mapping = names.mapping
         with explained(path):
             source = ParquetSource(access)
-            projection(file_fields(source.schema, mapping), metadata.schema())
+            fields = file_fields(source.schema, mapping)
+            has_ids = any(b"PARQUET:field_id" in (field.metadata or {}) for field in source.schema)
+            if not has_ids:
+                names.check(source.schema.names, path)
+            projection(fields, metadata.schema())
         return _Source(
             location=location,
             path=path,
             size=access.size,
             footer=source.footer,
             mapping=mapping,
-            has_ids=any(b"PARQUET:field_id" in (field.metadata or {}) for field in source.schema),
+            has_ids=has_ids,
         )
 
 

@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pyiceberg.partitioning import PartitionSpec
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
+from frazil.commit.updates import HaveUnpartitionedSpec, MetadataUpdate
 from frazil.data.delete_files import write_equality_deletes
+from frazil.data.read_files import NAME_MAPPING
 from frazil.data.row_input import Rows
 from frazil.errors import CommitUnknown, InvalidInput, Unsupported
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
+from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
 from frazil.table import adopt_files
 
@@ -44,13 +46,13 @@ class FileOperations:
     ) -> CommitResult:
         """Take Parquet files over where they are; statistics come from their footers.
 
-        Files without field ids are read by a name mapping, which is set on the table if there is
-        none yet.
+        Files without field ids are read by the table's name mapping, to which the names of today's
+        columns are added. A name that stands for another column in files added before is refused.
         """
         found = adopt_files.describe(self.handle, files, check_duplicates=check_duplicates)
         with self.transaction() as tx:
-            if found.needs_mapping:
-                tx.set_properties(adopt_files.name_mapping(self.handle.metadata))
+            if found.mapping is not None:
+                tx.set_properties({NAME_MAPPING: found.mapping})
             tx.add_entries(found.entries, summary=summary)
         return tx.result
 
@@ -116,6 +118,7 @@ class RowDelta:
     _added: list[EntryBatch] = field(default_factory=list)
     _removed: list[str] = field(default_factory=list)
     _vectors: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
+    _updates: list[MetadataUpdate] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
 
     def add_entries(self, entries: EntryBatch) -> RowDelta:
@@ -147,18 +150,20 @@ class RowDelta:
             )
         schema = metadata.schema()
         ids = [schema.find_field(name).field_id for name in on]
-        self._added.append(
-            write_equality_deletes(
-                rows,
-                storage=self.handle.storage,
-                location=self.handle.location,
-                schema=schema,
-                equality_ids=ids,
-                write_id=uuid.uuid4(),
-                spec=PartitionSpec(spec_id=0),
-                written=self._written,
-            )
+        deletes = write_equality_deletes(
+            rows,
+            storage=self.handle.storage,
+            location=self.handle.location,
+            schema=schema,
+            equality_ids=ids,
+            write_id=uuid.uuid4(),
+            written=self._written,
         )
+        if metadata.spec().fields:
+            update = HaveUnpartitionedSpec(spec_id=_unpartitioned_spec_id(metadata))
+            deletes = deletes.with_constant("spec_id", update.spec_id)
+            self._updates.append(update)
+        self._added.append(deletes)
         return self
 
     def commit(self, *, summary: Mapping[str, str] | None = None) -> CommitResult:
@@ -176,6 +181,7 @@ class RowDelta:
                 VectorEdit(location=location, positions=positions)
                 for location, positions in self._vectors.items()
             ),
+            updates=tuple(self._updates),
             summary=dict(summary or {}),
         )
         if not change.has_content:
@@ -190,6 +196,14 @@ class RowDelta:
 
     def _location(self, path: str) -> str:
         return paths.relativise(self.handle.location, path)
+
+
+def _unpartitioned_spec_id(metadata: TableMetadata) -> int:
+    """The spec of files that lie in no partition; a new id when the table has none yet."""
+    for spec in metadata.partition_specs:
+        if not spec.fields:
+            return spec.spec_id
+    return max(spec.spec_id for spec in metadata.partition_specs) + 1
 
 
 def as_added(entries: EntryBatch) -> EntryBatch:

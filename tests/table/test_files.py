@@ -1,0 +1,123 @@
+"""Files that exist already, and equality deletes, on tables whose columns and specs change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import frazil
+from frazil.errors import FormatError, InvalidInput
+from tests.table.conftest import orders
+
+SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.string())])
+
+
+@pytest.fixture
+def things(catalog: frazil.Catalog, tmp_path: Path) -> frazil.Table:
+    """A table with one file that has no field ids."""
+    table = catalog.create_table("shop.things", SCHEMA)
+    table.add_files([_file(tmp_path, "first", {"id": [1], "x": ["one"]})])
+    return table
+
+
+def _file(folder: Path, name: str, columns: dict[str, list[object]]) -> str:
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def _rows(table: frazil.Table) -> list[dict[str, object]]:
+    return list(table.scan().to_arrow().sort_by("id").to_pylist())
+
+
+def test_a_file_added_after_a_column_has_its_values(things: frazil.Table, tmp_path: Path) -> None:
+    things.evolve_schema().add_column("y", "string").commit()
+    things.add_files([_file(tmp_path, "second", {"id": [2], "x": ["two"], "y": ["new"]})])
+    assert _rows(things) == [
+        {"id": 1, "x": "one", "y": None},
+        {"id": 2, "x": "two", "y": "new"},
+    ]
+
+
+def test_files_of_both_names_of_a_renamed_column_have_their_values(
+    things: frazil.Table, tmp_path: Path
+) -> None:
+    things.evolve_schema().rename_column("x", "z").commit()
+    things.add_files([_file(tmp_path, "second", {"id": [2], "z": ["two"]})])
+    assert _rows(things) == [{"id": 1, "z": "one"}, {"id": 2, "z": "two"}]
+
+
+def test_a_name_that_another_column_had_is_refused(things: frazil.Table, tmp_path: Path) -> None:
+    things.evolve_schema().drop_column("x").commit()
+    things.evolve_schema().add_column("x", "string").commit()
+    with pytest.raises(FormatError, match=r"second\.parquet: x: .*stands for another column"):
+        things.add_files([_file(tmp_path, "second", {"id": [2], "x": ["two"]})])
+    things.add_files([_file(tmp_path, "third", {"id": [3]})])
+    assert _rows(things) == [{"id": 1, "x": None}, {"id": 3, "x": None}]
+
+
+def test_a_snapshot_is_not_picked_again_after_the_first_pick_expired(
+    catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    table.append(orders(0, 1))
+    work = table.branch("work")
+    work.append(orders(1, 2))
+    picked = work.current_snapshot()
+    assert picked is not None
+    table.refresh().append(orders(2, 3))
+    table.cherry_pick(picked.snapshot_id)
+    table.append(orders(3, 4))
+    soon = picked.timestamp_ms + 3_600_000
+    table.expire_snapshots(older_than=soon, keep_last=1)
+    with pytest.raises(InvalidInput, match="expired"):
+        table.cherry_pick(picked.snapshot_id)
+    assert table.refresh().scan().count() == 4
+
+
+@pytest.fixture
+def deleted(catalog: frazil.Catalog) -> frazil.Table:
+    """A partitioned table with an equality delete: orders 0, 2, 4 are left."""
+    table = catalog.create_table("shop.parts", orders(0, 1).schema, partition_by=["order_date"])
+    table.append(orders(0, 6))
+    gone = pa.table({"country": ["US"]})
+    table.row_delta().add_equality_deletes(gone, on=["country"]).commit()
+    return table
+
+
+def _ids(table: frazil.Table) -> list[int]:
+    return sorted(table.scan(columns=["order_id"]).to_arrow().column("order_id").to_pylist())
+
+
+def test_an_equality_delete_of_a_partitioned_table_names_a_spec_without_fields(
+    deleted: frazil.Table,
+) -> None:
+    assert _ids(deleted) == [0, 2, 4]
+    specs = {spec.spec_id: len(spec.fields) for spec in deleted.metadata.partition_specs}
+    assert specs == {0: 1, 1: 0}
+    assert deleted.metadata.default_spec_id == 0
+    found = deleted.inspect.delete_files
+    assert found.column("spec_id").to_pylist() == [1]
+    deleted.row_delta().add_equality_deletes(pa.table({"order_id": [0]}), on=["order_id"]).commit()
+    assert len(deleted.metadata.partition_specs) == 2
+    assert _ids(deleted) == [2, 4]
+    assert not deleted.check(deep=True).problems
+
+
+def test_an_equality_delete_of_a_partitioned_table_is_published(
+    catalog: frazil.Catalog, deleted: frazil.Table
+) -> None:
+    published = catalog.open_iceberg(deleted.publish().metadata_location)
+    assert sorted(published.scan().to_arrow().column("order_id").to_pylist()) == [0, 2, 4]
+
+
+def test_a_dropped_column_still_deletes_what_equals_it(deleted: frazil.Table) -> None:
+    deleted.evolve_schema().drop_column("country").commit()
+    assert _ids(deleted) == [0, 2, 4]
+    assert deleted.scan("order_id > 1").count() == 2
+    deleted.evolve_schema().add_column("country", "string").commit()
+    assert deleted.scan().to_arrow().column("country").to_pylist() == [None, None, None]
+    deleted.update({"price": "1.0"}, "order_id = 2")
+    assert _ids(deleted) == [0, 2, 4]
