@@ -65,6 +65,7 @@ def ordinary_work(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
     frazil.spark.merge(table, source, on=["id"]).upsert().execute()
     rewritten = jobs.rewrite_data_files(spark, table, min_input_files=2)
     keys = pa.table({"id": pa.array([500], pa.int64())})
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(keys, ["id"]).commit()
     jobs.convert_equality_deletes(spark, table)
     jobs.rewrite_manifests(spark, table)

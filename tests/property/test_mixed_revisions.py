@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.expressions import EqualTo
-from pyiceberg.expressions.visitors import bind
 
 from frazil.commit.change import Change
 from frazil.commit.updates import SetProperties
+from frazil.expr.parse import parse
 from frazil.format import manifest
 from frazil.format.fields import ContentType
 from frazil.maintenance.check_leaf import check_counts, plain_entry
@@ -75,7 +74,7 @@ def _change(bench: Bench, number: int, operation: str, choice: int) -> Change | 
 
 
 def _planned(bench: Bench, value: int) -> list[tuple[Any, ...]]:
-    where = bind(bench.metadata.schema(), EqualTo("id", value), case_sensitive=True)
+    where = parse(f"id = {value}", bench.metadata.schema())
     found = plan(bench.reader(), bench.tip, where=where).files
     keys = ("location", "tracking.first_row_id", "deletion_vector.cardinality")
     return sorted(zip(*(found.pylist(key) for key in keys), strict=True))

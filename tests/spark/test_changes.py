@@ -87,6 +87,7 @@ def test_rows_that_an_equality_delete_took_are_deleted_rows(
 ) -> None:
     first = table.current_snapshot()
     keys = pa.table({"id": pa.array([2, 5, 77], pa.int64())})
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(keys, ["id"]).commit()
     assert feed(frazil.spark.changes(spark, table, since=first)) == [
         (0, 2, "delete"),

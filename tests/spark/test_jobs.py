@@ -132,6 +132,7 @@ def test_equality_deletes_become_vectors_and_rows_stay_deleted(
     spark: Any, table: frazil.Table
 ) -> None:
     keys = pa.table({"id": pa.array([10, 11, 500], pa.int64())})
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(keys, ["id"]).commit()
     table.append(orders([10]))
     wanted = {i: LEFT[i] for i in LEFT if i != 11}

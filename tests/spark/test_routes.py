@@ -31,6 +31,7 @@ def test_equality_deletes_are_applied_on_executors(spark: Any, catalog: frazil.C
     made = catalog.create_table("r.t", pa.schema([("id", pa.int64()), ("v", pa.string())]))
     made.append([{"id": i, "v": str(i)} for i in range(6)])
     made.delete("id = 0")
+    made.set_properties({"write.equality-deletes.enabled": "true"})
     made.row_delta().add_equality_deletes([{"id": 3}, {"id": 4}], on=["id"]).commit()
     made.append([{"id": 3, "v": "again"}])
     planned = Planned.of(made.scan())
@@ -49,6 +50,7 @@ def test_equality_deletes_are_applied_on_executors(spark: Any, catalog: frazil.C
 def test_row_keys_are_the_same_on_both_routes(spark: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("r.t", pa.schema([("id", pa.int64())]))
     made.append([{"id": i} for i in range(5)])
+    made.set_properties({"write.equality-deletes.enabled": "true"})
     made.row_delta().add_equality_deletes([{"id": 1}], on=["id"]).commit()
     made.append([{"id": i} for i in range(5, 8)])
     scan = made.scan()

@@ -228,6 +228,7 @@ def test_a_row_delta_deletes_by_position_and_by_equality(catalog: frazil.Catalog
     table.append(orders(0, 10))
     path = table.scan().plan().files.pylist("location")[0]
     table.row_delta().delete_rows(path, [0, 1]).commit()
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes([{"country": "US"}], on=["country"]).commit()
     table.append(orders(11, 12))
     assert ids(table.scan()) == [2, 4, 6, 8, 11]

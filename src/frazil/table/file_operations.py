@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pyiceberg.expressions import BooleanExpression, Or
 
-from frazil.commit.change import Change, VectorEdit
+from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
@@ -17,17 +18,19 @@ from frazil.commit.updates import HaveUnpartitionedSpec, MetadataUpdate
 from frazil.data.delete_files import write_equality_deletes
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.row_input import Rows
-from frazil.errors import CommitUnknown, InvalidInput, Unsupported
+from frazil.errors import CommitUnknown, InvalidInput
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
+from frazil.rows.equal_rows import equal_rows, key_ids
 from frazil.table import adopt_files
 
 if TYPE_CHECKING:
     from frazil.table.transaction import Transaction
 
 EQUALITY_DELETES_ENABLED = "write.equality-deletes.enabled"
+DELETE_ISOLATION = "write.delete.isolation-level"
 
 
 class FileOperations:
@@ -120,6 +123,7 @@ class RowDelta:
     _vectors: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
     _updates: list[MetadataUpdate] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
+    _searched: BooleanExpression | None = None
 
     def add_entries(self, entries: EntryBatch) -> RowDelta:
         """Files to add."""
@@ -140,22 +144,22 @@ class RowDelta:
         return self
 
     def add_equality_deletes(self, rows: Rows, on: Sequence[str]) -> RowDelta:
-        """Delete every older row that has one of these values in the `on` columns."""
+        """Delete every older row that has one of these values in the `on` columns.
+
+        Version 4 of the format does not allow new equality delete files. The rows are therefore
+        found now and deleted by position, unless the table allows such files
+        (`write.equality-deletes.enabled`).
+        """
         metadata = self.handle.metadata
-        if metadata.properties.get(EQUALITY_DELETES_ENABLED, "true").lower() == "false":
-            raise Unsupported(
-                f"equality deletes are switched off ({EQUALITY_DELETES_ENABLED}=false); "
-                "use delete or delete_rows",
-                feature="equality deletes",
-            )
+        if not _writes_equality_deletes(metadata.properties):
+            return self._delete_equal(rows, on)
         schema = metadata.schema()
-        ids = [schema.find_field(name).field_id for name in on]
         deletes = write_equality_deletes(
             rows,
             storage=self.handle.storage,
             location=self.handle.location,
             schema=schema,
-            equality_ids=ids,
+            equality_ids=key_ids(schema, on),
             write_id=uuid.uuid4(),
             written=self._written,
         )
@@ -164,6 +168,19 @@ class RowDelta:
             deletes = deletes.with_constant("spec_id", update.spec_id)
             self._updates.append(update)
         self._added.append(deletes)
+        return self
+
+    def _delete_equal(self, rows: Rows, on: Sequence[str]) -> RowDelta:
+        base = self.base_snapshot_id
+        snapshot = None if base is None else self.handle.snapshot(base)
+        found = equal_rows(self.handle, snapshot, rows, on)
+        for location, positions in found.positions.items():
+            before = self._vectors.get(location)
+            self._vectors[location] = (
+                positions if before is None else bitmap.union(before, positions)
+            )
+        known = self._searched
+        self._searched = found.filter if known is None else Or(known, found.filter)
         return self
 
     def commit(self, *, summary: Mapping[str, str] | None = None) -> CommitResult:
@@ -182,8 +199,14 @@ class RowDelta:
                 for location, positions in self._vectors.items()
             ),
             updates=tuple(self._updates),
+            conflict_filter=self._searched,
+            isolation=Isolation.parse(
+                self.handle.metadata.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)
+            ),
             summary=dict(summary or {}),
         )
+        if not change.has_content and self._searched is not None:
+            return CommitResult.nothing("no row has one of the values")
         if not change.has_content:
             raise InvalidInput("the row delta is empty")
         try:
@@ -204,6 +227,15 @@ def _unpartitioned_spec_id(metadata: TableMetadata) -> int:
         if not spec.fields:
             return spec.spec_id
     return max(spec.spec_id for spec in metadata.partition_specs) + 1
+
+
+def _writes_equality_deletes(properties: Mapping[str, str]) -> bool:
+    text = properties.get(EQUALITY_DELETES_ENABLED, "false")
+    if text.lower() not in ("true", "false"):
+        raise InvalidInput(
+            f"table property {EQUALITY_DELETES_ENABLED} is {text!r}; expected true or false"
+        )
+    return text.lower() == "true"
 
 
 def as_added(entries: EntryBatch) -> EntryBatch:

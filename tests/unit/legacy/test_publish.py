@@ -288,6 +288,7 @@ def test_partitions_and_evolved_schemas_are_published(catalog: Catalog) -> None:
 
 def test_equality_deletes_are_published_as_they_are(table: Table) -> None:
     table.append(rows(1, 2, 3))
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     delta = table.row_delta()
     delta.add_equality_deletes(pa.table({"id": pa.array([2], pa.int64())}), on=["id"]).commit()
     location = table.publish(format_version=2).metadata_location

@@ -65,6 +65,7 @@ def test_rows_deleted_from_files_call_for_new_files(tmp_path: Path) -> None:
     table.append(rows(1, 2))
     table.append(rows(3, 4))
     table.delete("id = 1")
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [3]}), on=["id"]).commit()
     found = table.analyze()
     assert (found.files_mostly_deleted, found.equality_delete_files) == (1, 1)

@@ -35,6 +35,7 @@ def table(catalog: Catalog) -> Table:
     for number in range(8):
         made.append(rows(number, number + 100))
     made.delete("id = 3")
+    made.set_properties({"write.equality-deletes.enabled": "true"})
     made.row_delta().add_equality_deletes(pa.table({"id": [4]}), on=["id"]).commit()
     return made
 

@@ -72,6 +72,7 @@ def test_tables_differ_in_everything(table: Table, tmp_path: Path) -> None:
 
 def test_rows_behind_equality_deletes_are_not_guessed(table: Table) -> None:
     first = int(table.snapshots()[0].snapshot_id)
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [4]}), on=["id"]).commit()
     found = table.compare(first)
     assert (found.rows_left, found.rows_right) == (None, 3)

@@ -252,6 +252,7 @@ def test_what_is_left_is_what_is_reached(tmp_path: Path, seed: int) -> None:
                 table.rewrite_manifests()
             case "c":
                 keys = pa.table({"id": [pick]})
+                table.set_properties({"write.equality-deletes.enabled": "true"})
                 table.row_delta().add_equality_deletes(keys, on=["id"]).commit()
             case "e":
                 _expire_some(table, chance)

@@ -162,6 +162,7 @@ def test_an_expiry_during_a_pick_is_a_conflict_for_the_expiry(table: Table) -> N
 
 def test_equality_deletes_are_not_picked(table: Table) -> None:
     audit = table.branch("audit")
+    audit.set_properties({"write.equality-deletes.enabled": "true"})
     audit.row_delta().add_equality_deletes(pa.table({"id": [1]}), on=["id"]).commit()
     table.refresh().append(rows(5))
     with pytest.raises(Unsupported, match="delete files"):

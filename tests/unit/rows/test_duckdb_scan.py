@@ -257,6 +257,7 @@ def test_names_are_not_patterns(tmp_path: Path) -> None:
 def test_equality_deletes_take_rows_away(catalog: frazil.Catalog) -> None:
     table = catalog.create_table("s.t", SIMPLE)
     table.append(rows(0, 4))
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [2]}), on=["id"]).commit()
     table.append(rows(2, 3))
     planned = Planned.of(table.scan(columns=["id", "_pos"]))

@@ -80,6 +80,7 @@ def test_rows_are_told_with_the_snapshot_that_added_them(table: Table) -> None:
 
 def test_equality_deletes_from_before_a_run_take_none_of_its_rows(table: Table) -> None:
     _append(table, 1)
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [0]}), on=["id"]).commit()
     start = table.snapshots()[-1]
     _append(table, 1)

@@ -120,6 +120,7 @@ def test_equality_deletes_take_the_rows_they_match(table: Table) -> None:
     table.append(rows(1, 2, 3))
     table.append(rows(2, 9))
     start = snapshot_id(table)
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [2]}), on=["id"]).commit()
     table.append(rows(2, v="later"))
     assert told(table.changes(since=start)) == [
@@ -131,8 +132,10 @@ def test_equality_deletes_take_the_rows_they_match(table: Table) -> None:
 
 def test_rows_gone_by_equality_are_not_deleted_again(table: Table) -> None:
     table.append(rows(1, 2, 3))
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [2]}), on=["id"]).commit()
     start = snapshot_id(table)
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [2, 3]}), on=["id"]).commit()
     table.delete("id > 0")
     assert told(table.changes(since=start)) == [(0, "delete", "x", 3), (1, "delete", "x", 1)]
@@ -351,6 +354,7 @@ def test_files_tell_what_happened_to_them(table: Table) -> None:
 def test_equality_delete_files_are_listed(table: Table) -> None:
     table.append(rows(1))
     start = snapshot_id(table)
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(pa.table({"id": [1]}), on=["id"]).commit()
     found = table.changes(since=start).files()
     assert found.column("content").to_pylist() == ["equality-deletes"]
@@ -391,6 +395,7 @@ def test_any_range_replays_to_the_rows_at_its_end(tmp_path: Path, seed: int) -> 
                 table.update({"v": "'y'"}, where=f"id = {pick}")
             case "e":
                 keys = pa.table({"id": [pick]})
+                table.set_properties({"write.equality-deletes.enabled": "true"})
                 table.row_delta().add_equality_deletes(keys, on=["id"]).commit()
             case "x":
                 table.delete(f"id >= {pick} and id < {pick + 7}")
