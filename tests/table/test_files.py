@@ -82,6 +82,7 @@ def deleted(catalog: frazil.Catalog) -> frazil.Table:
     """A partitioned table with an equality delete: orders 0, 2, 4 are left."""
     table = catalog.create_table("shop.parts", orders(0, 1).schema, partition_by=["order_date"])
     table.append(orders(0, 6))
+    table.set_properties({"write.equality-deletes.enabled": "true"})
     gone = pa.table({"country": ["US"]})
     table.row_delta().add_equality_deletes(gone, on=["country"]).commit()
     return table
