@@ -26,6 +26,7 @@ soak: setup ## run the concurrency test for a minute per database
 
 search: setup ## look for new counterexamples: random values, and sequences of operations
 	$(BIN)/python -m pytest --hypothesis-profile=search tests/property tests/state
+	FRAZIL_FUZZ_ROUNDS=$${FRAZIL_FUZZ_ROUNDS:-3000} $(BIN)/python -m pytest tests/fuzz
 
 demo: setup ## run the whole story and leave a warehouse and a report
 	$(BIN)/frazil demo

@@ -26,8 +26,8 @@ from frazil.errors import FormatError, InvalidInput
 _SCHEME_PATTERN = r"^[A-Za-z][A-Za-z0-9+.\-]*:"
 _DOT_PATTERN = r"(^|/)\.\.?(/|$)"
 _UP_PATTERN = r"(^|/|:)\.\.(/|$)"
-_LOCAL_PATTERN = r"^file:(//)?/([^/]|$)"
-_LOCAL_PREFIX = r"^file:(//)?/"
+_LOCAL_PATTERN = r"^(?i:file):(//)?/([^/]|$)"
+_LOCAL_PREFIX = r"^(?i:file):(//)?/"
 
 _scheme = re.compile(_SCHEME_PATTERN)
 _dot_segment = re.compile(_DOT_PATTERN)

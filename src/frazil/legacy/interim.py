@@ -7,7 +7,7 @@ paths of field ids, as the Avro decoder does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -34,13 +34,18 @@ def decode(
         known = dict(_leaves(file.schema_arrow))
         chosen = _chosen(wanted, known)
         names = sorted({".".join(known[leaf]) for leaf in chosen.values()})
-        table = parquet_limits.read_columns(
-            file.reader, _indices(file, names), stored=len(data), limits=limits, path=path
-        ).combine_chunks()
+        parquet_limits.check_footer(
+            file.metadata,
+            columns=file.metadata.num_columns,
+            stored=len(data),
+            limits=limits,
+            path=path,
+        )
+        table = file.read(columns=names, use_threads=False).combine_chunks()
         rows = file.metadata.num_rows
         raw = file.metadata.metadata or {}
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0]
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise FormatError(f"not a readable Parquet manifest: {reason}", path=path) from error
     arrays: dict[Path, pa.Array] = {}
     for leaf, column in chosen.items():
@@ -57,13 +62,6 @@ def decode(
         leaves=frozenset(chosen),
         arrays=arrays,
     )
-
-
-def _indices(file: pq.ParquetFile, names: Sequence[str]) -> list[int]:
-    """The leaf columns of the fields with those dotted names."""
-    heads = tuple(f"{name}." for name in names)
-    leaves = (file.metadata.schema.column(at).path for at in range(file.metadata.num_columns))
-    return [at for at, leaf in enumerate(leaves) if leaf in names or leaf.startswith(heads)]
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[Path, tuple[str, ...]]]:

@@ -174,7 +174,9 @@ def _fixed_columns(
     if "location" in built:
         built["location"] = stored_paths(location, built["location"])
     if "referenced_file" in built:
-        built["referenced_file"] = stored_paths(location, built["referenced_file"])
+        # DuckDB writes an empty text where there is none.
+        named = pc.if_else(pc.equal(built["referenced_file"], ""), None, built["referenced_file"])
+        built["referenced_file"] = stored_paths(location, named)
     if "file_format" in built:
         built["file_format"] = pc.utf8_lower(built["file_format"])
     offsets = columns.arrays.get(PATHS["deletion_vector.offset"])

@@ -27,6 +27,7 @@ from frazil.tree.cache import ManifestCache
 VERSION_HINT = "version-hint.text"
 _METADATA_FILE = re.compile(r"(?:v(\d+)|(\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?$")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
+_JSON = (".json", ".json.gz")
 
 StorageFor = Callable[[str], Storage]
 Source = str | os.PathLike[str] | Any
@@ -123,7 +124,7 @@ def _asked(question: Callable[[], Any], name: object) -> Any:
 
 
 def _of_path(path: str, storage: StorageFor) -> Opened:
-    if path.endswith(_SUFFIXES):
+    if path.endswith(_JSON):
         return Opened(metadata_location=path, locate=lambda: path, storage=storage)
     folder = path.rstrip("/")
 

@@ -109,6 +109,7 @@ def classify(state: State, *, exclude: Collection[str] = (), merging: bool = Fal
         found = _keyed(state, found, merging)
     found = _by_format(state, found)
     found = _by_columns(state, found)
+    found = _by_row_ids(state, found)
     return _by_schema(state, found, exclude)
 
 
@@ -258,6 +259,31 @@ def _by_columns(state: State, found: Classified) -> Classified:
         advice="compact the table in Paimon, so that each file holds whole rows",
     )
     return found.with_class(problem, partial)
+
+
+def _by_row_ids(state: State, found: Classified) -> Classified:
+    """Files whose row ids another file has too: one id must mean one row."""
+    first = state.files["first_row_id"]
+    rows = state.files["row_count"].to_numpy()
+    chosen = pc.is_valid(first).to_numpy(zero_copy_only=False) & ~found.mask(Verdict.LEFT_OUT)
+    where = np.flatnonzero(chosen & (rows > 0))
+    if len(where) < 2:
+        return found
+    starts = pc.fill_null(first, 0).to_numpy()[where]
+    ends = starts + rows[where]
+    order = np.argsort(starts, kind="stable")
+    reach = np.maximum.accumulate(ends[order])
+    again = np.zeros(len(where), bool)
+    again[1:] = starts[order][1:] < reach[:-1]
+    again[:-1] |= again[1:] & (ends[order][:-1] > starts[order][1:])
+    mask = np.zeros(len(chosen), bool)
+    mask[where[order[again]]] = True
+    problem = FileClass(
+        verdict=Verdict.REFUSED,
+        reason="row ids (_FIRST_ROW_ID) overlap those of another file",
+        advice="compact the table in Paimon, so that each row has an id of its own",
+    )
+    return found.with_class(problem, mask & ~found.mask(Verdict.REFUSED))
 
 
 def _names(schema: TableSchema) -> set[str]:

@@ -365,7 +365,9 @@ def iceberg_type(type: DataType, field_id: int, depth: int = 0) -> iceberg.Icebe
         case TypeName.TIMESTAMP | TypeName.TIMESTAMP_LTZ:
             if type.precision > 6:
                 raise Unsupported(
-                    f"type {type} cannot be taken over: its files store INT96 without annotation"
+                    f"type {type} cannot be taken over: Parquet files store it as INT96 without "
+                    "annotation, ORC files without the unit that Iceberg asks for "
+                    "(iceberg.timestamp-unit)"
                 )
             zoned = type.name is TypeName.TIMESTAMP_LTZ
             return iceberg.TimestamptzType() if zoned else iceberg.TimestampType()

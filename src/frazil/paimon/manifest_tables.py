@@ -172,17 +172,17 @@ def _raw(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table
 
 
 def _read_orc(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table:
+    wanted = {column.source for column in columns.values()}
     try:
         file = orc.ORCFile(pa.BufferReader(data))
         limits.check(file.nrows * len(columns), stored=len(data))
         table = file.read()
+        while any(
+            pa.types.is_struct(field.type) and field.name not in wanted for field in table.schema
+        ):
+            table = table.flatten()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"not a readable ORC file: {error}") from None
-    wanted = {column.source for column in columns.values()}
-    while any(
-        pa.types.is_struct(field.type) and field.name not in wanted for field in table.schema
-    ):
-        table = table.flatten()
     return table
 
 

@@ -30,6 +30,7 @@ from frazil.paimon.vector_files import Positions
 from frazil.paimon.verify import Listing, Mask
 
 SPEC_ID: Final = 0
+_OTHER_BRANCH: Final = ("scan.fallback-branch", "scan.primary-branch")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,6 +95,7 @@ def prepare(
     """
     found = classify.classify(state, exclude=exclude, merging=merging)
     problems = list(as_iceberg.unsupported_columns(state.schema, exclude).values())
+    problems += _other_branches(table, state)
     schema = None
     if not problems:
         earlier = [table.schema(i) for i in table.schema_ids() if i < state.schema.id]
@@ -117,6 +119,18 @@ def prepare(
         problems=(*problems, *_refusals(state, found)),
         everywhere=everywhere,
     )
+
+
+def _other_branches(table: PaimonTable, state: State) -> list[str]:
+    """Options by which Paimon reads partitions of another branch as well; the newest schema says."""
+    newest = table.schema(max(table.schema_ids(), default=state.schema.id))
+    options = {**state.schema.options, **newest.options}
+    return [
+        f"option {key} is {options[key]!r}: Paimon reads partitions from that branch too, which a "
+        "take-over of this one would lose; copy them into this branch and reset the option"
+        for key in _OTHER_BRANCH
+        if options.get(key)
+    ]
 
 
 def _refusals(state: State, found: Classified) -> list[str]:
