@@ -17,6 +17,7 @@ from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.catalog.ownership import Neighbourhood
 from frazil.commit.head import Draft, Outcome, ReadOnly, State
 from frazil.errors import NotFound, Unsupported
+from frazil.format import paths
 from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
 
@@ -108,6 +109,13 @@ class JsonHead(ReadOnly):
 
     def _read(self, path: str) -> None:
         metadata, history = export.read(path, storage=self._storage(path))
+        location = metadata.location
+        if not location.startswith("/") and not paths.is_absolute(location):
+            raise Unsupported(
+                f"{path}: location is {location!r}, which depends on the folder that its writer "
+                "ran in; rewrite the metadata with the full location, then open it again",
+                feature="relative table location",
+            )
         version = metadata.format_version
         derived = metadata.upgraded(now_ms=metadata.last_updated_ms)
         metadata = replace(derived, format_version=version)

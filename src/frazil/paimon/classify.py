@@ -273,11 +273,11 @@ def _by_row_ids(state: State, found: Classified) -> Classified:
     ends = starts + rows[where]
     order = np.argsort(starts, kind="stable")
     reach = np.maximum.accumulate(ends[order])
-    again = np.zeros(len(where), bool)
-    again[1:] = starts[order][1:] < reach[:-1]
-    again[:-1] |= again[1:] & (ends[order][:-1] > starts[order][1:])
+    apart = np.ones(len(where), bool)
+    apart[1:] = starts[order][1:] >= reach[:-1]
+    section = np.cumsum(apart) - 1
     mask = np.zeros(len(chosen), bool)
-    mask[where[order[again]]] = True
+    mask[where[order]] = np.bincount(section)[section] > 1
     problem = FileClass(
         verdict=Verdict.REFUSED,
         reason="row ids (_FIRST_ROW_ID) overlap those of another file",

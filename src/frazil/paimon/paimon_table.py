@@ -72,7 +72,9 @@ class PaimonTable:
     ) -> PaimonTable:
         """The table at a directory. `properties` are those of PyIceberg's FileIO."""
         root = location.rstrip("/")
-        if is_local(root) and not root.startswith(("/", "file:")):
+        if root[:5].lower() == "file:":
+            root = f"file:{root[5:]}"
+        elif is_local(root) and not root.startswith("/"):
             root = os.path.abspath(root)
         table = PaimonTable(
             storage=storage or storage_for(root, dict(properties or {})),

@@ -122,7 +122,7 @@ def prepare(
 
 
 def _other_branches(table: PaimonTable, state: State) -> list[str]:
-    """Options by which Paimon reads partitions of another branch as well; the newest schema says."""
+    """Options by which Paimon reads partitions of another branch too; the newest schema counts."""
     newest = table.schema(max(table.schema_ids(), default=state.schema.id))
     options = {**state.schema.options, **newest.options}
     return [

@@ -32,6 +32,8 @@ STORED: list[tuple[str, str, str]] = [
     # One local file, however it is spelled.
     ("/wh/t", "file:///wh/t/f", "f"),
     ("/wh/t", "file:/wh/t/f", "f"),
+    ("/wh/t", "FILE:/wh/t/f", "f"),
+    ("File:///wh/t", "/wh/t/f", "f"),
     ("file:/wh/t", "/wh/t/f", "f"),
     ("file:///wh/t", "file:/wh/t/a//f", "a//f"),
     ("file:///wh/t", "file://host/wh/t/f", "file://host/wh/t/f"),

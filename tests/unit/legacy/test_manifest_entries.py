@@ -295,6 +295,21 @@ def test_delete_files_keep_their_kind(tmp_path: Path) -> None:
     assert batch.pylist("deletion_vector.cardinality") == [None, 3, None]
 
 
+def test_an_empty_text_for_a_referenced_file_is_none(tmp_path: Path) -> None:
+    """As DuckDB writes position delete files that apply to several data files."""
+    entry = legacy_files.entry(
+        3,
+        path=f"{LOCATION}/data/p.parquet",
+        content=DataFileContent.POSITION_DELETES,
+        referenced_data_file="",
+    )
+    data = legacy_files.write_manifest(
+        tmp_path / "m", 3, [entry], schema=SCHEMA, spec=UNPARTITIONED_PARTITION_SPEC
+    )
+    batch = read(data, content=ContentType.DELETE_MANIFEST)
+    assert batch.pylist("referenced_file") == [None]
+
+
 def test_paths_under_the_table_become_relative_with_or_without_scheme(tmp_path: Path) -> None:
     names = [
         f"{LOCATION}/data/a.parquet",

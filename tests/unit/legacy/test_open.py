@@ -57,6 +57,29 @@ def test_a_table_is_opened_by_its_metadata_file(catalog: Catalog, orders: PyIceb
     assert catalog.open_iceberg(orders.metadata_location).name == "shop.orders"
 
 
+@pytest.mark.parametrize("name", ["table.json", "snapshot-of-monday.json"])
+def test_a_metadata_file_may_have_any_name_that_ends_in_json(
+    catalog: Catalog, orders: PyIcebergTable, tmp_path: Path, name: str
+) -> None:
+    copy = tmp_path / name
+    shutil.copy(orders.metadata_location.removeprefix("file://"), copy)
+    assert _ids(catalog, str(copy)) == [1, 2, 3]
+
+
+def test_a_scheme_in_capitals_is_a_path(catalog: Catalog, orders: PyIcebergTable) -> None:
+    assert _ids(catalog, "FILE:" + str(_folder(orders))) == [1, 2, 3]
+
+
+def test_a_relative_location_is_refused_with_its_reason(
+    catalog: Catalog, orders: PyIcebergTable, tmp_path: Path
+) -> None:
+    raw = json.loads(Path(orders.metadata_location.removeprefix("file://")).read_text())
+    copy = tmp_path / "v1.metadata.json"
+    copy.write_text(json.dumps({**raw, "location": "tables/orders"}))
+    with pytest.raises(Unsupported, match=r"location is 'tables/orders'.*full location"):
+        catalog.open_iceberg(str(copy))
+
+
 def test_a_metadata_file_stays_the_one_that_was_named(
     catalog: Catalog, orders: PyIcebergTable
 ) -> None:

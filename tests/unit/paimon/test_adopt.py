@@ -14,7 +14,7 @@ from pyroaring import BitMap
 
 from frazil.catalog.pointers import TableName
 from frazil.commit.head import Draft, Lost, Outcome, State
-from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound
+from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound, Unsupported
 from frazil.format.metadata import History, TableMetadata
 from frazil.paimon import adopt, dry_run
 from frazil.paimon.apply import Run
@@ -126,6 +126,21 @@ def test_files_and_vectors_are_taken_over_where_they_are(
     assert fingerprint(place.root) == before
     made = [name.rsplit(".", 1)[-1] for name in fingerprint(tmp_path / "warehouse")]
     assert sorted(made) == ["json", "parquet", "puffin"]
+
+
+@pytest.mark.parametrize("option", ["scan.fallback-branch", "scan.primary-branch"])
+def test_a_table_that_reads_another_branch_too_is_refused(
+    place: Place, catalog: MemoryCatalog, option: str
+) -> None:
+    place.schema(("k", "INT"), ("v", "STRING"), id=1, options={option: "history"})
+    with pytest.raises(Unsupported, match=f"option {option} is 'history'"):
+        adopt(catalog, "db.t", str(place.root))
+
+
+def test_a_scheme_in_capitals_is_a_path(place: Place, catalog: MemoryCatalog) -> None:
+    adopt(catalog, "db.t", f"FILE:{place.root}")
+    handle = handle_of(catalog, "db.t")
+    assert rows_of(handle, handle.tip()) == lines((2, "two"), (4, "four"))
 
 
 def test_a_relative_path_is_that_of_the_working_directory(

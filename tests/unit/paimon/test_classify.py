@@ -121,3 +121,18 @@ def test_other_formats_and_partial_columns_are_refused(tmp_path: Path) -> None:
     ]
     reasons = {found.classes[code].reason for code in found.codes}
     assert "data file format 'avro' is not read" in reasons
+
+
+def test_files_with_the_same_row_ids_are_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path / "t")
+    place.schema(("k", "INT"), ("v", "STRING"))
+    ids = {"a": 0, "b": 10, "c": 19, "d": 30, "e": 0}
+    files = [entry(f"{name}.parquet", row_count=10) for name in ids]
+    for file, first in zip(files, ids.values(), strict=True):
+        file["_FILE"]["_FIRST_ROW_ID"] = first
+    place.snapshot(1, files)
+    found = classify(PaimonTable.open(str(place.root)).state())
+    assert [found.classes[code].verdict for code in found.codes] == [
+        *(REFUSED, REFUSED, REFUSED, TAKEN, REFUSED)
+    ]
+    assert "_FIRST_ROW_ID" in next(c.reason for c in found.classes if c.verdict is REFUSED)

@@ -118,5 +118,10 @@ def test_types_that_iceberg_cannot_read_from_the_files_say_why(text: str) -> Non
         iceberg_field(parse_field({"id": 0, "name": "c", "type": text}))
 
 
+def test_fine_timestamps_are_refused_with_the_reason_of_either_format() -> None:
+    with pytest.raises(Unsupported, match=r"INT96.*ORC files without the unit"):
+        iceberg_field(parse_field({"id": 0, "name": "c", "type": "TIMESTAMP(9)"}))
+
+
 def test_aliases_share_one_root() -> None:
     assert parse_type("STRING").name is parse_type("VARCHAR(3)").name is TypeName.VARCHAR
