@@ -27,7 +27,14 @@ from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName,
 from frazil.catalog.storages import Storages
 from frazil.catalog.views import MemoryViews
 from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State
-from frazil.errors import AlreadyExists, CommitConflict, FrazilError, InvalidInput, NotFound
+from frazil.errors import (
+    AlreadyExists,
+    CommitConflict,
+    FormatError,
+    FrazilError,
+    InvalidInput,
+    NotFound,
+)
 from frazil.format.checks import check_properties
 from frazil.format.metadata import (
     FORMAT_VERSION,
@@ -168,6 +175,9 @@ class MemoryHead:
                         storage.delete(entry.metadata_file)
             self._state = table.state()
             return path
+
+    def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
+        return ()  # nothing is stored but what was checked, or what others wrote
 
     def neighbourhood(self) -> Neighbourhood:
         return self._neighbours(self._table)

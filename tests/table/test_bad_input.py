@@ -131,21 +131,26 @@ def test_bad_transforms_are_refused(catalog: frazil.Catalog, partition_by: list[
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "orders",
-        "../x.orders",
-        "shop./etc",
-        "shop.a/b",
-        "shop..orders",
-        "shop.\x00",
-        "shop. a",
-        "shop.%2e%2e",
-        "",
-    ],
+    ["orders", "../x.orders", "shop..orders", "shop.\x00", "", "shop.\ud800", None, 5, b"shop.x"],
+    ids=repr,
 )
-def test_names_cannot_leave_the_warehouse(catalog: frazil.Catalog, name: str) -> None:
+def test_what_is_not_a_name_is_refused(catalog: frazil.Catalog, name: Any) -> None:
     with pytest.raises(InvalidInput):
         catalog.create_table(name, ORDERS)
+    with pytest.raises(InvalidInput):
+        catalog.load_table(name)
+
+
+@pytest.mark.parametrize("name", ["shop./etc", "shop.a/b", "shop. a", "shop.%2e%2e", "shop.a?b#c"])
+def test_a_tables_folder_cannot_leave_the_warehouse(
+    catalog: frazil.Catalog, tmp_path: Path, name: str
+) -> None:
+    table = catalog.create_table(name, ORDERS)
+    place = Path(table.location.removeprefix("file://"))
+    assert place.parent.name == "shop"
+    assert str(catalog.warehouse) == f"file://{place.parent.parent}"
+    table.append(orders(1, 2))
+    assert catalog.load_table(name).scan().count() == 1
 
 
 def test_a_name_that_is_taken_is_refused(catalog: frazil.Catalog, table: frazil.Table) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from frazil.errors import InvalidInput
+from frazil.errors import FormatError, InvalidInput
 from frazil.format import metadata_json
 from frazil.format.checks import METADATA_PATH
 from frazil.format.metadata import FORMAT_VERSION, History, TableMetadata
@@ -69,11 +69,17 @@ def render(metadata: TableMetadata, history: History, *, version: int, storage: 
 
 
 def read(
-    path: str, *, storage: Storage, location: str | None = None
+    path: str,
+    *,
+    storage: Storage,
+    location: str | None = None,
+    spoiled: list[FormatError] | None = None,
 ) -> tuple[TableMetadata, History]:
-    """Read a metadata JSON file of any supported version."""
+    """Read a metadata JSON file of any supported version. With a list for `spoiled`, values that
+    the table can do without are left out and noted there."""
+    data = storage.read(path)
     return metadata_json.loads(
-        storage.read(path), path=path, location=location, limits=storage.limits
+        data, path=path, location=location, limits=storage.limits, spoiled=spoiled
     )
 
 
@@ -85,7 +91,7 @@ def read_moved(
     A v4 table's paths are relative, so the table is where its JSON is, unless its JSON files are
     kept apart from it on purpose. One of Java's interim v4 gets the derived columns it has not.
     """
-    metadata, history = read(path, storage=storage, location=location)
+    metadata, history = read(path, storage=storage, location=location, spoiled=[])
     folder, _, _ = path.rpartition("/")
     place, _, last = folder.rpartition("/")
     apart = METADATA_PATH in metadata.properties

@@ -16,7 +16,7 @@ from frazil.catalog.names import Identifier
 from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.catalog.ownership import Neighbourhood
 from frazil.commit.head import Draft, Outcome, ReadOnly, State
-from frazil.errors import NotFound, Unsupported
+from frazil.errors import FormatError, NotFound, Unsupported
 from frazil.format import paths
 from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
@@ -100,6 +100,9 @@ class JsonHead(ReadOnly):
     def export(self) -> str:
         assert self._state.metadata_location is not None
         return self._state.metadata_location
+
+    def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
+        return ()  # nothing is stored but what was checked, or what others wrote
 
     def neighbourhood(self) -> Neighbourhood:
         found = getattr(self.catalog, "neighbourhood", None)

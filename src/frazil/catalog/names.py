@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from frazil.errors import InvalidInput
+from frazil.format.checks import check_text
 
 Namespace = tuple[str, ...]
 
@@ -86,6 +87,8 @@ def folder_name(part: str) -> str:
 
 
 def _parts(name: str | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(name, bytes) or not isinstance(name, str | Sequence):
+        raise InvalidInput(f"{name!r} is not a name; expected text, as in 'namespace.table'")
     parts = undotted(name) if isinstance(name, str) else tuple(name)
     if not parts:
         raise InvalidInput("a name is empty")
@@ -96,6 +99,7 @@ def _parts(name: str | Sequence[str]) -> tuple[str, ...]:
             raise InvalidInput(f"{name!r} has an empty part")
         if not part.isprintable() and any(ord(c) < 32 or ord(c) == 127 for c in part):
             raise InvalidInput(f"{name!r}: {part!r} holds a control character")
+        check_text(part, f"a part of the name {name!r}")
     return parts
 
 

@@ -18,7 +18,7 @@ from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import Neighbourhood
 from frazil.catalog.views import Views
 from frazil.commit.head import Draft, Head, Outcome, Outcomes, State
-from frazil.errors import InvalidInput, Unsupported
+from frazil.errors import FormatError, InvalidInput, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
 from frazil.storage import Storage
 
@@ -59,6 +59,10 @@ class TableHead(Head, Protocol):
 
     def export(self) -> str:
         """Write the metadata JSON of the current version now; returns its location."""
+
+    def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
+        """Values in the catalog that cannot be used and are left out when the table is loaded;
+        `repair` stores what was loaded in their place."""
 
     def neighbourhood(self) -> Neighbourhood:
         """The other tables around it, for deciding which files are its own."""

@@ -106,7 +106,7 @@ def _newest_json(
         if not path.endswith((".metadata.json", ".metadata.json.gz")):
             continue
         try:
-            metadata, history = export.read(path, storage=storage, location=location)
+            metadata, history = export.read(path, storage=storage, location=location, spoiled=[])
         except (FormatError, Unsupported) as error:
             notes.append(f"left out, it cannot be read: {error}")
             continue

@@ -22,6 +22,7 @@ from frazil.catalog.names import (
     folder_name,
     namespace_of,
     table_location,
+    undotted,
 )
 from frazil.catalog.ownership import Neighbourhood
 from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName
@@ -233,7 +234,7 @@ class SqlCatalog:
     def _open(self, catalog: str, namespace: str, name: str) -> TableHead:
         if catalog != self._name:
             raise NotFound(f"{namespace}.{name} belongs to catalog {catalog!r} of the database")
-        return self.load((*namespace.split("."), name))
+        return self.load(Identifier(namespace=undotted(namespace), name=name))
 
     def upgrade(self, identifier: TableName, base: State, metadata: TableMetadata) -> Outcome:
         found = Identifier.parse(identifier)

@@ -17,10 +17,11 @@ from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.ownership import Neighbourhood, Ownership
 from frazil.catalog.pointers import check_draft
+from frazil.catalog.sql_repair import stored_problems
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.catalog.turns import Turns
 from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State, Unknown
-from frazil.errors import CatalogError, FrazilError, NotFound
+from frazil.errors import CatalogError, FormatError, FrazilError, NotFound
 from frazil.format import metadata_json
 from frazil.format.metadata import (
     History,
@@ -164,6 +165,13 @@ class SqlHead:
 
     def neighbourhood(self) -> Neighbourhood:
         return Neighbourhood() if self._neighbours is None else self._neighbours(self._table_id)
+
+    def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
+        found = stored_problems(self._database, self._table_id, path=self._path, repair=repair)
+        if repair and found:
+            self._definition = None
+            self.load()
+        return found
 
     def _export_quietly(self) -> None:
         """The commit has landed; a JSON file that cannot be written is not its failure."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from frazil.catalog import export
 from frazil.catalog.database import Database, Transaction
+from frazil.catalog.names import Identifier, undotted
 from frazil.catalog.ownership import Place
 from frazil.errors import AlreadyExists, FrazilError
 from frazil.storage import Places, Storage, check_absolute, is_local
@@ -54,7 +55,7 @@ def taken_by(source: Database | Transaction, location: str) -> str | None:
             "short": f"file:{plain}" if is_local(location) else plain,
         },
     )
-    return f"{found[0][0]}.{found[0][1]}" if found else None
+    return _shown(*found[0]) if found else None
 
 
 def need_free(source: Database | Transaction, location: str) -> None:
@@ -76,11 +77,15 @@ def places(
             continue
         stated = _properties(definition)
         head = _opener(open, catalog, namespace, name)
-        found.append(Place.of(f"{namespace}.{name}", location, stated, open=head))
+        found.append(Place.of(_shown(namespace, name), location, stated, open=head))
     for catalog, namespace, name, json_location in database.rows(_THEIRS):
         head = _opener(open, catalog, namespace, name)
-        found.append(_of_others(f"{namespace}.{name}", json_location, storage, head))
+        found.append(_of_others(_shown(namespace, name), json_location, storage, head))
     return found
+
+
+def _shown(namespace: str, name: str) -> str:
+    return str(Identifier(namespace=undotted(namespace), name=name))
 
 
 def _opener(open: Opener, catalog: str, namespace: str, name: str) -> Callable[[], Any]:

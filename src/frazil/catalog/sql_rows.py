@@ -15,6 +15,7 @@ from frazil.catalog import sql_places
 from frazil.catalog.database import Database, Row, Transaction
 from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.sql_schema import HISTORY_TABLES, VIEW_TYPE
+from frazil.errors import FormatError
 from frazil.format import metadata_json
 from frazil.format.metadata import (
     History,
@@ -267,9 +268,9 @@ def metadata_log_rows(
     ]
 
 
-def snapshot_of(record: str, *, path: str) -> Snapshot:
-    """A snapshot from its row."""
-    return metadata_json.load_snapshot(record, path=path)
+def snapshot_of(record: str, *, path: str, spoiled: list[FormatError] | None = None) -> Snapshot:
+    """A snapshot from its row; values that cannot be used are left out and noted in `spoiled`."""
+    return metadata_json.load_snapshot(record, path=path, spoiled=spoiled)
 
 
 def read_snapshots(

@@ -180,6 +180,9 @@ def check(
     deep: Annotated[
         bool, typer.Option("--deep", help="Open data files and deletion vectors too.")
     ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Replace stored values that cannot be used.")
+    ] = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -189,7 +192,7 @@ def check(
     """
     opened = open_table(table, catalog)
     with output.bar("checking", quiet=as_json) as step:
-        found = opened.check(deep=deep, progress=step)
+        found = opened.check(deep=deep, repair=repair, progress=step)
     output.emit_text(str(found), found.to_dict(), as_json=as_json)
     if found.problems:
         raise typer.Exit(7)

@@ -13,6 +13,7 @@ from pyiceberg.expressions import BooleanExpression
 from frazil.commit.updates import MetadataUpdate
 from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
+from frazil.format.checks import check_summary
 from frazil.format.metadata import MAIN
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
@@ -111,6 +112,9 @@ class Change:
     recorded_operation: str | None = None
     is_staged: bool = False
     starts_empty: bool = False
+
+    def __post_init__(self) -> None:
+        check_summary(self.summary)
 
     @property
     def has_content(self) -> bool:

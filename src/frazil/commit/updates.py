@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
-from frazil.errors import CommitConflict, Conflict
+from frazil.errors import CommitConflict, Conflict, InvalidInput
+from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata import SnapshotRef, TableMetadata
 
 
@@ -27,6 +28,16 @@ class SetProperties:
 
     updates: Mapping[str, str] = field(default_factory=dict)
     removals: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(updates: object, remove: object = ()) -> SetProperties:
+        """From what a user gives; refuses what is not text."""
+        given = {} if updates is None else updates
+        check_texts(given, "property")
+        if isinstance(remove, str | bytes) or not isinstance(remove, Iterable):
+            raise InvalidInput(f"remove is {remove!r}; expected a list of property names")
+        removals = tuple(check_text(key, "a property to remove") for key in remove)
+        return SetProperties(updates=dict(cast(Mapping[str, str], given)), removals=removals)
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
         return metadata.with_properties(self.updates, removals=self.removals, now_ms=now_ms)

@@ -1,12 +1,14 @@
 """One JSON object being read: fields are taken out by name and type, what is left is unknown.
 
-Every refusal is a `FormatError` that names the file and the field. Knows nothing of what the
-fields mean.
+Every refusal is a `FormatError` that names the file and the field. A reader that gives a list for
+`spoiled` gets the refusals of values that can be done without in it instead: they are left out, so
+that one bad value does not hide everything else. Knows nothing of what the fields mean.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, TypeVar
 
 from frazil.errors import FormatError
@@ -25,6 +27,9 @@ _KINDS: dict[Any, str] = {
 }
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number there")
 
@@ -35,11 +40,14 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 class Fields:
     """A JSON object, the place it was found at, and the fields nobody has taken yet."""
 
-    __slots__ = ("at", "path", "values")
+    __slots__ = ("at", "path", "spoiled", "values")
 
-    def __init__(self, values: Any, *, path: str, at: str = "") -> None:
+    def __init__(
+        self, values: Any, *, path: str, at: str = "", spoiled: list[FormatError] | None = None
+    ) -> None:
         self.path = path
         self.at = at
+        self.spoiled = spoiled
         if not isinstance(values, dict):
             raise FormatError(
                 f"is {kind_of(values)}; expected an object", path=path, field=at or None
@@ -47,10 +55,13 @@ class Fields:
         self.values: dict[str, Any] = dict(values)
 
     @classmethod
-    def parsed(cls, data: bytes, *, path: str) -> Fields:
+    def parsed(cls, data: bytes, *, path: str, spoiled: list[FormatError] | None = None) -> Fields:
         """The object a JSON text holds."""
         try:
-            return cls(_decoder.decode(data.decode("utf-8")), path=path)
+            text = data.decode("utf-8")
+            if spoiled is None:
+                return cls(_decoder.decode(text), path=path)
+            return cls(_mended(text, path, spoiled), path=path, spoiled=spoiled)
         except RecursionError as error:
             raise FormatError("is nested too deeply to be table metadata", path=path) from error
         except ValueError as error:
@@ -64,9 +75,29 @@ class Fields:
         """The full name of a field, for messages."""
         return f"{self.at}.{key}" if self.at else key
 
+    def spoil(self, error: FormatError) -> None:
+        """Note a value that is left out; without a list for it, refuse."""
+        if self.spoiled is None:
+            raise error
+        self.spoiled.append(error)
+
     def take(self, key: str, kind: type[Value]) -> Value | None:
         """Take a field out; a missing one and null are the same."""
         value = self.values.pop(key, None)
+        try:
+            return self._checked(key, value, kind)
+        except FormatError as error:
+            self.spoil(error)
+            return None
+
+    def need(self, key: str, kind: type[Value]) -> Value:
+        """Take a field out that must be there."""
+        value = self._checked(key, self.values.pop(key, None), kind)
+        if value is None:
+            raise self.bad(key, f"is missing; expected {_KINDS[kind]}")
+        return value
+
+    def _checked(self, key: str, value: Any, kind: type[Value]) -> Value | None:
         if value is None:
             return None
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -75,32 +106,56 @@ class Fields:
             raise self.bad(key, "does not fit in 64 bits")
         return value
 
-    def need(self, key: str, kind: type[Value]) -> Value:
-        """Take a field out that must be there."""
-        value = self.take(key, kind)
-        if value is None:
-            raise self.bad(key, f"is missing; expected {_KINDS[kind]}")
-        return value
-
     def inner(self, key: str) -> Fields:
         """Take an object out; a missing one is empty."""
-        return Fields(self.take(key, dict) or {}, path=self.path, at=self.name(key))
+        found = self.take(key, dict) or {}
+        return Fields(found, path=self.path, at=self.name(key), spoiled=self.spoiled)
 
     def each(self, key: str) -> list[Fields]:
         """Take a list of objects out; a missing one is empty."""
         items = self.take(key, list) or []
         return [
-            Fields(item, path=self.path, at=f"{self.name(key)}[{i}]")
+            Fields(item, path=self.path, at=f"{self.name(key)}[{i}]", spoiled=self.spoiled)
             for i, item in enumerate(items)
         ]
 
     def texts(self, key: str) -> dict[str, str]:
         """Take an object out whose values are all text."""
         found = self.take(key, dict) or {}
+        texts: dict[str, str] = {}
         for name, value in found.items():
-            if not isinstance(value, str):
-                raise self.bad(f"{key}.{name}", f"is {kind_of(value)}; expected text")
-        return found
+            if isinstance(value, str):
+                texts[name] = value
+            else:
+                problem = f"is {kind_of(value)}; expected text"
+                self.spoil(self.bad(f"{key}.{name}", problem))
+        return texts
+
+
+def _mended(text: str, path: str, spoiled: list[FormatError]) -> Any:
+    """The JSON in a text, with null for numbers JSON does not have and U+FFFD for halves of
+    characters, which nothing could store or show."""
+
+    def constant(name: str) -> None:
+        spoiled.append(FormatError(f"{name} is not a number in JSON", path=path))
+
+    found = json.loads(text, parse_constant=constant)
+    return _whole(found, path, spoiled) if "\\ud" in text.lower() else found
+
+
+def _whole(value: Any, path: str, spoiled: list[FormatError]) -> Any:
+    if isinstance(value, str):
+        clean = _SURROGATE.sub("\ufffd", value)
+        if clean != value:
+            spoiled.append(FormatError(f"{value!r} is not valid Unicode", path=path))
+        return clean
+    if isinstance(value, list):
+        return [_whole(each, path, spoiled) for each in value]
+    if isinstance(value, dict):
+        return {
+            _whole(key, path, spoiled): _whole(each, path, spoiled) for key, each in value.items()
+        }
+    return value
 
 
 def kind_of(value: object) -> str:

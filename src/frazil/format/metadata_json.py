@@ -68,10 +68,18 @@ _VOLATILE = (
 
 
 def loads(
-    data: bytes, *, path: str, location: str | None = None, limits: Limits = DEFAULT
+    data: bytes,
+    *,
+    path: str,
+    location: str | None = None,
+    limits: Limits = DEFAULT,
+    spoiled: list[FormatError] | None = None,
 ) -> tuple[TableMetadata, History]:
-    """Read a metadata file; `path` names it in errors, `location` overrides the one it states."""
-    raw = Fields.parsed(_unzipped(data, path, limits), path=path)
+    """Read a metadata file; `path` names it in errors, `location` overrides the one it states.
+
+    With a list for `spoiled`, values that a table can do without are left out and noted there.
+    """
+    raw = Fields.parsed(_unzipped(data, path, limits), path=path, spoiled=spoiled)
     return _table(raw, location=location)
 
 
@@ -115,9 +123,15 @@ def definition_text(metadata: TableMetadata) -> str:
     return _compact(table)
 
 
-def load_definition(text: str, *, path: str) -> TableMetadata:
-    """The metadata of a stored definition; what every commit changes is still at its start."""
-    raw = Fields.parsed(text.encode("utf-8"), path=path)
+def load_definition(
+    text: str, *, path: str, spoiled: list[FormatError] | None = None
+) -> TableMetadata:
+    """The metadata of a stored definition; what every commit changes is still at its start.
+
+    This and the two below read what a catalog keeps. A bad value in it never hides the table: it is
+    left out, and noted in `spoiled`.
+    """
+    raw = _stored(text, path, spoiled)
     for key in _VOLATILE:
         raw.values.pop(key, None)
     raw.values.update({"last-updated-ms": 0, "last-sequence-number": 0})
@@ -129,9 +143,11 @@ def refs_text(refs: Mapping[str, SnapshotRef]) -> str:
     return _compact(_refs_json(refs))
 
 
-def load_refs(text: str, *, path: str) -> dict[str, SnapshotRef]:
+def load_refs(
+    text: str, *, path: str, spoiled: list[FormatError] | None = None
+) -> dict[str, SnapshotRef]:
     """Branches and tags from a JSON object."""
-    return _refs(Fields.parsed(text.encode("utf-8"), path=path))
+    return _refs(_stored(text, path, spoiled))
 
 
 def snapshot_text(snapshot: Snapshot) -> str:
@@ -139,10 +155,16 @@ def snapshot_text(snapshot: Snapshot) -> str:
     return _compact(_snapshot_json(snapshot, FORMAT_VERSION))
 
 
-def load_snapshot(text: str | bytes, *, path: str) -> Snapshot:
+def load_snapshot(
+    text: str | bytes, *, path: str, spoiled: list[FormatError] | None = None
+) -> Snapshot:
     """One snapshot from a JSON object."""
+    return _snapshot(_stored(text, path, spoiled), FORMAT_VERSION)
+
+
+def _stored(text: str | bytes, path: str, spoiled: list[FormatError] | None) -> Fields:
     data = text.encode("utf-8") if isinstance(text, str) else text
-    return _snapshot(Fields.parsed(data, path=path), FORMAT_VERSION)
+    return Fields.parsed(data, path=path, spoiled=[] if spoiled is None else spoiled)
 
 
 # Reading
@@ -324,7 +346,15 @@ def _derived(raw: Fields) -> DerivedColumn:
 
 
 def _refs(raw: Fields) -> dict[str, SnapshotRef]:
-    return {name: _ref(raw.inner(name)) for name in list(raw.values)}
+    found: dict[str, SnapshotRef] = {}
+    for name in list(raw.values):
+        try:
+            found[name] = _ref(raw.inner(name))
+        except FormatError as error:
+            if name == MAIN:
+                raise
+            raw.spoil(error)
+    return found
 
 
 def _ref(raw: Fields) -> SnapshotRef:

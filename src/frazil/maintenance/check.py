@@ -57,11 +57,16 @@ def check(
     *,
     deep: bool = False,
     history: bool = True,
+    repair: bool = False,
     progress: Progress = silent,
 ) -> CheckReport:
     """Look for broken rules. `deep` opens data files and vectors; without `history` only the
-    snapshots that branches and tags point at are looked at."""
+    snapshots that branches and tags point at are looked at. `repair` replaces values in the catalog
+    that cannot be used, and that are left out when the table is loaded."""
     problems = Problems()
+    repaired = Problems()
+    with problems.guarded(f"table {handle.name}"):
+        _stored(handle, repaired if repair else problems, repair=repair)
     work = _Check(handle, problems)
     with problems.guarded(f"table {handle.name}"):
         state = handle.refresh()
@@ -77,7 +82,14 @@ def check(
         manifests=len(work.manifests),
         files=len(work.files.files),
         is_deep=deep,
+        repaired=repaired.found,
     )
+
+
+def _stored(handle: TableHandle, problems: Problems, *, repair: bool) -> None:
+    stored = getattr(handle.head, "stored_problems", None)
+    for error in () if stored is None else stored(repair=repair):
+        problems.add(error.path or "catalog", error.field or "", error.problem)
 
 
 def _history_of(handle: TableHandle) -> History:

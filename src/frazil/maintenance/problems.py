@@ -28,7 +28,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What was looked at and what was found. No problem: the table keeps every rule."""
+    """What was looked at and what was found. No problem: the table keeps every rule.
+
+    `repaired` are bad values in the catalog that were replaced by what the table was read as.
+    """
 
     table: str
     problems: tuple[Problem, ...]
@@ -36,6 +39,7 @@ class CheckReport:
     manifests: int
     files: int
     is_deep: bool
+    repaired: tuple[Problem, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -51,8 +55,10 @@ class CheckReport:
             f"{self.table}: {self.snapshots} snapshots, {self.manifests} manifests, "
             f"{self.files} files checked{', every file opened' if self.is_deep else ''}"
         )
+        for problem in self.repaired:
+            seen += f"\n  repaired: {problem}"
         if self.ok:
-            return f"{seen}; no problem found"
+            return f"{seen}; no problem found" if not self.repaired else f"{seen}\nno problem left"
         shown = "".join(f"\n  - {problem}" for problem in self.problems[:100])
         more = len(self.problems) - 100
         rest = f"\n  … and {more} more" if more > 0 else ""

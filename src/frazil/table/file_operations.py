@@ -95,7 +95,7 @@ class FileOperations:
                 [{"location": paths.relativise(self.handle.location, path)} for path in remove]
             ),
             is_rewrite=True,
-            summary=dict(summary or {}),
+            summary={} if summary is None else summary,
         )
         return self.handle.commit(change)
 
@@ -203,7 +203,7 @@ class RowDelta:
             isolation=Isolation.parse(
                 self.handle.metadata.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)
             ),
-            summary=dict(summary or {}),
+            summary={} if summary is None else summary,
         )
         if not change.has_content and self._searched is not None:
             return CommitResult.nothing("no row has one of the values")

@@ -198,10 +198,19 @@ class HistoryOperations:
         return analyze(self.handle, branch=self.branch_name, progress=progress)
 
     def check(
-        self, *, deep: bool = False, history: bool = True, progress: Progress = silent
+        self,
+        *,
+        deep: bool = False,
+        history: bool = True,
+        repair: bool = False,
+        progress: Progress = silent,
     ) -> CheckReport:
-        """Look for broken rules of the format; reports them and never fails."""
-        return check(self.handle, deep=deep, history=history, progress=progress)
+        """Look for broken rules of the format; reports them and never fails.
+
+        `deep` opens data files too. `repair` replaces values in the catalog that cannot be used,
+        such as a summary that is not text; files are never changed.
+        """
+        return check(self.handle, deep=deep, history=history, repair=repair, progress=progress)
 
     # Copies
 

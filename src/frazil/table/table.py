@@ -235,7 +235,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         self, updates: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()
     ) -> CommitResult:
         """Set and remove table properties."""
-        return self._update(SetProperties(updates=dict(updates or {}), removals=tuple(remove)))
+        return self._update(SetProperties.of(updates, remove))
 
     def export(self) -> str:
         """Write the metadata JSON of the current state now; returns where it is."""

@@ -33,6 +33,7 @@ from frazil.errors import (
 )
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
+from frazil.format.checks import check_summary
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.rows.scan import Scan
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
@@ -98,12 +99,14 @@ class Transaction:
 
     def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> Transaction:
         """Add rows: Arrow, pandas, polars, or dictionaries."""
+        check_summary(summary)
         return self.apply(self._editor(plans=False).append(rows), summary=summary)
 
     def delete(
         self, where: str | BooleanExpression, *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
         """Delete the rows that match."""
+        check_summary(summary)
         return self.apply(self._editor().delete(where), summary=summary)
 
     def update(
@@ -114,6 +117,7 @@ class Transaction:
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
         """Give the rows that match new values; texts are SQL-like expressions."""
+        check_summary(summary)
         return self.apply(self._editor().update(assignments, where), summary=summary)
 
     def upsert(
@@ -126,6 +130,7 @@ class Transaction:
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
         """Replace rows whose key exists, insert the others."""
+        check_summary(summary)
         change = self._editor().upsert(
             rows, on, update_matched=update_matched, insert_unmatched=insert_unmatched
         )
@@ -139,12 +144,14 @@ class Transaction:
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
         """Replace the rows that match, by default all, with new ones."""
+        check_summary(summary)
         return self.apply(self._editor().overwrite(rows, where), summary=summary)
 
     def overwrite_partitions(
         self, rows: Rows, *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
         """Replace every partition that the new rows have a row for."""
+        check_summary(summary)
         return self.apply(self._editor().overwrite_partitions(rows), summary=summary)
 
     # Files, for engines that write their own
@@ -161,7 +168,7 @@ class Transaction:
         self, updates: Mapping[str, str], *, remove: Sequence[str] = ()
     ) -> Transaction:
         """Set and remove table properties."""
-        return self.apply_update(SetProperties(updates=dict(updates), removals=tuple(remove)))
+        return self.apply_update(SetProperties.of(updates, remove))
 
     def evolve_schema(self) -> EvolveSchema:
         """Change columns; `commit()` of the builder adds the change to this transaction."""
@@ -192,6 +199,7 @@ class Transaction:
     def apply(self, change: Change, *, summary: Mapping[str, str] | None = None) -> Transaction:
         """Add a change, as the methods above do."""
         self._check_open()
+        check_summary(summary)
         if summary:
             change = replace(change, summary={**change.summary, **summary})
         if self._change is None:

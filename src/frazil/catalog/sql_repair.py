@@ -1,0 +1,65 @@
+"""Values in a database that cannot be used: found, and replaced by what is read in their place.
+
+A table loads without them (`metadata_json` leaves them out), so they do no harm; a repair stores
+what every load makes of them. Versions stay as they are: nothing that anyone reads changes.
+"""
+
+from __future__ import annotations
+
+from frazil.catalog import sql_rows
+from frazil.catalog.database import Database, Transaction, UncertainCommit
+from frazil.catalog.sql_rows import Definition, TableRow
+from frazil.errors import CommitUnknown, FormatError, NotFound
+from frazil.format import metadata_json
+
+_SET_REFS = "UPDATE frazil_tables SET refs = :refs WHERE table_id = :table_id"
+_SET_RECORD = """
+UPDATE frazil_snapshots SET record = :record
+WHERE table_id = :table_id AND snapshot_id = :snapshot_id
+"""
+
+
+def stored_problems(
+    database: Database, table_id: int, *, path: str, repair: bool
+) -> tuple[FormatError, ...]:
+    """What cannot be used of a table's rows; with `repair` it is replaced."""
+    try:
+        with database.transaction(write=repair) as transaction:
+            return tuple(_problems(transaction, table_id, path, repair=repair))
+    except UncertainCommit as lost:
+        raise CommitUnknown(
+            f"{path}: the connection was lost while it was repaired; check it again"
+        ) from lost
+
+
+def _problems(
+    transaction: Transaction, table_id: int, path: str, *, repair: bool
+) -> list[FormatError]:
+    key = {"table_id": table_id}
+    rows = transaction.rows(sql_rows.LOAD_BY_ID, {**key, "known": ""})
+    if not rows:
+        raise NotFound(f"{path}: the table was dropped")
+    row = TableRow.of(rows[0])
+    found: list[FormatError] = []
+
+    spoiled: list[FormatError] = []
+    definition = metadata_json.load_definition(row.definition or "", path=path, spoiled=spoiled)
+    if spoiled and repair:
+        sql_rows.define(transaction, table_id, Definition.of(definition))
+    found += spoiled
+
+    spoiled = []
+    refs = metadata_json.load_refs(row.refs, path=path, spoiled=spoiled)
+    if spoiled and repair:
+        transaction.run(_SET_REFS, {**key, "refs": metadata_json.refs_text(refs)})
+    found += spoiled
+
+    for snapshot_id, record in transaction.rows(sql_rows.SNAPSHOTS, key):
+        spoiled = []
+        where = f"{path}, snapshot {snapshot_id}"
+        snapshot = sql_rows.snapshot_of(record, path=where, spoiled=spoiled)
+        if spoiled and repair:
+            text = metadata_json.snapshot_text(snapshot)
+            transaction.run(_SET_RECORD, {**key, "snapshot_id": snapshot_id, "record": text})
+        found += spoiled
+    return found
