@@ -21,11 +21,12 @@ quick: setup ## run the tests that need no Java, in under three minutes
 	$(BIN)/python -m pytest $(SPREAD) -m "not java and not spark and not cluster and not peers" \
 		--ignore=tests/state --ignore=tests/soak --ignore=tests/property
 
-soak: setup ## run the concurrency test for a minute per database
+soak: setup ## write from many processes, and kill them, for a minute per database
 	FRAZIL_SOAK_SECONDS=60 $(BIN)/python -m pytest tests/soak
 
-search: setup ## look for new counterexamples: random values, and sequences of operations
-	$(BIN)/python -m pytest --hypothesis-profile=search tests/property tests/state
+search: setup ## look for new counterexamples: random values, histories of tables, damaged files
+	FRAZIL_SEARCH_HISTORIES=$${FRAZIL_SEARCH_HISTORIES:-200} \
+		$(BIN)/python -m pytest --hypothesis-profile=search tests/property tests/state
 	FRAZIL_FUZZ_ROUNDS=$${FRAZIL_FUZZ_ROUNDS:-3000} $(BIN)/python -m pytest tests/fuzz
 
 demo: setup ## run the whole story and leave a warehouse and a report

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import frazil
-from frazil.format.metadata import Snapshot
+from frazil.format.metadata import MAIN, Snapshot
+from frazil.table.rows import RowEditor
 
 Row = dict[int, Any]
 """Values of a row by field id."""
@@ -67,3 +68,14 @@ def replay(
         after = sorted(c["_row_id"] for c in step if c["_change_type"] == "update_postimage")
         assert before == after, "update images do not pair by row id"
     return rows
+
+
+def compacted(table: frazil.Table) -> None:
+    """Write all rows of a table again, as one set of files, with their row ids."""
+    files = table.scan().plan().files
+    if files.num_rows < 2:
+        return
+    columns = [column.name for column in table.schema.fields]
+    rows = table.scan(columns=[*columns, "_row_id", "_last_updated_sequence_number"]).to_batches()
+    editor = RowEditor(handle=table.handle, metadata=table.metadata, snapshot=None, branch=MAIN)
+    table.rewrite(files.pylist("location"), editor.write(rows, with_lineage=True))

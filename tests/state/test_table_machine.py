@@ -31,8 +31,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil.format.metadata import MAIN, Snapshot
-from frazil.table.rows import RowEditor
-from tests.state.model import ID, Row, Version, projected, replay, rows_of
+from tests.state.model import ID, Row, Version, compacted, projected, replay, rows_of
 
 SMALL_TREE = {
     "write.root.max-data-entries": "3",
@@ -218,18 +217,7 @@ class TableMachine(RuleBasedStateMachine):
     @rule()
     def rewrite_data(self) -> None:
         version = self._version(self._tip())
-        scan = self.table.scan()
-        files = scan.plan().files
-        if files.num_rows < 2:
-            return
-        columns = [column.name for column in self.table.schema.fields]
-        lineage = ("_row_id", "_last_updated_sequence_number")
-        editor = RowEditor(
-            handle=self.table.handle, metadata=self.table.metadata, snapshot=None, branch=MAIN
-        )
-        rows = self.table.scan(columns=[*columns, *lineage]).to_batches()
-        merged = editor.write(rows, with_lineage=True)
-        self.table.rewrite(files.pylist("location"), merged)
+        compacted(self.table)
         self._committed(version)
 
     @rule()

@@ -63,7 +63,7 @@ def _merged(
             disputed,
             top=top or (field.names[0] if field.names else None),
         )
-        by_id[field.field_id] = MappedField(field_id=field.field_id, names=names, fields=below)
+        by_id[field.field_id] = field.model_copy(update={"names": names, "fields": below})
     return list(by_id.values())
 
 
