@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 import frazil
 import frazil.spark
@@ -196,3 +198,19 @@ def test_a_table_is_found_by_name_in_a_catalog(
     assert frazil.spark.table(spark, "shop.orders", catalog=catalog).count() == 100
     spark.conf.set("spark.frazil.catalog", catalog.origin["uri"])  # type: ignore[index]
     assert frazil.spark.table(spark, "shop.orders", where="id < 5").count() == 5
+
+
+def test_a_flipped_bit_in_a_page_is_an_error(
+    spark: Any, catalog: frazil.Catalog, tmp_path: Path
+) -> None:
+    properties = {"write.parquet.compression-codec": "uncompressed"}
+    table = catalog.create_table(
+        "shop.damaged", pa.schema([("x", pa.int64())]), properties=properties
+    )
+    table.append(pa.table({"x": list(range(1000, 2000))}))
+    (file,) = (tmp_path / "warehouse").rglob("data/**/*.parquet")
+    damaged = bytearray(file.read_bytes())
+    damaged[damaged.index((1500).to_bytes(8, "little"))] ^= 1
+    file.write_bytes(damaged)
+    with pytest.raises(PySparkException, match=r"(?i)crc|corrupt"):
+        frazil.spark.table(spark, table).collect()

@@ -20,6 +20,7 @@ from frazil.data.schema import identified_schema, parquet_schema, stored_schema
 from frazil.data.stats_collector import StatsCollector
 from frazil.data.write_options import WriteOptions
 from frazil.format.metrics import MetricsConfig
+from frazil.format.seal import Sealer
 from frazil.storage import Storage
 
 
@@ -68,8 +69,9 @@ class ParquetFile:
         self._rows = 0
         self._footers: list[Any] = []
         self._stream = storage.create(path)
+        self._sealer = Sealer(self._stream)
         self._writer = pq.ParquetWriter(
-            self._stream,
+            pa.PythonFile(self._sealer, mode="w"),
             shape.arrow,
             metadata_collector=self._footers,
             **shape.options.writer_arguments(),
@@ -78,7 +80,7 @@ class ParquetFile:
     @property
     def size_in_bytes(self) -> int:
         """Bytes written so far."""
-        return int(self._stream.tell())
+        return self._sealer.tell()
 
     def write_row_group(self, rows: pa.Table) -> None:
         """Add rows as one row group."""
@@ -88,7 +90,9 @@ class ParquetFile:
 
     def close(self) -> WrittenFile:
         """Complete the file."""
+        self._sealer.hold()
         self._writer.close()
+        self._sealer.finish()
         size = self.size_in_bytes
         self._stream.close()
         return WrittenFile(

@@ -44,6 +44,7 @@ from frazil.expr.row_filter import columns_of, row_mask
 from frazil.storage import Storage
 
 NAME_MAPPING = "schema.name-mapping.default"
+VERIFY_CHECKSUMS = "read.parquet.verify-checksums"
 
 Positions = npt.NDArray[np.integer[Any]]
 Mask = npt.NDArray[np.bool_]
@@ -58,6 +59,14 @@ def name_mapping_of(properties: Mapping[str, str]) -> NameMapping | None:
         return parse_mapping_from_json(text)
     except ValueError as error:
         raise InvalidInput(f"{NAME_MAPPING} is not a name mapping: {error}") from error
+
+
+def verifies_checksums(properties: Mapping[str, str]) -> bool:
+    """Whether checksums of data files are verified when they are read; yes unless switched off."""
+    text = properties.get(VERIFY_CHECKSUMS, "true").lower()
+    if text not in ("true", "false"):
+        raise InvalidInput(f"{VERIFY_CHECKSUMS} is {text!r}; expected true or false")
+    return text == "true"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +84,7 @@ class Reading:
     specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
     name_mapping: NameMapping | None = None
     batch_rows: int = 1 << 17
+    verify_checksums: bool = True
 
 
 def read_file(
@@ -94,7 +104,7 @@ def read_file(
         dropped=_ascending(dropped, source), only=None if only is None else _ascending(only, source)
     )
     with explained(source.path):
-        opened = open_source(reading.storage, source)
+        opened = open_source(reading.storage, source, verify_checksums=reading.verify_checksums)
         fields = file_fields(opened.schema, reading.name_mapping)
         rows = _Rows(source, reading, equality)
         leaves = needed_leaves(fields, rows.wanted.fields)
@@ -123,6 +133,10 @@ def _raw_batches(
     for batch in opened.batches(block, leaves, batch_rows):
         yield first_row, batch
         first_row += batch.num_rows
+    if first_row != block.first_row + block.rows:
+        raise FormatError(
+            f"a row group has {first_row - block.first_row} rows; the footer says {block.rows}"
+        )
 
 
 def _ascending(positions: Positions | None, source: DataFileSlice) -> npt.NDArray[np.int64]:

@@ -7,6 +7,7 @@ them; positions stay right because every block knows where it starts. Nothing he
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +20,13 @@ import pyarrow.parquet as pq
 from frazil.data.parquet_file import row_group_offsets
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, Unsupported
+from frazil.format import seal
 from frazil.storage import RandomAccess, Storage
+
+_MAGIC = b"PAR1"
+_TAIL_BYTES = 64 * 1024
+"""What Arrow reads first to find the footer; storages keep it, so it is fetched once."""
+_PIECE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +54,9 @@ class Source(Protocol):
         """The rows of a block, with the top-level columns that hold these leaves."""
 
 
-def open_source(storage: Storage, source: DataFileSlice) -> Source:
+def open_source(
+    storage: Storage, source: DataFileSlice, *, verify_checksums: bool = True
+) -> Source:
     """Open a data file and check that it is the one the metadata describes."""
     access = storage.open(source.path, size=source.file_size_in_bytes)
     if access.size != source.file_size_in_bytes:
@@ -57,7 +66,7 @@ def open_source(storage: Storage, source: DataFileSlice) -> Source:
             path=source.path,
         )
     with explained(source.path):
-        opened = _opened(access, source)
+        opened = _opened(access, source, verify_checksums=verify_checksums)
         rows = sum(block.rows for block in opened.blocks)
     if rows != source.record_count:
         raise FormatError(
@@ -68,10 +77,10 @@ def open_source(storage: Storage, source: DataFileSlice) -> Source:
     return opened
 
 
-def _opened(access: RandomAccess, source: DataFileSlice) -> Source:
+def _opened(access: RandomAccess, source: DataFileSlice, *, verify_checksums: bool) -> Source:
     match source.file_format.lower():
         case "parquet":
-            return ParquetSource(access)
+            return ParquetSource(access, verify_checksums=verify_checksums)
         case "orc":
             return OrcSource(access)
     raise Unsupported(
@@ -96,12 +105,19 @@ def explained(path: str) -> Iterator[None]:
 
 
 class ParquetSource:
-    """A Parquet file; its blocks are row groups."""
+    """A Parquet file; its blocks are row groups.
 
-    def __init__(self, access: RandomAccess) -> None:
+    Checksums of pages and of the footer are verified where the file has them.
+    """
+
+    def __init__(self, access: RandomAccess, *, verify_checksums: bool = True) -> None:
+        opened = access.arrow()
+        if verify_checksums:
+            _check_sealed(opened, access.size, access.path)
         self._file = pq.ParquetFile(
-            access.arrow(),
+            opened,
             pre_buffer=True,
+            page_checksum_verification=verify_checksums,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
         )
@@ -120,12 +136,55 @@ class ParquetSource:
             self._file.iter_batches(batch_size=batch_rows, row_groups=[block.index], columns=names)
         )
 
+    def read_all(self) -> None:
+        """Decode every page of every column, to find damage."""
+        for _ in self._file.iter_batches(batch_size=1 << 16):
+            pass
+
     def _row_groups(self) -> Iterator[Block]:
         first_row = 0
         for index, offset in enumerate(row_group_offsets(self._file.metadata)):
             rows = int(self._file.metadata.row_group(index).num_rows)
             yield Block(index=index, first_row=first_row, rows=rows, offset=offset)
             first_row += rows
+
+
+def _check_sealed(file: pa.NativeFile, size: int, path: str) -> None:
+    """Check the footer, and the rest too when the file is in memory as a whole."""
+    is_whole = isinstance(file, pa.BufferReader)
+    tail = memoryview(file.read_buffer(size) if is_whole else _tail(file, size))
+    if len(tail) > seal.TRAILER_BYTES and tail[-4:] == _MAGIC:
+        stated = seal.check_footer(tail, path=path)
+        if stated is not None and is_whole:
+            pages = tail[: seal.footer_start(tail) - seal.DATA_SEAL_BYTES]
+            seal.check_pages(zlib.crc32(pages), stated, path=path)
+
+
+def _tail(file: pa.NativeFile, size: int) -> bytes:
+    """The footer with the seal before it."""
+    tail: bytes = file.read_at(min(_TAIL_BYTES, size), max(0, size - _TAIL_BYTES))
+    missing = seal.DATA_SEAL_BYTES - seal.footer_start(memoryview(tail))
+    if missing <= 0 or len(tail) + missing > size:
+        return tail
+    wanted = len(tail) + missing
+    longer: bytes = file.read_at(wanted, size - wanted)
+    return longer
+
+
+def check_whole(storage: Storage, path: str) -> None:
+    """Read a whole data file and compare it with its seal, if it has one."""
+    access = storage.open(path)
+    tail = _tail(access.arrow(), access.size)
+    if len(tail) <= seal.TRAILER_BYTES or tail[-4:] != _MAGIC:
+        return
+    stated = seal.check_footer(memoryview(tail), path=path)
+    if stated is None:
+        return
+    end = access.size - len(tail) + seal.footer_start(memoryview(tail)) - seal.DATA_SEAL_BYTES
+    crc = 0
+    for start in range(0, end, _PIECE_BYTES):
+        crc = zlib.crc32(access.read_at(start, min(_PIECE_BYTES, end - start)), crc)
+    seal.check_pages(crc, stated, path=path)
 
 
 class OrcSource:

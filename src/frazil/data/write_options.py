@@ -87,6 +87,7 @@ class WriteOptions:
             "store_schema": False,
             "store_decimal_as_integer": True,
             "write_page_index": True,
+            "write_page_checksum": True,
         }
         if self.bloom_filters:
             arguments["bloom_filter_options"] = {

@@ -60,7 +60,7 @@ def check(
     repair: bool = False,
     progress: Progress = silent,
 ) -> CheckReport:
-    """Look for broken rules. `deep` opens data files and vectors; without `history` only the
+    """Look for broken rules. `deep` reads all data files and vectors; without `history` only the
     snapshots that branches and tags point at are looked at. `repair` replaces values in the catalog
     that cannot be used, and that are left out when the table is loaded."""
     problems = Problems()

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from frazil.data.slices import DataFileSlice
-from frazil.data.sources import open_source
+from frazil.data.sources import ParquetSource, check_whole, explained, open_source
 from frazil.errors import FormatError, FrazilError, NotFound, Unsupported
 from frazil.format import paths, puffin
 from frazil.format.batch import EntryBatch
@@ -87,7 +87,7 @@ class FileChecks:
             )
 
     def run(self, *, deep: bool, progress: Progress = silent) -> None:
-        """Look at every file; `deep` opens data files and vectors."""
+        """Look at every file; `deep` reads every page of data files, and vectors."""
 
         def look(item: tuple[str, Stated]) -> None:
             address, stated = item
@@ -132,11 +132,14 @@ class FileChecks:
                 file_size_in_bytes=size,
             )
             try:
-                open_source(self._storage, source)
+                opened = open_source(self._storage, source)
             except FormatError as error:
                 self._problems.add(address, "record_count", error.problem)
+                continue
             except Unsupported:
                 continue  # a format whose rows are not read here cannot be counted either
+            if isinstance(opened, ParquetSource):
+                self._read_all(address, opened)
         for vector in self._ordered(stated.vectors):
             with self._problems.guarded(address):
                 puffin.read_vector_at(
@@ -148,6 +151,15 @@ class FileChecks:
                     record_count=vector.record_count,
                     limits=self._storage.limits,
                 )
+
+    def _read_all(self, address: str, opened: ParquetSource) -> None:
+        """Every byte against the file's seal, then every page, which may have a checksum too."""
+        try:
+            with explained(address):
+                check_whole(self._storage, address)
+                opened.read_all()
+        except FormatError as error:
+            self._problems.add(address, "content", error.problem)
 
     @staticmethod
     def _ordered(vectors: Iterable[VectorAt]) -> list[VectorAt]:

@@ -14,7 +14,7 @@ from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
-from frazil.data.read_files import Reading, name_mapping_of
+from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
 from frazil.expr.parse import parse
@@ -120,6 +120,7 @@ class Scan:
             row_filter=self.filter,
             specs=metadata.specs_by_id(),
             name_mapping=name_mapping_of(metadata.properties),
+            verify_checksums=verifies_checksums(metadata.properties),
         )
 
     # Reading

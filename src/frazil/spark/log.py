@@ -27,6 +27,7 @@ _READ_OPTIONS = {
     "recursiveFileLookup": "true",  # without it the log is read and no file is
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
+    "parquet.page.verify-checksum.enabled": "true",
 }
 
 

@@ -51,6 +51,8 @@ class Counters:
 class RandomAccess(Protocol):
     """An open file that can be read in ranges."""
 
+    path: str
+
     @property
     def size(self) -> int:
         """Length in bytes."""

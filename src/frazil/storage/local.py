@@ -12,7 +12,7 @@ import pyarrow as pa
 from frazil.errors import NotFound
 from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained, local_path
-from frazil.storage.streams import RangeFile, Sink
+from frazil.storage.streams import Sink, TailHeld
 
 _WHOLE_FILE_BYTES = 64 * 1024
 """Files up to this size are read in one request: a second one costs more than the bytes."""
@@ -34,7 +34,7 @@ class _LocalFile:
     def arrow(self) -> pa.NativeFile:
         if self.size <= _WHOLE_FILE_BYTES:
             return pa.BufferReader(self.read_at(0, self.size))
-        return pa.PythonFile(RangeFile(self), mode="r")
+        return TailHeld(self).arrow()
 
     def __del__(self) -> None:
         os.close(self.handle)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from frazil.storage.base import Counted, RandomAccess, explained
 
 
@@ -48,6 +50,31 @@ class RangeFile:
 
     def close(self) -> None:
         self.closed = True
+
+
+class TailHeld:
+    """Ranges of a file. The end is kept once it was read: a footer is checked, then parsed."""
+
+    def __init__(self, source: RandomAccess) -> None:
+        self._source = source
+        self.path = source.path
+        self.size = source.size
+        self._start = self.size
+        self._held = b""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes of one range."""
+        if offset < self._start:
+            data = self._source.read_at(offset, length)
+            if offset + length == self.size:
+                self._start, self._held = offset, data
+            return data
+        at = offset - self._start
+        return self._held[at : at + length]
+
+    def arrow(self) -> pa.NativeFile:
+        """The same file for pyarrow's readers."""
+        return pa.PythonFile(RangeFile(self), mode="r")
 
 
 class Sink:

@@ -14,7 +14,7 @@ from frazil.catalog.pointers import TableName
 from frazil.commit.handle import TableHandle
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import with_dropped
-from frazil.data.read_files import Reading, name_mapping_of
+from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.metadata import Snapshot
 from frazil.maintenance.analyze import Health, analyze
@@ -105,6 +105,7 @@ class HistoryOperations:
             table_schema=with_dropped(schema, metadata.schemas),
             specs=metadata.specs_by_id(),
             name_mapping=name_mapping_of(metadata.properties),
+            verify_checksums=verifies_checksums(metadata.properties),
         )
 
     # Comparing and publishing

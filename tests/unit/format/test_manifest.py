@@ -379,7 +379,7 @@ def test_a_small_manifest_has_one_checksum_over_all_of_it() -> None:
     row = {**DATA, "location": "data/abcdefgh.parquet"}
     data = manifest.encode(EntryBatch.from_rows([row]), content="root", names=NAMES, codec="none")
     for text in (b"abcdefgh", b"file_size_in_bytes", b"format-version"):
-        with pytest.raises(FormatError, match=r"checksum is .* The file is damaged") as error:
+        with pytest.raises(FormatError, match=r"checksum of the file is .* damaged") as error:
             _decode(_flipped(data, text))
         assert error.value.path == "m.parquet"
     # Other readers pass over it.
