@@ -39,7 +39,7 @@ class _ObjectFile:
     def arrow(self) -> pa.NativeFile:
         if self.size <= _WHOLE_OBJECT_BYTES:
             return pa.BufferReader(self.read_at(0, self.size))
-        return pa.PythonFile(RangeFile(_ReadAhead(self, self.size)), mode="r")
+        return pa.PythonFile(RangeFile(_ReadAhead(self, self.path, self.size)), mode="r")
 
 
 @dataclass(slots=True)
@@ -47,6 +47,7 @@ class _ReadAhead:
     """Ranges of an object, fetched a little more than asked for; the last fetch is kept."""
 
     source: _ObjectFile
+    path: str
     size: int
     _start: int = 0
     _held: bytes = b""
