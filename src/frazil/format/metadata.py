@@ -315,7 +315,7 @@ class TableMetadata:
         specs = (*self.partition_specs, added)
         return replace(
             moved, partition_specs=specs, default_spec_id=SpecId(spec_id)
-        )._with_derived_columns()
+        ).with_derived_columns()
 
     def with_sort_order(self, order: SortOrder, *, now_ms: int) -> TableMetadata:
         """Make a sort order the default; its id is assigned here."""
@@ -420,11 +420,11 @@ class TableMetadata:
     def upgraded(self, *, now_ms: int) -> TableMetadata:
         """The same table as format-version 4; old snapshots keep their manifest lists."""
         if self.format_version >= FORMAT_VERSION:
-            return self._with_derived_columns()
+            return self.with_derived_columns()
         upgraded = replace(self, format_version=FORMAT_VERSION, last_updated_ms=now_ms)
-        return upgraded._with_derived_columns()
+        return upgraded.with_derived_columns()
 
-    def _with_derived_columns(self) -> TableMetadata:
+    def with_derived_columns(self) -> TableMetadata:
         if self.format_version < FORMAT_VERSION:
             return self
         known = {column.partition_field_id for column in self.expressions}
@@ -489,7 +489,7 @@ def new_table(
         sort_orders=(fresh_order,),
         default_sort_order_id=SortOrderId(fresh_order.order_id),
         properties=dict(properties or {}),
-    )._with_derived_columns()
+    ).with_derived_columns()
 
 
 def _with_defaults(fresh: Schema, original: Schema) -> Schema:

@@ -29,6 +29,8 @@ _UP_PATTERN = r"(^|/|:)\.\.(/|$)"
 _LOCAL_PATTERN = r"^(?i:file):(//)?/([^/]|$)"
 _LOCAL_PREFIX = r"^(?i:file):(//)?/"
 
+_LOCALHOST = "file://localhost"
+
 _scheme = re.compile(_SCHEME_PATTERN)
 _dot_segment = re.compile(_DOT_PATTERN)
 _up_segment = re.compile(_UP_PATTERN)
@@ -130,6 +132,29 @@ def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(relative, tails, rooted)
 
 
+def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """How v4 metadata stores addresses that another writer knows by their very text; nulls stay.
+
+    Relative only where the text begins with the location. A bare local path elsewhere is stored as
+    `file://localhost/…`, the one spelling nobody writes, so that `spelled` gives it back.
+    """
+    base = _base(location)
+    under = pc.starts_with(paths, f"{base}/")
+    tails = pc.utf8_slice_codeunits(paths, len(base) + 1)
+    odd = pc.match_substring_regex(tails, f"^$|{_SCHEME_PATTERN}|{_DOT_PATTERN}")
+    relative = pc.and_not(under, odd)
+    bare = pc.starts_with(paths, "/")
+    known = pc.or_(relative, pc.or_(bare, pc.match_substring_regex(paths, _SCHEME_PATTERN)))
+    _refuse(paths, pc.invert(known), _not_absolute)
+    rooted = pc.binary_join_element_wise(_text(_LOCALHOST, paths), paths, _text("", paths))
+    return pc.if_else(relative, tails, pc.if_else(bare, rooted, paths))
+
+
+def spelled(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The addresses of a column as other writers know them: `stored_exactly` undone."""
+    return pc.replace_substring_regex(resolve_all(location, paths), f"^{_LOCALHOST}/", "/")
+
+
 def _base(location: str) -> str:
     """The location without its trailing slashes; those of a bare `s3://` or `file://` stay."""
     if not location:
@@ -187,6 +212,10 @@ def _dotted(path: str) -> FormatError:
 
 def _upward(path: str) -> FormatError:
     return FormatError("has a '..' segment, which could lead out of its folder", path=path)
+
+
+def _not_absolute(path: str) -> FormatError:
+    return FormatError("is neither absolute nor has it a scheme", path=path)
 
 
 def _empty(path: str) -> FormatError:

@@ -75,8 +75,11 @@ def entries_of(
     keys: Collection[str] | None = None,
     file_format: str | None = None,
     limits: Limits = DEFAULT,
+    is_exact: bool = False,
 ) -> EntryBatch:
     """The entries of a v1 to v3 manifest, in file order, dead ones included.
+
+    `is_exact` keeps the spelling of paths, for files that others will look up by it.
 
     `keys` limits the columns that are decoded (status and content type always are); None reads
     all, with the statistics of the current schema's columns. Null tracking is left null, except
@@ -89,7 +92,7 @@ def entries_of(
     )
     try:
         columns = read_columns(data, _wanted_paths(wanted, context), path=path, limits=limits)
-        built = _fixed_columns(columns, wanted, path, location)
+        built = _fixed_columns(columns, wanted, path, location, is_exact)
         built |= _partition_columns(columns, wanted, context)
         built |= _stats_columns(columns, wanted, context)
     except FormatError as error:
@@ -156,8 +159,9 @@ _VECTOR_KEYS_ALL: Final = frozenset(
 
 
 def _fixed_columns(
-    columns: Columns, wanted: frozenset[str], path: str, location: str
+    columns: Columns, wanted: frozenset[str], path: str, location: str, is_exact: bool
 ) -> dict[str, pa.Array]:
+    stored = exact_paths if is_exact else stored_paths
     built: dict[str, pa.Array] = {}
     for key, leaf in PATHS.items():
         if key not in wanted:
@@ -172,17 +176,17 @@ def _fixed_columns(
         if key in wanted and PATHS[key] not in columns.leaves and _is_first_version(columns):
             built[key] = pa.repeat(pa.scalar(0, pa.int64()), columns.num_rows)
     if "location" in built:
-        built["location"] = stored_paths(location, built["location"])
+        built["location"] = stored(location, built["location"])
     if "referenced_file" in built:
         # DuckDB writes an empty text where there is none.
         named = pc.if_else(pc.equal(built["referenced_file"], ""), None, built["referenced_file"])
-        built["referenced_file"] = stored_paths(location, named)
+        built["referenced_file"] = stored(location, named)
     if "file_format" in built:
         built["file_format"] = pc.utf8_lower(built["file_format"])
     offsets = columns.arrays.get(PATHS["deletion_vector.offset"])
     if offsets is not None and wanted & frozenset(_VECTOR_KEYS):
         has_vector = pc.is_valid(offsets)
-        puffin = stored_paths(location, columns.arrays[PATHS["location"]])
+        puffin = stored(location, columns.arrays[PATHS["location"]])
         count = columns.arrays[PATHS["record_count"]]
         built["deletion_vector.location"] = pc.if_else(has_vector, puffin, None)
         built["deletion_vector.cardinality"] = pc.if_else(has_vector, count, None)
@@ -204,6 +208,12 @@ def stored_paths(location: str, array: pa.Array) -> pa.Array:
         if not pc.any(odd).as_py():
             return tails
     stored = paths.relativise_all(location, pa.chunked_array([array]))
+    return stored.combine_chunks() if isinstance(stored, pa.ChunkedArray) else stored
+
+
+def exact_paths(location: str, array: pa.Array) -> pa.Array:
+    """Paths of v1 to v3 as v4 metadata stores them so that their spelling is kept."""
+    stored = paths.stored_exactly(location, pa.chunked_array([array]))
     return stored.combine_chunks() if isinstance(stored, pa.ChunkedArray) else stored
 
 

@@ -38,7 +38,7 @@ class PositionFiles:
     def entries(self, vectors: EntryBatch) -> EntryBatch:
         """Entries of vectors as entries of position delete files."""
         refs: list[DeleteFileRef] = []
-        targets = paths.resolve_all(self._handle.location, vectors.column("referenced_file"))
+        targets = paths.spelled(self._handle.location, vectors.column("referenced_file"))
         addresses = targets.to_pylist()
         columns = tuple(zip(*(vectors.pylist(key) for key in VECTOR_KEYS), strict=True))
         for index, key in enumerate(_keys(vectors)):

@@ -187,7 +187,7 @@ def _fixed_columns(batch: EntryBatch, location: str) -> dict[Path, pa.Array]:
             continue
         column = batch.column(key)
         if key in _ABSOLUTE:
-            column = paths.resolve_all(location, column)
+            column = paths.spelled(location, column)
         elif key == "file_format":
             column = pc.utf8_upper(column)
         columns[path] = _one(column)

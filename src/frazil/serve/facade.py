@@ -71,7 +71,7 @@ class Facade:
 
     def show(self, handle: TableHandle, format_version: int | None = None) -> Shown:
         """The table as the handle saw it last, published now if nobody has loaded it before."""
-        head = _head(handle)
+        head = head_of(handle)
         metadata = handle.metadata
         if metadata.format_version < FORMAT_VERSION:
             return self._as_it_is(handle)
@@ -101,13 +101,13 @@ class Facade:
         if _is_listed(snapshot, format_version):
             return address(handle.location, snapshot.manifest_list or "")
         key = _list_key(format_version, snapshot.snapshot_id)
-        found = _head(handle).notes.get([key]).get(key)
+        found = head_of(handle).notes.get([key]).get(key)
         return found or _publish(handle, snapshot, format_version)
 
     def _history(self, handle: TableHandle, version: int) -> History:
         """Every published snapshot. Publishes the tips of branches and tags, and what lies between
         them and what is published already: clients check all that landed since they loaded."""
-        head = _head(handle)
+        head = head_of(handle)
         lists = _lists(head.notes, version)
         for snapshot in _unpublished(handle, version, lists):
             lists[int(snapshot.snapshot_id)] = self.list_of(handle, snapshot, version)
@@ -162,9 +162,9 @@ def shown_properties(metadata: TableMetadata) -> dict[str, str]:
     return {**_DEFAULTS, **own, **_FORCED}
 
 
-def staged_document(metadata: TableMetadata) -> bytes:
+def staged_document(metadata: TableMetadata, format_version: int | None = None) -> bytes:
     """The metadata of a table that does not exist yet."""
-    return _document(metadata, History(), shown_version(metadata))
+    return _document(metadata, History(), shown_version(metadata, format_version))
 
 
 # --- snapshots ---------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def _is_listed(snapshot: Snapshot, version: int) -> bool:
 
 
 def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
-    notes = _head(handle).notes
+    notes = head_of(handle).notes
     work = ManifestPublisher(
         handle=handle,
         snapshot=snapshot,
@@ -299,7 +299,7 @@ def _metadata_log(
 
 def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
     """Delete documents that no log names any more."""
-    notes = _head(handle).notes
+    notes = head_of(handle).notes
     known = notes.below(f"json:{version}:")
     stale = list(known)[: -(keep + 1)]
     notes.remove(stale)
@@ -320,7 +320,8 @@ def _shown(where: str, document: bytes, version: int) -> Shown:
 # --- notes -------------------------------------------------------------------------------------
 
 
-def _head(handle: TableHandle) -> TableHead:
+def head_of(handle: TableHandle) -> TableHead:
+    """The head of a table of a catalog."""
     head: Any = handle.head
     if not hasattr(head, "notes"):
         raise Unsupported(f"{handle.name}: is not a table of a catalog", feature="serving it")
@@ -363,4 +364,4 @@ def _positions(notes: Notes) -> dict[str, DeleteFileRef]:
     return found
 
 
-__all__ = ["SHOWN_VERSION", "Facade", "Shown", "shown_properties", "shown_version"]
+__all__ = ["SHOWN_VERSION", "Facade", "Shown", "head_of", "shown_properties", "shown_version"]

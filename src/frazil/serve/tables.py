@@ -53,7 +53,7 @@ def create_table(service: Service, call: Call) -> Answer:
     metadata = _new_metadata(service, identifier, wanted)
     if wanted.stage_create:
         _make_folders(metadata.location)
-        document = facade.staged_document(metadata)
+        document = facade.staged_document(metadata, call.format_version)
         return Answer(body=_body(service, None, document))
     try:
         service.catalog.pointers.create_table(identifier, metadata)

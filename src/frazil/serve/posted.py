@@ -1,0 +1,115 @@
+"""Manifest lists and manifests that clients wrote, read for translation.
+
+A client may name any path, so every file is checked to lie where the table's files may lie, and to
+be of a size that can be read, before it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.commit.change import Positions
+from frazil.data.delete_files import read_position_deletes
+from frazil.data.slices import DataFileSlice
+from frazil.errors import FormatError, FrazilError
+from frazil.format import paths, puffin
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.format.metadata import Snapshot, SnapshotId, TableMetadata
+from frazil.format.tracking import Status
+from frazil.legacy import manifest_entries, manifest_list
+from frazil.serve.translate import Manifests, Net, Untranslatable, net
+from frazil.storage import Storage
+from frazil.tree.read import LeafRef, leaf_refs
+
+MAX_FILE_BYTES = 1 << 30
+_OFFSET = "deletion_vector.offset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedFiles:
+    """Reads files of one table for one commit. `check` refuses paths it must not open."""
+
+    storage: Storage
+    location: str
+    metadata: TableMetadata
+    check: Callable[[str], None]
+
+    def difference(self, base: str | None, posted: str, *, snapshot_id: int) -> Net:
+        """What a posted list changes of the one it is based on."""
+        before = {} if base is None else self._listed(base, SnapshotId(-1))
+        after = self._listed(posted, SnapshotId(snapshot_id))
+        fresh = self._manifests(ref for name, ref in after.items() if name not in before)
+        dropped = self._manifests(ref for name, ref in before.items() if name not in after)
+        return net(fresh, dropped, self._positions)
+
+    def _listed(self, path: str, snapshot_id: SnapshotId) -> Mapping[str, LeafRef]:
+        snapshot = Snapshot(
+            snapshot_id=snapshot_id, sequence_number=0, timestamp_ms=0, manifest_list=path
+        )
+        root = manifest_list.root_of(
+            snapshot, metadata=self.metadata, location=self.location, storage_read=self._read
+        )
+        return {ref.location: ref for ref in leaf_refs(root)}
+
+    def _manifests(self, refs: Iterable[LeafRef]) -> Manifests:
+        data: list[EntryBatch] = []
+        deletes: list[EntryBatch] = []
+        for ref in refs:
+            path = paths.resolve(self.location, ref.location)
+            batch = manifest_entries.entries_of(
+                self._read(path),
+                path=path,
+                content_type=ref.content_type,
+                spec_id=ref.spec_id,
+                metadata=self.metadata,
+                location=self.location,
+                is_exact=True,
+            )
+            batch = batch.filter(batch.numpy("tracking.status") != Status.DELETED)
+            is_data = ref.content_type is ContentType.DATA_MANIFEST
+            (data if is_data else deletes).append(batch)
+        return Manifests(data=EntryBatch.concat(data), deletes=EntryBatch.concat(deletes))
+
+    def _positions(self, batch: EntryBatch, index: int) -> Mapping[str, Positions]:
+        row = batch.row(index)
+        path = paths.resolve(self.location, row["location"])
+        self._check(path)
+        if row.get(_OFFSET) is not None:
+            target = row.get("referenced_file")
+            if target is None:
+                raise Untranslatable(f"{path}: a deletion vector that names no data file")
+            data = self.storage.open(path).read_at(
+                row[_OFFSET], row["deletion_vector.size_in_bytes"]
+            )
+            found = puffin.read_vector(data, path=path, cardinality=row["record_count"])
+            return {target: np.asarray(found, dtype=np.int64)}
+        source = DataFileSlice(
+            path=path,
+            file_format=row["file_format"],
+            record_count=row["record_count"],
+            file_size_in_bytes=row["file_size_in_bytes"],
+        )
+        read = read_position_deletes(source, storage=self.storage)
+        return {self._stored(name): positions for name, positions in read.items()}
+
+    def _stored(self, path: str) -> str:
+        found: str = paths.stored_exactly(self.location, pa.chunked_array([[path]]))[0].as_py()
+        return found
+
+    def _read(self, path: str) -> bytes:
+        self._check(path)
+        return self.storage.read(path)
+
+    def _check(self, path: str) -> None:
+        self.check(path)
+        try:
+            size = self.storage.size(path)
+        except FrazilError as error:
+            raise Untranslatable(f"{path}: cannot be read: {error}") from error
+        if size > MAX_FILE_BYTES:
+            raise FormatError(f"has {size} bytes, more than {MAX_FILE_BYTES}", path=path)
