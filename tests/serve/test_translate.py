@@ -148,7 +148,6 @@ def test_a_new_file_loses_ids_and_a_rewritten_one_keeps_its_age() -> None:
     assert found.added is not None
     assert found.added.pylist("tracking.sequence_number") == [3]
     assert found.added.pylist("tracking.first_row_id") == [None]
-    assert found.added.pylist("format_version") == [4]
 
 
 def test_equality_deletes_come_and_go() -> None:

@@ -19,7 +19,7 @@ from frazil.errors import FormatError, FrazilError
 from frazil.format import paths, puffin
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
-from frazil.format.metadata import Snapshot, SnapshotId, TableMetadata
+from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
 from frazil.legacy import manifest_entries, manifest_list
 from frazil.serve.translate import Manifests, Net, Untranslatable, net
@@ -41,18 +41,21 @@ class PostedFiles:
 
     def difference(self, base: str | None, posted: str, *, snapshot_id: int) -> Net:
         """What a posted list changes of the one it is based on."""
-        before = {} if base is None else self._listed(base, SnapshotId(-1))
-        after = self._listed(posted, SnapshotId(snapshot_id))
+        before = {} if base is None else self._listed(base, -1)
+        after = self._listed(posted, snapshot_id)
         fresh = self._manifests(ref for name, ref in after.items() if name not in before)
         dropped = self._manifests(ref for name, ref in before.items() if name not in after)
         return net(fresh, dropped, self._positions)
 
-    def _listed(self, path: str, snapshot_id: SnapshotId) -> Mapping[str, LeafRef]:
-        snapshot = Snapshot(
-            snapshot_id=snapshot_id, sequence_number=0, timestamp_ms=0, manifest_list=path
-        )
-        root = manifest_list.root_of(
-            snapshot, metadata=self.metadata, location=self.location, storage_read=self._read
+    def _listed(self, path: str, snapshot_id: int) -> Mapping[str, LeafRef]:
+        where = manifest_list.address(self.location, path)
+        root = manifest_list.entries_of(
+            self._read(where),
+            path=where,
+            snapshot_id=snapshot_id,
+            metadata=self.metadata,
+            location=self.location,
+            limits=self.storage.limits,
         )
         return {ref.location: ref for ref in leaf_refs(root)}
 
@@ -68,6 +71,7 @@ class PostedFiles:
                 spec_id=ref.spec_id,
                 metadata=self.metadata,
                 location=self.location,
+                limits=self.storage.limits,
                 is_exact=True,
             )
             batch = batch.filter(batch.numpy("tracking.status") != Status.DELETED)

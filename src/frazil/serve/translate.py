@@ -22,7 +22,6 @@ from frazil.errors import InvalidInput
 from frazil.format import bitmap
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
-from frazil.format.manifest import FORMAT_VERSION
 from frazil.format.tracking import Status
 
 OPERATIONS = frozenset({"append", "overwrite", "delete", "replace"})
@@ -255,9 +254,7 @@ def _as_added(batch: EntryBatch, *, keeps_age: bool = True) -> EntryBatch:
         batch = batch.with_column("tracking.first_row_id", ids)
     gone += [key for key in batch.keys if key.startswith("deletion_vector.")]
     kept = batch.without(*(key for key in gone if batch.has(key)))
-    return kept.with_constants(
-        {"tracking.status": int(Status.ADDED), "format_version": FORMAT_VERSION}
-    )
+    return kept.with_constant("tracking.status", int(Status.ADDED))
 
 
 def _is_null(batch: EntryBatch, key: str) -> bool:
