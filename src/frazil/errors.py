@@ -17,16 +17,39 @@ Programs test the class or the `kind`, never the message text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+_SECRET_NAME = (
+    r"[\w.\-]*(?:password|passwd|pwd|secret|token|credential"
+    r"|(?:access|account|private|api|shared)[-_.]?key|connection[-_.]?string)[\w.\-]*"
+)
+_USERINFO = re.compile(r"(?<=://)([^\s:/@'\"]*):[^\s'\"]*@")
+_PAIR = re.compile(rf"\b({_SECRET_NAME}|sig)=[^\s&;,'\")]+", re.IGNORECASE)
+_ITEM = re.compile(rf"(['\"]{_SECRET_NAME}['\"]\s*:\s*)(['\"]).*?\2", re.IGNORECASE)
+
+
+def redacted(text: str) -> str:
+    """A text without passwords in addresses, and without the values of what is named like a secret.
+
+    >>> redacted("mysql://me:hunter2@db/x?password=abc")
+    'mysql://me:***@db/x?password=***'
+    """
+    text = _USERINFO.sub(r"\1:***@", text)
+    text = _PAIR.sub(r"\1=***", text)
+    return _ITEM.sub(r"\1\2***\2", text)
+
 
 class FrazilError(Exception):
-    """Base of every error Frazil raises on purpose."""
+    """Base of every error Frazil raises on purpose. Its message shows no secret."""
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
+
+    def __init__(self, *parts: object) -> None:
+        super().__init__(*(redacted(part) if isinstance(part, str) else part for part in parts))
 
 
 class InvalidInput(FrazilError):

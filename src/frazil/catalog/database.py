@@ -14,13 +14,16 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from frazil.errors import CatalogError, InvalidInput
 from frazil.format.checks import is_credential
@@ -77,6 +80,8 @@ class Database:
         self.kind: Literal["sqlite", "postgresql"] = (
             "sqlite" if self._url.get_backend_name() == "sqlite" else "postgresql"
         )
+        self.is_read_only = False
+        """Whether this process may only read: a SQLite file or its folder cannot be written."""
         self.statements = 0
         self.rows_read = 0
         self._lock = threading.Lock()
@@ -204,6 +209,7 @@ class Database:
 
     def _new_engine(self) -> sa.Engine:
         arguments: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         if self.kind == "sqlite":
             path = self._url.database
             if not path or path == ":memory:" or self._url.query.get("mode") == "memory":
@@ -213,6 +219,11 @@ class Database:
             except OSError as error:
                 raise CatalogError(f"{self.uri}: {error.strerror}") from error
             arguments = {"timeout": _BUSY_TIMEOUT_S}
+            self.is_read_only = not _can_write(path)
+            if self.is_read_only:
+                more = {"creator": partial(_open_read_only, path), "poolclass": NullPool}
+        if not more:
+            more = {"max_overflow": -1}
         try:
             engine = sa.create_engine(
                 self._url,
@@ -220,13 +231,14 @@ class Database:
                 isolation_level="AUTOCOMMIT",
                 hide_parameters=True,
                 pool_reset_on_return=None,
-                max_overflow=-1,
+                **more,
             )
         except (SQLAlchemyError, ImportError) as error:
             raise CatalogError(f"{self.uri}: cannot use this database: {error}") from error
-        event.listen(
-            engine, "connect", _prepare_sqlite if self.kind == "sqlite" else _prepare_postgres
-        )
+        if not self.is_read_only:
+            event.listen(
+                engine, "connect", _prepare_sqlite if self.kind == "sqlite" else _prepare_postgres
+            )
         return engine
 
     def _own_pool(self) -> None:
@@ -246,6 +258,11 @@ class Database:
             raise self._failed(error) from error
 
     def _begin(self, *, write: bool) -> Any:
+        if write and self.is_read_only:
+            raise CatalogError(
+                f"{self.uri}: can only be read here; to change the catalog you need permission to "
+                "write the file and its folder"
+            )
         if self.kind == "sqlite":
             begin = "BEGIN IMMEDIATE" if write else "BEGIN"
         else:
@@ -325,11 +342,11 @@ def _url(uri: str | URL) -> URL:
     if backend in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
     elif backend != "sqlite":
-        raise InvalidInput(f"{url}: expected a sqlite or postgresql database")
+        raise InvalidInput(f"{_shown(url)}: expected a sqlite or postgresql database")
     try:
         url.get_dialect()
     except (NoSuchModuleError, ImportError) as error:
-        raise InvalidInput(f"{url}: there is no such database driver") from error
+        raise InvalidInput(f"{_shown(url)}: there is no such database driver") from error
     return url
 
 
@@ -345,6 +362,21 @@ def _shown(url: URL) -> str:
     """The address fit to be shown."""
     shown = {k: "***" if is_credential(k) or "password" in k else v for k, v in url.query.items()}
     return url.set(query=shown).render_as_string(hide_password=True)
+
+
+def _can_write(path: str) -> bool:
+    """Whether SQLite can work in a file: it writes the file, and others beside it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))
+
+
+def _open_read_only(path: str) -> sqlite3.Connection:
+    """A connection that changes nothing, not even a file beside the database. Made anew for each
+    use, because a writer elsewhere may start its journal at any time."""
+    journal = f"{path}-wal"
+    is_still = not os.path.exists(journal) or os.path.getsize(journal) == 0
+    uri = f"file:{quote(os.path.abspath(path))}?mode=ro{'&immutable=1' if is_still else ''}"
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
 
 
 def _prepare_postgres(connection: Any, _record: object) -> None:

@@ -159,6 +159,8 @@ def prepare(database: Database) -> None:
         found = database.rows("SELECT max(layout_version) FROM frazil_layout")[0][0]
     except CatalogError:
         found = None  # not there, or not reachable: creating it will tell
+    if found is not None and found < LAYOUT_VERSION and database.is_read_only:
+        return  # an older layout can be read as it is
     if found is None or found < LAYOUT_VERSION:
         _create(database)
     elif found > LAYOUT_VERSION:

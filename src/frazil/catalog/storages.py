@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from frazil.errors import redacted
 from frazil.format.checks import is_credential
 from frazil.storage import Storage, storage_for
 
@@ -31,6 +32,15 @@ class Storages:
         return f"Storages({masked(self.properties)!r})"
 
 
+class Secretive(dict[str, str]):
+    """Properties whose repr hides the values of credentials."""
+
+    def __repr__(self) -> str:
+        return repr(masked(self))
+
+
 def masked(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties fit to be shown: the values of credentials are hidden."""
-    return {key: "***" if is_credential(key) else value for key, value in properties.items()}
+    return {
+        key: "***" if is_credential(key) else redacted(value) for key, value in properties.items()
+    }

@@ -63,8 +63,10 @@ def check_texts(values: object, what: str) -> None:
     if not isinstance(values, Mapping):
         raise InvalidInput(f"{what} is {_shown(values)}; expected a mapping of names to text")
     for key, value in values.items():
-        check_text(key, f"a name in {what}", empty=False)
-        check_text(value, f"{what} {key!r}")
+        name = check_text(key, f"a name in {what}", empty=False)
+        if is_credential(name) and not isinstance(value, str):
+            raise InvalidInput(f"{what} {name!r} is not text")  # its value is not shown
+        check_text(value, f"{what} {name!r}")
 
 
 def check_summary(summary: Mapping[str, str] | None) -> None:

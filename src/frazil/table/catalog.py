@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
@@ -19,16 +18,18 @@ from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.ownership import UNCERTAIN
 from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
 from frazil.catalog.recover import Recovered, recover
+from frazil.catalog.storages import Secretive
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
-from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.errors import AlreadyExists, InvalidInput, NotFound, StorageError
 from frazil.expr.partition_by import parse_partition_by
+from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
 from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.legacy.open import open_table
 from frazil.legacy.publish import publish_if_asked
 from frazil.maintenance.purge import PurgeResult, purge_table
-from frazil.storage import checked_location, same_store
+from frazil.storage import checked_location, is_local, local_path, same_store
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
@@ -58,24 +59,31 @@ def connect(
 
     >>> catalog = connect("warehouse")                                    # doctest: +SKIP
     """
+    from frazil.catalog.database import Database
     from frazil.catalog.sql import SqlCatalog
 
-    text = os.fspath(uri)
+    text = _address(uri)
+    check_text(name, "the name of the catalog", empty=False)
+    check_texts(properties, "connection property")
+    place = None if warehouse is None else _warehouse(warehouse)
     if _is_database(text):
-        place = warehouse
-        database = _driver(text)
-    elif urlsplit(text).scheme not in ("", "file"):
+        database = Database(_driver(text))
+    elif not is_local(text):
         raise InvalidInput(
-            f"{text!r} is neither a folder nor a database; for tables on object storage give a "
-            "database and the warehouse: connect('sqlite:///catalog.db', warehouse='s3://…')"
+            f"{_scheme(text)} is neither a folder nor a database that can be used; for tables on "
+            "object storage give a database and the warehouse: "
+            "connect('sqlite:///catalog.db', warehouse='s3://…')"
         )
     else:
-        folder = Path(text.removeprefix("file://")).expanduser().resolve()
-        folder.mkdir(parents=True, exist_ok=True)
-        place = warehouse or f"file://{folder}"
-        database = f"sqlite:///{folder}/catalog.db"
-    if place is not None and "://" not in place and not place.startswith("file:"):
-        place = f"file://{Path(place).expanduser().resolve()}"
+        folder = _folder(text)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"{folder}: cannot be a warehouse: {error.strerror or error}"
+            ) from error
+        place = place or f"file://{folder}"
+        database = Database.at_path(f"{folder}/catalog.db")
     origin = {"uri": text if _is_database(text) else str(folder), "name": name, **properties}
     if warehouse is not None and place is not None:
         origin["warehouse"] = place
@@ -88,12 +96,40 @@ def connect(
 
 def connect_existing(uri: str | os.PathLike[str], **options: str) -> Catalog:
     """Open a catalog as `connect` does, but make none: NotFound when a folder holds none."""
-    text = os.fspath(uri)
-    if not _is_database(text) and urlsplit(text).scheme in ("", "file"):
-        folder = Path(text.removeprefix("file://")).expanduser().resolve()
+    text = _address(uri)
+    if not _is_database(text) and is_local(text):
+        folder = _folder(text)
         if not (folder / "catalog.db").is_file():
             raise NotFound(f"{folder}: no warehouse is there; give its full path, or make it first")
     return connect(text, **options)
+
+
+def _address(uri: object) -> str:
+    text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        raise InvalidInput("the catalog's address is not text; expected a folder or a database URI")
+    check_text(text, "the catalog's address")
+    return text
+
+
+def _folder(text: str) -> Path:
+    try:
+        return Path(local_path(text)).expanduser().resolve()
+    except (OSError, RuntimeError) as error:
+        raise InvalidInput(f"{text}: {error}") from error
+
+
+def _warehouse(given: object) -> str:
+    """Where tables go, as it is stored; `~` is the home of the user."""
+    if isinstance(given, str | os.PathLike) and str(given).startswith("~"):
+        given = _folder(str(given))
+    place = checked_location(given, what="warehouse")
+    return f"file://{place}" if place.startswith("/") else place
+
+
+def _scheme(text: str) -> str:
+    """An address without what may be secret in it."""
+    return f"{text.partition(':')[0]}:…"
 
 
 def _is_database(text: str) -> bool:
@@ -119,7 +155,7 @@ class Catalog:
         origin: Mapping[str, str] | None = None,
     ) -> None:
         self._pointers = pointers
-        self._origin = None if origin is None else dict(origin)
+        self._origin = None if origin is None else Secretive(origin)
         size = (properties or {}).get(CACHE_BYTES)
         if size is not None and not size.isdigit():
             raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
