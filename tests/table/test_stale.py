@@ -57,6 +57,20 @@ def test_a_change_planned_on_an_expired_snapshot_is_a_conflict(
     assert stale.refresh().scan().count() == 20
 
 
+def test_a_rewrite_of_an_expired_snapshot_is_a_conflict(
+    stale: frazil.Table, table: frazil.Table
+) -> None:
+    base = stale.current_snapshot()
+    assert base is not None
+    files = table.refresh().scan().plan().files
+    with pytest.raises(CommitConflict, match="expired"):
+        table.rewrite(
+            files.pylist("location"),
+            files.select(["location", "content_type", "record_count", "file_size_in_bytes"]),
+            base_snapshot_id=base.snapshot_id,
+        )
+
+
 def test_a_clock_years_ahead_stamps_its_own_snapshot_only(table: frazil.Table) -> None:
     around = table.handle.around
     table.append(orders(0, 1))

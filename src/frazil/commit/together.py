@@ -79,7 +79,8 @@ def _landed(works: Sequence[Work], swap: Swap, turns: ExitStack) -> tuple[State,
         if attempt > limits.num_retries:
             raise CommitConflict(f"gave up after {attempt} attempts: other commits came first")
         if attempt == 1:
-            for work in works:
+            # Everyone takes turns in one order, or two writers would wait for each other.
+            for work in sorted(works, key=lambda work: work.around.location):
                 if isinstance(work.head, Queue):
                     turns.enter_context(work.head.turn())
         else:

@@ -18,7 +18,7 @@ from frazil.commit.updates import HaveUnpartitionedSpec, MetadataUpdate
 from frazil.data.delete_files import write_equality_deletes
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.row_input import Rows
-from frazil.errors import CommitUnknown, InvalidInput
+from frazil.errors import CommitConflict, CommitUnknown, Conflict, InvalidInput, NotFound
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
@@ -108,7 +108,14 @@ def _aged(add: EntryBatch, handle: TableHandle, base: int | None) -> EntryBatch:
     given = add.column("tracking.sequence_number")
     if given.null_count < add.num_rows:
         return add
-    return add.with_constant("tracking.sequence_number", handle.snapshot(base).sequence_number)
+    try:
+        age = handle.snapshot(base).sequence_number
+    except NotFound as error:
+        raise CommitConflict(
+            f"snapshot {base}, which the files were rewritten from, has expired; run it again",
+            [Conflict(what="history was expired", where=str(base))],
+        ) from error
+    return add.with_constant("tracking.sequence_number", age)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from frazil.commit.change import Change, StoredVector, VectorEdit
-from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcomes, State, Unknown
+from frazil.commit.head import AllLanded, Draft, Head, Landed, Lost, Outcomes, State, Unknown
 from frazil.commit.together import Plan, Work, commit_together
 from frazil.commit.updates import RemoveRef, SetProperties, SetRef
 from frazil.errors import CommitConflict, CommitUnknown
@@ -122,6 +124,40 @@ def test_a_lost_race_is_planned_again_and_leaves_nothing(tmp_path: Path) -> None
     assert seen == [0, 1]
     assert bench.live() == {"D1": (), "X1": ()}
     assert len(bench.stored()) == 2
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_writers_of_several_tables_take_turns_in_one_order(tmp_path: Path, order: str) -> None:
+    """Two writers that hold one table each and wait for the other would stop both."""
+    benches = {name: Bench(tmp_path / name) for name in "ab"}
+    turns: list[str] = []
+
+    @contextmanager
+    def turn(name: str) -> Iterator[None]:
+        turns.append(name)
+        yield
+
+    works = []
+    for name in order:
+        bench = benches[name]
+        change = Change(added=bench.files("D1"))
+        head = _Queued(bench.head, partial(turn, name))
+        works.append(Work(head=head, around=bench.surroundings(), plan=lambda _, c=change: [c]))  # type: ignore[misc]
+    answers = iter(list[Outcomes]([Lost(), AllLanded(states=())]))
+    assert commit_together(works, lambda _: next(answers)) == ()
+    assert turns == ["a", "b"]
+
+
+class _Queued:
+    """A head with a queue."""
+
+    def __init__(self, head: Head, turn: Callable[[], AbstractContextManager[None]]) -> None:
+        self.load = head.load
+        self.swap = head.swap
+        self.landed = head.landed
+        self.snapshot = head.snapshot
+        self.snapshots = head.snapshots
+        self.turn = turn
 
 
 def test_a_plan_that_refuses_lands_nothing(tmp_path: Path) -> None:
