@@ -83,8 +83,9 @@ def test_options_are_text(tmp_path: Path) -> None:
     for options in ({"a": 5}, {"name": ""}, {"name": 5}, {"warehouse": 5}, {"warehouse": "file:"}):
         with pytest.raises(InvalidInput):
             frazil.connect(tmp_path / "w", **options)
+    secret: dict[str, Any] = {"s3.secret-access-key": SECRET.encode()}
     with pytest.raises(InvalidInput) as caught:
-        frazil.connect(tmp_path / "w", **{"s3.secret-access-key": SECRET.encode()})
+        frazil.connect(tmp_path / "w", **secret)
     assert SECRET not in str(caught.value)
 
 

@@ -26,6 +26,7 @@ from frazil.maintenance.check_leaf import (
 )
 from frazil.maintenance.check_metadata import check_metadata
 from frazil.maintenance.check_root import RootCheck, overlapping_rows, summary_totals
+from frazil.maintenance.check_row_ids import check_row_ids
 from frazil.maintenance.check_vectors import check_growth
 from frazil.maintenance.problems import CheckReport, Problems
 from frazil.maintenance.progress import Progress, silent
@@ -75,6 +76,11 @@ def check(
         named = {int(ref.snapshot_id) for ref in state.metadata.refs.values()}
         chosen = [s for s in known.snapshots if history or int(s.snapshot_id) in named]
         work.run(chosen, known, deep=deep, progress=progress)
+        for snapshot in chosen if deep else ():
+            if int(snapshot.snapshot_id) in named:
+                where = root_address(handle.location, snapshot) or handle.name
+                with problems.guarded(where, snapshot_id=int(snapshot.snapshot_id)):
+                    check_row_ids(handle, snapshot, where, problems)
     return CheckReport(
         table=handle.name,
         problems=problems.found,

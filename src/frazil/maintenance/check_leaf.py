@@ -141,11 +141,14 @@ def plain_entry(root: EntryBatch, row: int) -> dict[str, Any]:
 
 
 def _has_values(live: EntryBatch, field_id: int) -> bool:
-    """Whether an entry may have values of a column; one that is all null needs no bounds."""
+    """Whether an entry may have values that bounds tell: neither null nor NaN."""
     values = live.column(stats_key(field_id, "value_count"))
     nulls = live.column(stats_key(field_id, "null_value_count"))
     if values.null_count or nulls.null_count:
         return True
+    key = stats_key(field_id, "nan_value_count")
+    if live.has(key):
+        nulls = pc.add(nulls, pc.fill_null(live.column(key), 0))
     return bool(pc.any(pc.greater(values, nulls)).as_py())
 
 

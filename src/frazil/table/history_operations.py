@@ -16,7 +16,7 @@ from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
-from frazil.format.metadata import Snapshot
+from frazil.format.metadata import RefKind, Snapshot
 from frazil.maintenance.analyze import Health, analyze
 from frazil.maintenance.check import check
 from frazil.maintenance.clone import clone
@@ -123,7 +123,8 @@ class HistoryOperations:
     def _side(self, as_of: AsOf | None) -> Side:
         handle = replace(self.handle)
         snapshot = handle.tip(self.branch_name) if as_of is None else self._at(as_of)
-        is_branch = as_of is None or (isinstance(as_of, str) and as_of in handle.metadata.refs)
+        ref = handle.metadata.refs.get(as_of) if isinstance(as_of, str) else None
+        is_branch = as_of is None or (ref is not None and ref.kind is RefKind.BRANCH)
         schema = handle.metadata.schema()
         if not is_branch and snapshot is not None:
             schema = handle.metadata.schema_of(snapshot)

@@ -8,17 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from frazil.data.metadata_columns import ROW_ID
 from frazil.format import bitmap, manifest
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import History, SnapshotId, SnapshotRef
 from frazil.format.tracking import Status
 from frazil.maintenance.check_metadata import check_metadata
+from frazil.maintenance.check_root import overlapping_rows
 from frazil.maintenance.problems import Problems
 from frazil.table import Table
 from frazil.tree.layout import layout_of
-from tests.support.history import SMALL, new_table, rows
+from tests.support.history import SMALL, catalog_in, new_table, rows
 
 Edit = Callable[[EntryBatch], EntryBatch]
 KEPT = ("table-uuid", "snapshot-id", "sequence-number", "frazil.snapshot")
@@ -310,3 +313,70 @@ def test_metadata_rules(table: Table) -> None:
 
 def test_only_named_snapshots_can_be_checked(table: Table) -> None:
     assert table.check(history=False).snapshots == 1
+
+
+def _with_row_ids(path: Path, ids: list[int], row_ids: list[int]) -> str:
+    """A Parquet file that stores the ids of its rows, as a rewrite would write them."""
+    fields = [
+        pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+        pa.field("v", pa.string(), metadata={"PARQUET:field_id": "2"}),
+        pa.field("_row_id", pa.int64(), metadata={"PARQUET:field_id": str(ROW_ID.field_id)}),
+    ]
+    columns = [pa.array(ids), pa.array(["x"] * len(ids)), pa.array(row_ids)]
+    pq.write_table(pa.Table.from_arrays(columns, schema=pa.schema(fields)), path)
+    return str(path)
+
+
+def test_a_deep_check_finds_two_rows_with_one_id(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(1, 2, 3))  # row ids 0 to 2
+    table.add_files([_with_row_ids(tmp_path / "a.parquet", [7, 8], [100, 101])])
+    assert table.check(deep=True).problems == ()
+    table.add_files([_with_row_ids(tmp_path / "b.parquet", [9], [1])])
+    (problem,) = table.check(deep=True).problems
+    assert problem.field == "_row_id"
+    assert problem.what.startswith("1 is the id of two rows")
+    assert "b.parquet" in problem.what
+    table.delete("id = 2")  # the row that had it first
+    assert table.check(deep=True, history=False).problems == ()
+    table.add_files([_with_row_ids(tmp_path / "c.parquet", [10, 11], [200, 200])])
+    (problem,) = table.check(deep=True, history=False).problems
+    assert problem.what.startswith("200 is the id of two rows")
+
+
+def test_row_ids_of_updated_rows_are_not_taken_for_duplicates(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(*range(20)))
+    table.update({"v": "'y'"}, where="id >= 5 AND id < 9")
+    table.update({"v": "'z'"}, where="id = 7 OR id = 12")
+    assert table.check(deep=True).problems == ()
+
+
+def test_a_leaf_whose_live_files_hold_only_nan_is_fine(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("x", pa.float64())])
+    catalog = catalog_in(tmp_path)
+    table = catalog.create_table("shop.nan", schema, properties=SMALL)
+    for id, x in ((1, float("nan")), (2, 1.5), (3, float("nan")), (4, 2.5), (5, float("nan"))):
+        table.append(pa.table({"id": [id], "x": [x]}, schema=schema))
+    table.compact_metadata()
+    assert table.inspect.manifests.num_rows
+    table.delete("id = 2 OR id = 4")
+    assert table.check(deep=True).problems == ()
+
+
+def test_ranges_of_row_ids_that_overlap_are_found_without_opening_files() -> None:
+    def entries(*starts: int) -> EntryBatch:
+        return EntryBatch.from_rows(
+            [
+                {
+                    "location": f"{start}.parquet",
+                    "content_type": 0,
+                    "record_count": 10,
+                    "tracking.first_row_id": start,
+                }
+                for start in starts
+            ]
+        )
+
+    assert overlapping_rows(entries(20, 0, 10)) == []
+    assert overlapping_rows(entries(29, 0, 20)) == [("20.parquet", "29.parquet")]

@@ -91,3 +91,18 @@ def test_shared_leaves_are_not_opened(tmp_path: Path) -> None:
         found = table.compare("then")
     assert read_names(calls) == ["root", "root"]
     assert (len(found.files.only_left), len(found.files.only_right)) == (1, 0)
+
+
+def test_a_tag_is_compared_in_the_schema_of_its_time_and_a_branch_in_todays(
+    tmp_path: Path,
+) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(1))
+    table.tag("before")
+    table.branch("side")
+    table.evolve_schema().add_column("note", "string").commit()
+    table.refresh()
+    assert table.compare("before").columns.only_left == ("note: optional string",)
+    assert table.compare("side").columns.is_empty
+    snapshot = table.snapshots()[0]
+    assert table.compare(int(snapshot.snapshot_id)).columns == table.compare("before").columns
