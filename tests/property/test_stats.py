@@ -43,7 +43,6 @@ from frazil.format.single_value import decode_bounds, encode_bounds
 from frazil.format.stats import stats_types, tracked_fields
 from frazil.format.truncate import (
     truncate_lower,
-    truncate_lower_bounds,
     truncate_upper,
     truncate_upper_bounds,
 )
@@ -217,7 +216,6 @@ def check_truncation(
         else:
             assert len(value) > length
     column = pa.array(values, arrow)
-    assert truncate_lower_bounds(column, length).to_pylist() == low
     assert truncate_upper_bounds(column, length).to_pylist() == high
     ordered = sorted(values, key=encode)
     uppers = [truncate_upper(value, length) for value in ordered]

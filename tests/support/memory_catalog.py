@@ -25,7 +25,6 @@ from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.catalog.ownership import Neighbourhood, Ownership, Place
 from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName, check_draft
 from frazil.catalog.storages import Storages
-from frazil.catalog.views import MemoryViews
 from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State
 from frazil.errors import (
     AlreadyExists,
@@ -45,6 +44,7 @@ from frazil.format.metadata import (
     TableMetadata,
 )
 from frazil.storage import Places, Storage, check_absolute, checked_location
+from tests.support.memory_views import MemoryViews
 
 
 @dataclass(slots=True)

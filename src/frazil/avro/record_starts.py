@@ -14,6 +14,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -65,8 +66,8 @@ def walk(
         if (ends == blocks.ends).all():
             return walker, None
         raise _misfit(path)
-    for guess in (_alike, _plausible):
-        guesses = guess(blocks, schema, domains)
+    for guess in (_alike, partial(_plausible, domains=domains)):
+        guesses = guess(blocks, schema)
         if guesses is None:
             continue
         walker = Walker(blocks.stretch, len(guesses))
@@ -86,7 +87,7 @@ def _misfit(path: str | None) -> FormatError:
     return FormatError("its records do not fit their blocks: the file is corrupt", path=path)
 
 
-def _alike(blocks: Blocks, schema: AvroType, domains: Mapping[Path, int]) -> Longs | None:
+def _alike(blocks: Blocks, schema: AvroType) -> Longs | None:
     """Places that look like the first record of a block, up to the first letters of its first text.
 
     Entries that one commit added begin alike (status, snapshot, sequence number, scheme of the

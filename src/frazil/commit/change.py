@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -144,10 +144,6 @@ class Change:
     def only_adds(self) -> bool:
         """Whether it can never conflict."""
         return not (_rows(self.removed) or _rows(self.replaced) or self.vectors)
-
-    def with_summary(self, **items: str) -> Change:
-        """The change with more summary properties."""
-        return replace(self, summary={**self.summary, **items})
 
 
 def _rows(batch: EntryBatch | None) -> int:

@@ -157,17 +157,6 @@ def _null_mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
-def reshape_batch(
-    plans: tuple[tuple[int | None, Plan], ...], batch: pa.RecordBatch, schema: pa.Schema
-) -> pa.RecordBatch:
-    """One plan per column of the target schema, applied to a batch."""
-    columns = [
-        reshape(plan, None if index is None else batch.column(index), batch.num_rows)
-        for index, plan in plans
-    ]
-    return record_batch(columns, schema, batch.num_rows)
-
-
 def record_batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:
     """A batch of these columns; keeps the row count when there are none."""
     if columns:

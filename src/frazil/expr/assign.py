@@ -71,11 +71,6 @@ class Assignments:
     assignments: tuple[Assignment, ...]
     columns_read: tuple[str, ...]
 
-    @property
-    def columns_set(self) -> tuple[str, ...]:
-        """Full names of the columns that get new values."""
-        return tuple(assignment.column.name for assignment in self.assignments)
-
 
 def compile_assignments(
     assignments: Mapping[str, Any], schema: Schema, *, case_sensitive: bool = True

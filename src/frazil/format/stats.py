@@ -97,11 +97,6 @@ class TrackedField:
     required: bool = False
     depth: int = 0
 
-    @property
-    def struct_name(self) -> str:
-        """The name of its statistics struct on disk; informational, readers go by id."""
-        return self.full_name.replace(".", "_")
-
 
 ROW_LINEAGE: Final = (
     TrackedField(

@@ -33,11 +33,6 @@ def truncate_upper(value: Value, length: int) -> Value | None:
     return _incremented(value[:length])
 
 
-def truncate_lower_bounds(column: Column, length: int) -> Column:
-    """`truncate_lower` of every value of a string or binary column."""
-    return _slicer(column.type)(column, 0, length)
-
-
 def truncate_upper_bounds(column: Column, length: int) -> Column:
     """`truncate_upper` of every value of a string or binary column; null where there is none."""
     if isinstance(column, pa.ChunkedArray):

@@ -34,7 +34,6 @@ class LegacyDecoder:
         return manifest_entries.entries_of(
             reader.storage.read(path),
             path=path,
-            file_format=leaf.file_format,
             content_type=leaf.content_type,
             spec_id=leaf.spec_id,
             metadata=reader.metadata,

@@ -73,7 +73,6 @@ def entries_of(
     metadata: TableMetadata,
     location: str,
     keys: Collection[str] | None = None,
-    file_format: str | None = None,
     limits: Limits = DEFAULT,
     is_exact: bool = False,
 ) -> EntryBatch:
@@ -84,7 +83,7 @@ def entries_of(
     `keys` limits the columns that are decoded (status and content type always are); None reads
     all, with the statistics of the current schema's columns. Null tracking is left null, except
     for v1 manifests, which have no sequence numbers: theirs are 0. `content_type` is that of the
-    manifest's own entry. `file_format` is what that entry says; the file's first bytes decide.
+    manifest's own entry.
     """
     context = table_types.TableTypes.of(metadata)
     wanted = frozenset(

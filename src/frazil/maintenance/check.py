@@ -134,7 +134,7 @@ class _Check:
                     self._flow(snapshot, parent, parts[id], where, deep=deep)
             self.snapshots = done
             progress(done, len(ordered), "snapshots")
-        self._metadata_files(known)
+        self._metadata_files()
         self.files.run(deep=deep, progress=progress)
 
     def _tree(self, snapshot: Snapshot, where: str) -> tuple[EntryBatch, Parts]:
@@ -262,7 +262,7 @@ class _Check:
         if deep:
             check_growth(self._handle, changes, where, self._problems)
 
-    def _metadata_files(self, known: History) -> None:
+    def _metadata_files(self) -> None:
         metadata = self._handle.metadata
         about = (*metadata.statistics, *metadata.partition_statistics)
         for address in statistics_files(about, self._location):

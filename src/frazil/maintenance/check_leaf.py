@@ -48,7 +48,7 @@ def check_leaf_entries(
         need(lacking & ~inherits, f"tracking.{name}", "is null and not ADDED")
     ids = pc.is_null(batch.column("tracking.snapshot_id"))
     need(np.asarray(ids) & ~inherits, "tracking.snapshot_id", "is null and not ADDED")
-    check_vectors(batch, names, need)
+    check_vectors(batch, need)
     repeated = batch.table.group_by("location").aggregate([([], "count_all")])
     if pc.max(repeated.column("count_all")).as_py() not in (None, 1):
         problems.add(path, "location", "a file is listed more than once")

@@ -171,7 +171,7 @@ class RootCheck:
         self._need(mask, field, what)
 
     def _vectors(self) -> None:
-        check_vectors(self._batch, self._names, self._need)
+        check_vectors(self._batch, self._need)
         data = self._kind == ContentType.DATA
         modified = data & (self._status == Status.MODIFIED)
         self._need(
@@ -191,7 +191,7 @@ class RootCheck:
         self._need(twice & live, "location", "is live more than once")
 
 
-def check_vectors(batch: EntryBatch, names: list[str], need: Any) -> None:
+def check_vectors(batch: EntryBatch, need: Any) -> None:
     """Deletion vectors: on data files only, whole, and with no more rows than the file has."""
     where = batch.column("deletion_vector.location")
     has = np.asarray(pc.is_valid(where))

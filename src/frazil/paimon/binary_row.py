@@ -115,14 +115,6 @@ def decode(rows: pa.Array | pa.ChunkedArray, types: Sequence[DataType]) -> list[
     return _fields(body, types, present, depth=0)
 
 
-def arities(rows: pa.Array | pa.ChunkedArray) -> Ints:
-    """How many fields each row says it has; 0 for null and zero-length values."""
-    data, start, size = _binary_layout(rows)
-    whole = _Rows(data, start, size)
-    whole.require(4, size > 0, "arity")
-    return np.where(size > 0, whole.gather(start, ">i4").astype(np.int64), 0)
-
-
 def _binary_layout(rows: pa.Array | pa.ChunkedArray) -> tuple[Bytes, Ints, Ints]:
     array = rows.combine_chunks() if isinstance(rows, pa.ChunkedArray) else rows
     if not pa.types.is_binary(array.type):

@@ -46,11 +46,6 @@ class Snapshot:
         lists = (self.base_manifest_list, self.delta_manifest_list)
         return tuple(name for name in lists if name)
 
-    @property
-    def miscounts_deletes(self) -> bool:
-        """Whether the writer records no delete rows even where there are some (pypaimon)."""
-        return (self.writer_version or "").startswith("python-")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:

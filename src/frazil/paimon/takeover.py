@@ -67,11 +67,6 @@ class Takeover:
         return self.everywhere.filter(pa.array(self.merged))
 
     @property
-    def is_ready(self) -> bool:
-        """Whether it can be done without a merge."""
-        return not self.problems and not self.merged.any()
-
-    @property
     def summary(self) -> pa.Table:
         """One row per class of files."""
         return classify.summary(self.state, self.found)

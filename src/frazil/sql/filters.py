@@ -51,7 +51,6 @@ _CONSTANT: Final = (
 )
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
-_INTS: Final = (ice.IntegerType, ice.LongType)
 _STAMPS: Final = (ice.TimestampType, ice.TimestamptzType)
 _MAX_EXACT: Final = 2**52
 _MAX_VALUES: Final = 1000

@@ -22,7 +22,6 @@ from frazil.errors import CommitConflict, CommitUnknown, Conflict, InvalidInput,
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
-from frazil.format.tracking import Status
 from frazil.rows.equal_rows import equal_rows, key_ids
 from frazil.table import adopt_files
 
@@ -245,9 +244,4 @@ def _writes_equality_deletes(properties: Mapping[str, str]) -> bool:
     return text.lower() == "true"
 
 
-def as_added(entries: EntryBatch) -> EntryBatch:
-    """Entries as a commit adds them: ADDED, everything inherited."""
-    return entries.with_constant("tracking.status", int(Status.ADDED))
-
-
-__all__ = ["FileOperations", "RowDelta", "as_added"]
+__all__ = ["FileOperations", "RowDelta"]

@@ -50,11 +50,6 @@ def test_nothing_is_no_content() -> None:
     assert not Change(added=none, removed=none, replaced=none).has_content
 
 
-def test_a_summary_grows() -> None:
-    change = Change(summary={"a": "1"}).with_summary(b="2")
-    assert change.summary == {"a": "1", "b": "2"}
-
-
 def test_isolation_is_read_from_text() -> None:
     assert Isolation.parse("Snapshot") is Isolation.SNAPSHOT
     assert Isolation.parse("serializable") is Isolation.SERIALIZABLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -64,7 +65,7 @@ def test_a_series_of_commits_counts_what_came_and_went(tmp_path: Path) -> None:
     change = Change(
         removed=located("D1", "E1"), added=bench.files("D3"), base_snapshot_id=bench.tip_id()
     )
-    bench.commit(change.with_summary(**{"app-id": "x"}))
+    bench.commit(replace(change, summary={"app-id": "x"}))
     told = _told(bench)
     assert told["operation"] == "overwrite"
     assert told["app-id"] == "x"

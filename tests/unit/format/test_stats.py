@@ -111,10 +111,6 @@ def test_a_column_past_the_id_range_is_not_tracked() -> None:
     assert [field.full_name for field in tracked_fields(schema)] == ["last"]
 
 
-def test_struct_names_have_no_dots() -> None:
-    assert [field.struct_name for field in tracked_fields(NESTED)][1:3] == ["st_in", "st_deep_x"]
-
-
 COUNTS = ["value_count", "null_value_count"]
 BOUNDS = ["lower_bound", "upper_bound", "tight_bounds"]
 

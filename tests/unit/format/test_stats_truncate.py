@@ -7,7 +7,6 @@ import pytest
 
 from frazil.format.truncate import (
     truncate_lower,
-    truncate_lower_bounds,
     truncate_upper,
     truncate_upper_bounds,
 )
@@ -60,9 +59,7 @@ def test_bytes_are_cut_by_bytes(
 def test_columns_are_cut_as_single_values_are(length: int) -> None:
     texts = [None, *(case[0] for case in TEXT), "plain", "text", None]
     column = pa.array(texts)
-    low = [None if text is None else truncate_lower(text, length) for text in texts]
     high = [None if text is None else truncate_upper(text, length) for text in texts]
-    assert truncate_lower_bounds(column, length).to_pylist() == low
     assert truncate_upper_bounds(column, length).to_pylist() == high
     chunked = pa.chunked_array([column, column.slice(3)])
     assert truncate_upper_bounds(chunked, length).to_pylist() == high + high[3:]

@@ -67,9 +67,6 @@ def test_a_snapshot_needs_little_more_than_ids() -> None:
     assert snapshot.manifest_lists == ("manifest-list-7-0", "manifest-list-7-1")
     assert snapshot.index_manifest is None
     assert snapshot.next_row_id is None
-    assert not snapshot.miscounts_deletes
-    by_python = snapshot_json(7, writerVersion="python-2.1.0-abc")
-    assert parse_snapshot(json.dumps(by_python).encode()).miscounts_deletes
 
 
 def test_a_tag_has_a_time_and_a_retention() -> None:
