@@ -69,6 +69,12 @@ def check_texts(values: object, what: str) -> None:
         check_text(value, f"{what} {name!r}")
 
 
+def check_summary(summary: Mapping[str, str] | None) -> None:
+    """What a user adds to a snapshot's summary."""
+    if summary is not None:
+        check_texts(summary, "summary")
+
+
 def check_properties(properties: Mapping[str, str]) -> None:
     """Refuse properties that cannot be stored: credentials, and what is not text."""
     check_texts(properties, "property")
