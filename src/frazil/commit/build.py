@@ -42,6 +42,7 @@ from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.edit import Stamp
 from frazil.tree.policy import Decision
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
+from frazil.tree.row_ids import numbered
 from frazil.tree.write import TreeWriter
 
 
@@ -140,7 +141,7 @@ class Builder:
         parent = None if change.starts_empty else _parent(state, change.branch)
         reader = around.reader(metadata)
         self._check_history(reader, parent)
-        root, next_row_id = edit.numbered(reader.tree(parent).root, metadata.next_row_id)
+        root, next_row_id = numbered(reader.tree(parent).root, metadata.next_row_id)
         tree = Tree(snapshot=parent, root=root)
         resolved = resolve(change, reader, tree, self._merger)
         writer = TreeWriter(

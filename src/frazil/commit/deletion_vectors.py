@@ -58,10 +58,12 @@ class VectorMerger:
         self._merged: tuple[tuple[StoredVector, ...], int] | None = None
         self.written: list[tuple[str, int]] = []
 
-    def merge(
+    def write_merged(
         self, entries: EntryBatch, carried: Mapping[str, Positions] | None = None
     ) -> MergedVectors:
-        """`entries` are the current entries of the edited files, in the order of the edits.
+        """Merge and write the vectors, unless an earlier attempt did; the entries that have them.
+
+        `entries` are the current entries of the edited files, in the order of the edits.
 
         `carried` are rows that old delete files retire, for edits that do not say.
         """

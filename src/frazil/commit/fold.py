@@ -128,7 +128,7 @@ def _born(added: EntryBatch, edits: list[VectorEdit], merger: VectorMerger) -> E
     """Added entries with deletion vectors of their own."""
     names = added.pylist("location")
     rows = np.array([names.index(edit.location) for edit in edits], dtype=np.int64)
-    changed = merger.merge(added.take(rows)).entries
+    changed = merger.write_merged(added.take(rows)).entries
     others = np.ones(added.num_rows, dtype=np.bool_)
     others[rows] = False
     return EntryBatch.concat([added.filter(others), changed])

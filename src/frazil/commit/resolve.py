@@ -71,7 +71,10 @@ class Resolved:
 
 
 def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger) -> Resolved:
-    """Find what the change touches and merge its vectors; CommitConflict when that cannot be."""
+    """Find what the change touches and write its new vectors; CommitConflict when that cannot be.
+
+    Vectors are written by `merger`, once for all attempts of a commit.
+    """
     if change.only_adds:
         return Resolved()
     check_distinct(change)
@@ -89,7 +92,7 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
     rows_carried = 0
     if vectors.locations:
         before = vectors.entries(reader, tree, keys=None).without(LEAF, POSITION)
-        merged = merger.merge(before, _carried(reader, tree, change))
+        merged = merger.write_merged(before, _carried(reader, tree, change))
         if merged.conflicts:
             raise CommitConflict(
                 f"{change.operation}: rows it changes were changed meanwhile; run it again",

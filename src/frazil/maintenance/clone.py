@@ -193,7 +193,7 @@ def _with_vectors(entries: EntryBatch, edits: list[VectorEdit], made: TableHandl
     merger = VectorMerger(
         edits, storage=made.storage, location=made.location, new_id=made.around.new_id
     )
-    changed = merger.merge(entries.take(rows)).entries
+    changed = merger.write_merged(entries.take(rows)).entries
     changed = changed.with_column(
         "deletion_vector.location",
         paths.resolve_all(made.location, changed.column("deletion_vector.location")),

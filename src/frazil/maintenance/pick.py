@@ -194,7 +194,7 @@ def _with_own_vectors(handle: TableHandle, added: EntryBatch, written: list[str]
     merger = VectorMerger(
         edits, storage=handle.storage, location=handle.location, new_id=handle.around.new_id
     )
-    changed = merger.merge(without_vector(chosen)).entries
+    changed = merger.write_merged(without_vector(chosen)).entries
     written += [paths.resolve(handle.location, path) for path, _ in merger.written]
     return EntryBatch.concat([others, changed])
 

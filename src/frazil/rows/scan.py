@@ -82,22 +82,20 @@ class Scan:
 
     def plan(self) -> Plan:
         """The files to read, as an Arrow table with a report. Cheap: no objects per file."""
+        return self._plan()
+
+    def _plan(self, *extra_keys: str) -> Plan:
         return plan(
             self.handle.reader(),
             self.snapshot,
             schema=self.table_schema,
             where=self.filter,
+            extra_keys=extra_keys,
         )
 
     def tasks(self, *, split_bytes: int | None = None) -> list[Task]:
         """The plan as tasks; with `split_bytes`, large files are cut at their row groups."""
-        planned = plan(
-            self.handle.reader(),
-            self.snapshot,
-            schema=self.table_schema,
-            where=self.filter,
-            extra_keys=("split_offsets",) if split_bytes else (),
-        )
+        planned = self._plan("split_offsets") if split_bytes else self._plan()
         tasks = list(tasks_of(planned, location=self.handle.location))
         return split_tasks(tasks, split_bytes) if split_bytes else tasks
 
@@ -149,9 +147,7 @@ class Scan:
         if self.limit is not None:
             return pa.Table.from_batches(list(self.to_batches()), schema=schema)
         reader = TaskReader(self.reading())
-        tasks = self.tasks()
-        parts = self.handle.reader().each(tasks, lambda task: list(reader.read(task)))
-        return pa.Table.from_batches([batch for part in parts for batch in part], schema=schema)
+        return pa.Table.from_batches(list(reader.read_all(self.tasks())), schema=schema)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All rows as a pandas frame."""

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Changes:
     """The changes of a range of snapshots. Nothing is read until asked for.
 
-    `snapshots` are those after `since` up to the last one, oldest first. `is_whole` says that the
-    first of them is taken as it is, every row inserted, because what was before it is gone.
+    `snapshots` are those after `since` up to the last one, oldest first. `starts_whole` says that
+    the first of them is taken as it is, every row inserted, because what was before it is gone.
     """
 
     reader: TreeReader
@@ -45,7 +45,7 @@ class Changes:
     snapshots: tuple[Snapshot, ...]
     collapse: bool = False
     pair_updates: bool = True
-    is_whole: bool = False
+    starts_whole: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -58,17 +58,17 @@ class Changes:
         `positions` adds the rows a file lost, by position, which reads deletion vectors.
         """
         return file_changes(
-            self.reader, self.snapshots, whole_first=self.is_whole, positions=positions
+            self.reader, self.snapshots, starts_whole=self.starts_whole, positions=positions
         )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Row changes, file by file, in bounded memory."""
         feed = self._feed()
         if self.collapse:
-            since = None if self.is_whole else self.since
+            since = None if self.starts_whole else self.since
             yield from feed.net_batches(since, self.snapshots)
         else:
-            yield from feed.batches(self.snapshots, whole_first=self.is_whole)
+            yield from feed.batches(self.snapshots, starts_whole=self.starts_whole)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Row changes as a stream that Arrow consumers take."""

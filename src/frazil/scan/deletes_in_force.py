@@ -30,9 +30,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.scan.match_deletes import DeleteFiles, delete_keys
-from frazil.scan.plan import Plan
-from frazil.scan.report import ScanReport
-from frazil.scan.tasks import Task, tasks_of
+from frazil.scan.tasks import Task, file_tasks
 from frazil.tree.read import TreeReader, delete_leaves
 
 _MOST_FILTERS = 50
@@ -117,14 +115,7 @@ def tasks_for(reader: TreeReader, files: EntryBatch, deletes: EntryBatch | None)
         partitioned = _partitioned(reader.metadata)
         matcher = DeleteFiles(batch=deletes, location=reader.location, partitioned=partitioned)
         matches = matcher.match(files)
-    made = Plan(
-        snapshot=None,
-        files=files,
-        deletes=deletes,
-        matches=matches,
-        report=ScanReport(snapshot_id=None, filter=""),
-    )
-    return list(tasks_of(made, location=reader.location))
+    return list(file_tasks(files, deletes, matches, location=reader.location))
 
 
 def _partitioned(metadata: TableMetadata) -> frozenset[int]:

@@ -53,18 +53,18 @@ def file_changes(
     reader: TreeReader,
     snapshots: Sequence[Snapshot],
     *,
-    whole_first: bool = False,
+    starts_whole: bool = False,
     positions: bool = False,
 ) -> pa.Table:
     """Every file change of snapshots, which are given oldest first.
 
-    `whole_first` takes every file of the first one as added. `positions` adds the rows that
+    `starts_whole` takes every file of the first one as added. `positions` adds the rows that
     modified files lost.
     """
     schema = FILE_CHANGES.append(POSITIONS) if positions else FILE_CHANGES
     sheet = _Sheet(reader, snapshots, positions)
     start = 0
-    if whole_first and snapshots:
+    if starts_whole and snapshots:
         tree = reader.tree(snapshots[0], keys=CHANGE_KEYS)
         for batch in reader.all_live(tree, keys=CHANGE_KEYS):
             sheet.add(0, "added", batch)

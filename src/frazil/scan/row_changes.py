@@ -86,14 +86,14 @@ class RowFeed:
         return feed_schema(self.reading.schema)
 
     def batches(
-        self, snapshots: Sequence[Snapshot], *, first_ordinal: int = 0, whole_first: bool = False
+        self, snapshots: Sequence[Snapshot], *, first_ordinal: int = 0, starts_whole: bool = False
     ) -> Iterator[pa.RecordBatch]:
         """Row changes of snapshots, which are given oldest first.
 
-        `whole_first` takes every row of the first one as inserted, whatever made it.
+        `starts_whole` takes every row of the first one as inserted, whatever made it.
         """
         planner = StepPlanner(reader=self.reader, reading=self.reading)
-        whole = snapshots[:1] if whole_first else ()
+        whole = snapshots[:1] if starts_whole else ()
         steps = chain(map(planner.whole, whole), planner.each(snapshots[len(whole) :]))
         for ordinal, (snapshot, step) in enumerate(zip(snapshots, steps, strict=True)):
             yield from self._step(step, snapshot, first_ordinal + ordinal)

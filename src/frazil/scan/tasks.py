@@ -6,7 +6,8 @@ turns it into rows, here or on an executor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +23,7 @@ from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.scan.plan import MUST_MATCH, Plan
-from frazil.storage import Storage
+from frazil.storage import Storage, readers_at
 from frazil.tree.read import LEAF, POSITION
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
@@ -100,19 +101,30 @@ class Task:
 
 def tasks_of(plan: Plan, *, location: str) -> Iterator[Task]:
     """One task per file of the plan."""
-    deletes = _delete_files(plan.deletes, location) if plan.deletes is not None else []
-    vectors = _vectors(plan.files, location)
-    leaves = plan.files.pylist(LEAF)
-    positions = plan.files.pylist(POSITION)
-    must = plan.files.pylist(MUST_MATCH)
-    splits = plan.files.pylist("split_offsets")
-    names = plan.files.pylist("location")
-    for index, source in enumerate(slices_of(plan.files, location)):
+    return file_tasks(plan.files, plan.deletes, plan.matches, location=location)
+
+
+def file_tasks(
+    files: EntryBatch,
+    deletes: EntryBatch | None,
+    matches: Mapping[int, tuple[int, ...]],
+    *,
+    location: str,
+) -> Iterator[Task]:
+    """One task per file; `matches` maps a row of `files` to the rows of `deletes` that apply."""
+    applied = _delete_files(deletes, location) if deletes is not None else []
+    vectors = _vectors(files, location)
+    leaves = files.pylist(LEAF)
+    positions = files.pylist(POSITION)
+    must = files.pylist(MUST_MATCH)
+    splits = files.pylist("split_offsets")
+    names = files.pylist("location")
+    for index, source in enumerate(slices_of(files, location)):
         yield Task(
             location=names[index],
             source=source,
             vector=vectors[index],
-            deletes=tuple(deletes[row] for row in plan.matches.get(index, ())),
+            deletes=tuple(applied[row] for row in matches.get(index, ())),
             must_match=bool(must[index]),
             leaf=leaves[index],
             position=positions[index] if leaves[index] is not None else None,
@@ -198,6 +210,17 @@ class TaskReader:
 
     def __reduce__(self) -> tuple[type[TaskReader], tuple[Reading]]:
         return (TaskReader, (self.reading,))
+
+    def read_all(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
+        """The rows of all tasks, in order; files are read in threads and held whole."""
+        if len(tasks) < 2:
+            parts = (list(self.read(task)) for task in tasks)
+        else:
+            threads = min(len(tasks), readers_at(tasks[0].source.path))
+            with ThreadPoolExecutor(max_workers=threads) as pool:
+                parts = iter(list(pool.map(lambda task: list(self.read(task)), tasks)))
+        for part in parts:
+            yield from part
 
     def read(self, task: Task, *, only: Positions | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a task that are left and match, in file order."""

@@ -74,7 +74,7 @@ def _units(wanted: Changes, reader: UnitReader) -> Iterator[Unit]:
     if wanted.collapse:
         planner = StepPlanner(reader=wanted.reader, reading=reader.reading)
         until = wanted.snapshots[-1]
-        since = None if wanted.is_whole else wanted.since
+        since = None if wanted.starts_whole else wanted.since
         step = (
             planner.whole(until)
             if since is None
@@ -83,8 +83,8 @@ def _units(wanted: Changes, reader: UnitReader) -> Iterator[Unit]:
         yield from cutter.pieces(step, until, 0)
         return
     for ordinal, snapshot in enumerate(wanted.snapshots):
-        is_start = wanted.is_whole and ordinal == 0
-        yield from cutter.units(snapshot, ordinal, is_start=is_start)
+        starts_whole = wanted.starts_whole and ordinal == 0
+        yield from cutter.units(snapshot, ordinal, starts_whole=starts_whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,11 +67,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Whole:
-    """All changes of one snapshot; with `is_start` every row of it, as inserted."""
+    """All changes of one snapshot; with `starts_whole` every row of it, as inserted."""
 
     snapshot: Snapshot
     ordinal: int
-    is_start: bool = False
+    starts_whole: bool = False
 
     @property
     def rows(self) -> int:
@@ -96,10 +96,10 @@ class Cutter:
     reading: Reading
     keeps_pairs_whole: bool = False
 
-    def units(self, snapshot: Snapshot, ordinal: int, *, is_start: bool = False) -> list[Unit]:
+    def units(self, snapshot: Snapshot, ordinal: int, *, starts_whole: bool = False) -> list[Unit]:
         """What one snapshot changed; the same units in the same order whenever it is asked."""
         planner = StepPlanner(reader=self.reader, reading=self.reading)
-        if is_start:
+        if starts_whole:
             return self.pieces(planner.whole(snapshot), snapshot, ordinal)
         if snapshot.operation == "replace":
             return []
@@ -227,7 +227,7 @@ class UnitReader:
         )
         feed = RowFeed.of(reader, self.reading, pair_updates=self.pair_updates)
         for batch in feed.batches(
-            [unit.snapshot], first_ordinal=unit.ordinal, whole_first=unit.is_start
+            [unit.snapshot], first_ordinal=unit.ordinal, starts_whole=unit.starts_whole
         ):
             if not self.with_ages:
                 yield batch

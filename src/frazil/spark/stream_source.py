@@ -111,8 +111,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def _advanced(self, start: Offset, tip: Snapshot | None, limits: StreamOptions) -> Offset:
         offset = dict(start)
         files = rows = snapshots = 0
-        for snapshot, is_start in self._after(start, tip):
-            units = self._units(snapshot, is_start=is_start)
+        for snapshot, starts_whole in self._after(start, tip):
+            units = self._units(snapshot, starts_whole=starts_whole)
             first = 0
             if int(snapshot.snapshot_id) == start["snapshot"]:
                 first = start["units"]
@@ -135,11 +135,11 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         self._fresh()
         chosen: list[Unit] = []
         last = self._snapshot_at(end)
-        for snapshot, is_start in self._after(start, last):
+        for snapshot, starts_whole in self._after(start, last):
             name = int(snapshot.snapshot_id)
             first = start["units"] if name == start["snapshot"] else 0
             stop = end["units"] if name == end["snapshot"] and end["units"] >= 0 else None
-            chosen += self._units(snapshot, is_start=is_start)[first:stop]
+            chosen += self._units(snapshot, starts_whole=starts_whole)[first:stop]
         weights = [unit.weight for unit in chosen]
         return [
             InputPartition([chosen[at] for at in group])
@@ -192,22 +192,22 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             (each, at == 0 and each.parent_snapshot_id is not None) for at, each in enumerate(chain)
         ]
 
-    def _units(self, snapshot: Snapshot, *, is_start: bool) -> list[Unit]:
+    def _units(self, snapshot: Snapshot, *, starts_whole: bool) -> list[Unit]:
         """The units of one snapshot, remembered for the batch that reads them."""
         known = self._cut.get(int(snapshot.snapshot_id))
         if known is not None:
             return known
-        made = self._made(snapshot, is_start=is_start)
+        made = self._made(snapshot, starts_whole=starts_whole)
         if len(self._cut) >= 100:
             self._cut.clear()
         self._cut[int(snapshot.snapshot_id)] = made
         return made
 
-    def _made(self, snapshot: Snapshot, *, is_start: bool) -> list[Unit]:
+    def _made(self, snapshot: Snapshot, *, starts_whole: bool) -> list[Unit]:
         assert self._table is not None
         is_feed = self._stream.mode is StreamMode.CHANGES
         operation = snapshot.operation
-        if not is_feed and not is_start and operation not in ("append", "replace"):
+        if not is_feed and not starts_whole and operation not in ("append", "replace"):
             if self._stream.skip_changes:
                 return []
             raise InvalidInput(
@@ -220,9 +220,9 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             reading=self._rows.reading,
             keeps_pairs_whole=True,
         )
-        if not is_feed and not is_start and operation == "append":
+        if not is_feed and not starts_whole and operation == "append":
             return cutter.appended(snapshot, snapshot.sequence_number)
-        return cutter.units(snapshot, snapshot.sequence_number, is_start=is_start)
+        return cutter.units(snapshot, snapshot.sequence_number, starts_whole=starts_whole)
 
 
 def _end_of(snapshot: Snapshot | None) -> Offset:

@@ -19,6 +19,7 @@ from frazil.storage.base import (
     Verb,
     is_local,
     local_path,
+    readers_at,
 )
 from frazil.storage.local import LocalStorage
 from frazil.storage.objects import ObjectStorage
@@ -46,6 +47,7 @@ __all__ = [
     "checked_location",
     "is_local",
     "local_path",
+    "readers_at",
     "same_store",
     "storage_for",
 ]

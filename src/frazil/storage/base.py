@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pyarrow as pa
 
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
 from frazil.limits import DEFAULT, Limits
+
+_REQUESTS_AT_ONCE = 16
 
 Verb = Literal["read", "write", "list", "delete", "head"]
 
@@ -117,6 +120,11 @@ def local_path(path: str) -> str:
     if path[:5].lower() == "file:":
         return "/" + path[5:].lstrip("/")
     return path
+
+
+def readers_at(location: str) -> int:
+    """Files to read at once: decoding keeps a core busy, a network is mostly waited for."""
+    return os.cpu_count() or 2 if is_local(location) else _REQUESTS_AT_ONCE
 
 
 class Counted:

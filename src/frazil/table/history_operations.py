@@ -68,7 +68,7 @@ class HistoryOperations:
         handle = replace(self.handle)
         last = handle.tip(self.branch_name) if until is None else self._at(until)
         first = None if since is None else self._since(since)
-        chain, is_whole = _chain(handle, first, last)
+        chain, starts_whole = _chain(handle, first, last)
         schema = handle.metadata.schema()
         if until is not None and last is not None:
             schema = handle.metadata.schema_of(last)
@@ -79,7 +79,7 @@ class HistoryOperations:
             snapshots=tuple(chain),
             collapse=collapse,
             pair_updates=pair_updates,
-            is_whole=is_whole,
+            starts_whole=starts_whole,
         )
 
     def _at(self, as_of: AsOf) -> Snapshot:
@@ -306,16 +306,16 @@ def _chain(
         if since is not None and snapshot.snapshot_id == since.snapshot_id:
             return chain[::-1], False
         chain.append(snapshot)
-    expired = bool(chain) and chain[-1].parent_snapshot_id is not None
+    starts_whole = bool(chain) and chain[-1].parent_snapshot_id is not None
     if since is not None:
         end = "nothing" if until is None else f"snapshot {until.snapshot_id}"
         reason = (
             f"the snapshots before {chain[-1].snapshot_id} have expired"
-            if expired
+            if starts_whole
             else "it is not in its history"
         )
         raise InvalidInput(
             f"{handle.name}: changes from snapshot {since.snapshot_id} to {end} cannot be told: "
             f"{reason}"
         )
-    return chain[::-1], expired
+    return chain[::-1], starts_whole

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from frazil.format import bitmap, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import FORMAT_VERSION_KEY, STATS_PREFIX, ContentType
+from frazil.format.fields import STATS_PREFIX, ContentType
 from frazil.format.tracking import ONE_SNAPSHOT_KEYS, Status
+from frazil.tree.row_ids import counted
 
 Positions = np.ndarray[Any, np.dtype[Any]]
 _NONE: Positions = np.zeros(0, dtype=np.int64)
@@ -134,43 +135,6 @@ def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
     return batch.filter(keep)
 
 
-def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
-    """A parent root before it is edited: leaves carried over from v1-v3 get what their manifest
-    list did not say, as a root has no nulls to inherit. Data files from before row lineage get row
-    ids now; the second value is where the next ids start.
-    """
-    if not root.num_rows:
-        return root, next_row_id
-    carried = tracking.leaf_mask(root) & (root.numpy(FORMAT_VERSION_KEY) == 0)
-    if not carried.any():
-        return root, next_row_id
-    ages = root.column("tracking.file_sequence_number")
-    if ages.null_count:
-        known = pc.coalesce(ages, root.column("tracking.sequence_number"))
-        root = root.with_column("tracking.file_sequence_number", known)
-    starts = root.column("tracking.first_row_id")
-    unnumbered = (
-        carried
-        & np.asarray(pc.is_null(starts))
-        & (root.numpy("content_type") == ContentType.DATA_MANIFEST)
-    )
-    if not unnumbered.any():
-        return root, next_row_id
-    rows = sum(
-        root.numpy(f"manifest_info.{kind}_rows_count", missing=0)
-        for kind in ("added", "existing", "modified")
-    )
-    numbers, next_row_id = _counted(np.where(unnumbered, rows, 0), next_row_id)
-    given = pa.array(numbers, pa.int64(), mask=~unnumbered)
-    return root.with_column("tracking.first_row_id", pc.coalesce(starts, given)), next_row_id
-
-
-def _counted(rows: Positions, start: int) -> tuple[Positions, int]:
-    """Where each count starts when they follow one another, and where the last one ends."""
-    ends = start + np.cumsum(rows)
-    return ends - rows, int(ends[-1])
-
-
 def _with_leaf_edits(batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: Stamp) -> EntryBatch:
     vectors = batch.pylist("manifest_info.dv")
     deleted: list[bytes | None] = [None] * batch.num_rows
@@ -225,7 +189,7 @@ def _new_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[Entr
     least = batch.column("manifest_info.min_sequence_number")
     data = batch.numpy("content_type") == ContentType.DATA_MANIFEST
     rows = np.where(data, batch.numpy("manifest_info.added_rows_count", missing=0), 0)
-    starts, next_row_id = _counted(rows, next_row_id)
+    starts, next_row_id = counted(rows, next_row_id)
     stamped = (
         _stamped(batch, Status.ADDED, stamp)
         .with_column(
@@ -264,4 +228,4 @@ def _new_files(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[Entry
     return tracking.assign_row_ids(stamped, first_row_id=next_row_id), next_row_id + rows
 
 
-__all__ = ["Edited", "LeafEdit", "RootEdit", "Stamp", "apply", "numbered"]
+__all__ = ["Edited", "LeafEdit", "RootEdit", "Stamp", "apply"]

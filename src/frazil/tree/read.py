@@ -7,7 +7,6 @@ sees `EntryBatch` columns with explicit tracking.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from frazil.format import bitmap, manifest, paths, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.storage import Storage, is_local
+from frazil.storage import Storage, readers_at
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
 
@@ -133,7 +132,6 @@ _INHERITED = frozenset(
     }
 )
 _ROW_IDS = "tracking.first_row_id"
-_REQUESTS_AT_ONCE = 16
 
 
 class TreeReader:
@@ -247,12 +245,8 @@ class TreeReader:
         if len(leaves) < 2 or not parallel:
             yield from map(work, leaves)
             return
-        with ThreadPoolExecutor(max_workers=min(len(leaves), self._threads())) as pool:
+        with ThreadPoolExecutor(max_workers=min(len(leaves), readers_at(self.location))) as pool:
             yield from pool.map(work, leaves)
-
-    def _threads(self) -> int:
-        """Decoding keeps a core busy; what comes over a network is mostly waited for."""
-        return os.cpu_count() or 2 if is_local(self.location) else _REQUESTS_AT_ONCE
 
     def all_live(self, tree: Tree, *, keys: Collection[str] | None = None) -> Iterator[EntryBatch]:
         """Live file entries of the whole tree, one batch per manifest, the root's first."""

@@ -10,7 +10,8 @@ import pytest
 from frazil.errors import FormatError
 from frazil.format import bitmap
 from frazil.format.batch import EntryBatch
-from frazil.tree.edit import Edited, LeafEdit, RootEdit, Stamp, apply, numbered
+from frazil.tree.edit import Edited, LeafEdit, RootEdit, Stamp, apply
+from frazil.tree.row_ids import numbered
 
 STAMP = Stamp(snapshot_id=9, sequence_number=5, first_row_id=1000)
 
