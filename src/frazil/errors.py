@@ -51,6 +51,10 @@ class FrazilError(Exception):
     def __init__(self, *parts: object) -> None:
         super().__init__(*(redacted(part) if isinstance(part, str) else part for part in parts))
 
+    def __str__(self) -> str:
+        """The message, which can be printed whatever it quotes."""
+        return super().__str__().encode("utf-8", "backslashreplace").decode()
+
 
 class InvalidInput(FrazilError):
     """The call cannot be carried out as given."""

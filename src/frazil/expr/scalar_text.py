@@ -70,8 +70,15 @@ class _Parser(Cursor):
     """One pass over the tokens of one expression."""
 
     max_depth = 50
+    max_tokens = 1000
+    """A sum is as deep as it has terms."""
 
     def whole(self) -> Node:
+        if len(self._tokens) > self.max_tokens:
+            raise InvalidInput(
+                f"the expression has {len(self._tokens)} words and signs; the limit is "
+                f"{self.max_tokens}"
+            )
         found = self._expression()
         if not self.at_end():
             raise self.unexpected("an operator or the end")

@@ -16,6 +16,7 @@ from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.data.schema import arrow_schema
+from frazil.entrance import entrance
 from frazil.errors import InvalidInput
 from frazil.expr.parse import parse
 from frazil.format.metadata import Snapshot
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
 
+@entrance
 @dataclass(frozen=True)
 class Scan:
     """Rows of one snapshot, chosen by filter and columns. Nothing is read until asked for.

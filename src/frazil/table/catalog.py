@@ -21,6 +21,7 @@ from frazil.catalog.recover import Recovered, recover
 from frazil.catalog.storages import Secretive
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
+from frazil.entrance import checked, entrance, is_text
 from frazil.errors import AlreadyExists, InvalidInput, NotFound, StorageError
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.checks import check_text, check_texts
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 CACHE_BYTES = "cache.manifest-bytes"
 
 
+@checked
 def connect(
     uri: str | os.PathLike[str] = "warehouse",
     *,
@@ -144,6 +146,7 @@ def _driver(text: str) -> str:
     return text
 
 
+@entrance
 class Catalog:
     """Namespaces and tables. Safe to share between threads."""
 
@@ -340,6 +343,8 @@ class Catalog:
         `source` is a metadata file, a table's folder, a PyIceberg `Table`, or a PyIceberg `Catalog`
         with the table's `name`.
         """
+        if isinstance(source, str) and not is_text(source):
+            raise InvalidInput(f"source is {source!a}; expected text that has a UTF-8 form")
         found = open_table(source, name, storage=self._pointers.storage, cache=self._cache)
         return Table(found)
 

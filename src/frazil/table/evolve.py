@@ -20,6 +20,7 @@ from frazil.commit.change import Change
 from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import SetSchema
 from frazil.data.schema import iceberg_schema
+from frazil.entrance import entrance
 from frazil.errors import InvalidInput
 from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
@@ -41,6 +42,7 @@ class Unchanged(Enum):
 UNCHANGED: Final = Unchanged.UNCHANGED
 
 
+@entrance
 class EvolveSchema:
     """Edits of a schema; `commit`, or leaving the `with` block without an error, lands them.
 

@@ -12,6 +12,7 @@ from pyiceberg.transforms import IdentityTransform
 from frazil.commit.change import Change
 from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import SetSortOrder, SetSpec
+from frazil.entrance import entrance
 from frazil.errors import InvalidInput
 from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.partition_by import field_name, parse_term
@@ -19,6 +20,7 @@ from frazil.expr.sort_by import parse_sort_order
 from frazil.format.metadata import TableMetadata
 
 
+@entrance
 class EvolvePartitions:
     """Edits of a partition spec; `commit`, or leaving the `with` block, lands them.
 

@@ -18,6 +18,7 @@ from frazil.commit.updates import HaveUnpartitionedSpec, MetadataUpdate
 from frazil.data.delete_files import write_equality_deletes
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.row_input import Rows
+from frazil.entrance import entrance
 from frazil.errors import CommitConflict, CommitUnknown, Conflict, InvalidInput, NotFound
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
@@ -32,6 +33,7 @@ EQUALITY_DELETES_ENABLED = "write.equality-deletes.enabled"
 DELETE_ISOLATION = "write.delete.isolation-level"
 
 
+@entrance
 class FileOperations:
     """The part of a table that works on whole files."""
 
@@ -117,6 +119,7 @@ def _aged(add: EntryBatch, handle: TableHandle, base: int | None) -> EntryBatch:
     return add.with_constant("tracking.sequence_number", age)
 
 
+@entrance
 @dataclass(slots=True, kw_only=True)
 class RowDelta:
     """Row-level changes by file and position. Chain calls, then `commit`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
 from pyiceberg.schema import Schema
@@ -15,6 +15,7 @@ from frazil.commit.handle import TableHandle
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
+from frazil.entrance import entrance
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.metadata import RefKind, Snapshot
 from frazil.maintenance.analyze import Health, analyze
@@ -32,14 +33,15 @@ from frazil.rows.scan import select_columns
 from frazil.scan.change_feed import Changes
 from frazil.storage import checked_location
 from frazil.table import refs
+from frazil.table.refs import AsOf
 
 if TYPE_CHECKING:
     from frazil.table.catalog import Catalog
 
-AsOf = int | str | datetime | Snapshot
-Moment = int | str | datetime | timedelta
+Moment = int | str | date | datetime | timedelta
 
 
+@entrance
 class HistoryOperations:
     """What changed, and keeping a table healthy."""
 
@@ -270,7 +272,7 @@ def _label(as_of: AsOf) -> str:
 
 def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
     """A time, or an age before now, in milliseconds; numbers are taken as they are."""
-    if moment is None or (isinstance(moment, int) and not isinstance(moment, bool)):
+    if moment is None or isinstance(moment, int):
         return moment
     if isinstance(moment, timedelta):
         return handle.around.now_ms() - int(moment.total_seconds() * 1000)
@@ -278,17 +280,14 @@ def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            raise InvalidInput(f"{moment!r} is no time; expected ISO 8601") from None
-    if not isinstance(moment, datetime):
-        raise InvalidInput(f"{moment!r} is neither a time nor an age")
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1000)
+            raise InvalidInput(f"{moment!r} is not a time; expected ISO 8601") from None
+    return refs.moment_ms(moment)
 
 
 def _is_time(since: AsOf, handle: TableHandle) -> bool:
-    if isinstance(since, datetime):
+    if isinstance(since, date):
         return True
-    if not isinstance(since, str) or since in handle.metadata.refs or since.isdigit():
+    if not isinstance(since, str) or since in handle.metadata.refs or refs.is_id(since):
         return False
     try:
         datetime.fromisoformat(since)

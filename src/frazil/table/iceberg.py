@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from frazil.commit.handle import TableHandle
-from frazil.format.metadata import Snapshot
+from frazil.entrance import entrance
 from frazil.legacy.publish import FORMAT_PROPERTY, Published, publish
 from frazil.legacy.upgrade import UpgradeReport, upgrade
 from frazil.table import refs
+from frazil.table.refs import AsOf
 
 
+@entrance
 class IcebergOperations:
     """What other Iceberg engines wrote, and what they are given to read."""
 
@@ -28,7 +28,7 @@ class IcebergOperations:
         self,
         *,
         format_version: int | None = None,
-        snapshot: int | str | datetime | Snapshot | None = None,
+        snapshot: AsOf | None = None,
     ) -> Published:
         """Write a snapshot as Iceberg v2 or v3 metadata for other engines, by default the current.
 

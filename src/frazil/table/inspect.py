@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
 from frazil.commit.handle import TableHandle
+from frazil.entrance import entrance
 from frazil.format import paths, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
@@ -30,6 +31,7 @@ _LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
 _MILLIS = pa.timestamp("ms")
 
 
+@entrance
 @dataclass(frozen=True)
 class Inspect:
     """Looks into one snapshot of a table, and into its history."""

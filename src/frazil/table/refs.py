@@ -3,43 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 
 from frazil.commit.handle import TableHandle
-from frazil.errors import InvalidInput, NotFound
+from frazil.errors import NotFound
 from frazil.format.metadata import MAIN, Snapshot
 
+AsOf = int | str | date | datetime | Snapshot
+"""What names a snapshot: an id, a branch or tag, a time, a date (its first moment), or itself."""
 
-def resolve(
-    handle: TableHandle, as_of: int | str | datetime | Snapshot, *, branch: str = MAIN
-) -> Snapshot:
+
+def resolve(handle: TableHandle, as_of: AsOf, *, branch: str = MAIN) -> Snapshot:
     """The snapshot meant. Numbers and digits are ids; other text is a branch, a tag or a time."""
     if isinstance(as_of, Snapshot):
         return as_of
-    if isinstance(as_of, bool):
-        raise InvalidInput(f"{as_of!r} does not name a snapshot")
     if isinstance(as_of, int):
         return handle.snapshot(as_of)
-    if isinstance(as_of, datetime):
-        return at_time(handle, _ms(as_of), branch=branch)
+    if isinstance(as_of, date):
+        return at_time(handle, moment_ms(as_of), branch=branch)
     ref = handle.metadata.refs.get(as_of)
     if ref is not None:
         return handle.snapshot(ref.snapshot_id)
-    if as_of.isdigit():
+    if is_id(as_of):
         return handle.snapshot(int(as_of))
     try:
         moment = datetime.fromisoformat(as_of)
     except ValueError:
         names = ", ".join(sorted(handle.metadata.refs)) or "none"
         raise NotFound(
-            f"{handle.name}: {as_of!r} is no branch, tag, snapshot id or time; "
+            f"{handle.name}: {as_of!r} is not a branch, tag, snapshot id or time; "
             f"branches and tags: {names}"
         ) from None
-    return at_time(handle, _ms(moment), branch=branch)
+    return at_time(handle, moment_ms(moment), branch=branch)
 
 
-def _ms(moment: datetime) -> int:
-    """A time without a zone is UTC."""
+def is_id(text: str) -> bool:
+    """Whether text is a snapshot id: digits that a computer reads as a number of 64 bits."""
+    return text.isascii() and text.isdigit() and len(text) <= 19
+
+
+def moment_ms(moment: date | datetime) -> int:
+    """Milliseconds since 1970. A time without a zone is UTC; a date is its first moment."""
+    if not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(aware.timestamp() * 1000)
 

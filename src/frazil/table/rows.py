@@ -355,6 +355,9 @@ def key_range(source: pa.Table, on: Sequence[str], schema: Schema) -> BooleanExp
 def _check_keys(source: pa.Table, on: Sequence[str], schema: Schema) -> None:
     if not on:
         raise InvalidInput("upsert needs at least one key column: on=[…]")
+    twice = sorted({name for name in on if list(on).count(name) > 1})
+    if twice:
+        raise InvalidInput(f"key column {twice[0]} is named twice")
     unknown = [name for name in on if name not in {column.name for column in schema.fields}]
     if unknown:
         raise InvalidInput(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any, cast
 
 from pyiceberg.expressions import BooleanExpression
@@ -18,6 +17,7 @@ from frazil.commit.handle import TableHandle
 from frazil.commit.result import CommitResult
 from frazil.commit.updates import RemoveRef, SetProperties, SetRef
 from frazil.data.row_input import Rows
+from frazil.entrance import entrance
 from frazil.errors import InvalidInput, NotFound
 from frazil.format.metadata import (
     MAIN,
@@ -34,11 +34,11 @@ from frazil.table.file_operations import FileOperations
 from frazil.table.history_operations import HistoryOperations
 from frazil.table.iceberg import IcebergOperations
 from frazil.table.inspect import Inspect
+from frazil.table.refs import AsOf
 from frazil.table.transaction import Transaction
 
-AsOf = int | str | datetime | Snapshot
 
-
+@entrance
 @dataclass
 class Table(FileOperations, HistoryOperations, IcebergOperations):
     """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`."""

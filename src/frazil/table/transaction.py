@@ -23,6 +23,7 @@ from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.row_input import Rows
+from frazil.entrance import entrance
 from frazil.errors import (
     CommitConflict,
     CommitUnknown,
@@ -40,6 +41,7 @@ from frazil.table.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.rows import RowEditor
 
 
+@entrance
 class Transaction:
     """Collects changes; `commit`, or leaving the `with` block without an error, lands them.
 

@@ -1,0 +1,200 @@
+"""Values are checked where they come in: at the public methods, against the types they declare.
+
+`entrance` wraps the public methods of a class, `checked` one function. A value of another type than
+the annotation says is refused with an `InvalidInput` that names the parameter, before anything is
+done with it. Text must have a UTF-8 form, which a lone surrogate has not. What a value means (a
+column that is not there, a limit below zero) is checked by what uses it.
+
+Classes are compared by name, so that checking imports nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence, Set
+from datetime import date, datetime, timedelta
+from functools import wraps
+from inspect import CO_VARARGS
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+from frazil.errors import InvalidInput
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C")
+
+Check = Callable[[Any], bool]
+
+ALIASES = {
+    "AsOf": "int | str | date | datetime | Snapshot",
+    "Moment": "int | str | date | datetime | timedelta",
+    "TableName": "str | Sequence[str] | Identifier",
+    "NamespaceName": "str | Sequence[str]",
+    "ColumnPath": "str | Sequence[str]",
+    "TypeLike": "str | IcebergType | DataType",
+}
+MEANINGS = {
+    "str": "text",
+    "int": "a whole number",
+    "bool": "True or False",
+    "None": "None",
+    "Sequence[str]": "a list of texts",
+    "tuple[str, ...]": "a list of texts",
+    "Sequence[int]": "a list of whole numbers",
+    "Collection[int]": "a list of whole numbers",
+    "Mapping[str, str]": "a dictionary of texts",
+    "Mapping[str, Any]": "a dictionary by column name",
+    "BooleanExpression": "a PyIceberg expression",
+    "os.PathLike[str]": "a path",
+    "date": "a date",
+    "datetime": "a time",
+    "timedelta": "an age (timedelta)",
+}
+_MAX_INT = 1 << 63
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is text that has a UTF-8 form."""
+    if not isinstance(value, str):
+        return False
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number of 64 bits; True and False are none."""
+    if isinstance(value, bool):
+        return False
+    if not isinstance(value, int):
+        value = getattr(value, "item", lambda: None)() if hasattr(value, "dtype") else None
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+    return -_MAX_INT <= value < _MAX_INT
+
+
+def _are(kind: Check) -> Check:
+    def check(value: Any) -> bool:
+        is_many = isinstance(value, Sequence | Set) or hasattr(value, "tolist")
+        return is_many and not isinstance(value, str | bytes) and all(kind(each) for each in value)
+
+    return check
+
+
+def _maps_to(kind: Check) -> Check:
+    def check(value: Any) -> bool:
+        return isinstance(value, Mapping) and all(
+            is_text(key) and kind(item) for key, item in value.items()
+        )
+
+    return check
+
+
+_CHECKS: dict[str, Check] = {
+    "str": is_text,
+    "int": is_whole,
+    "bool": lambda value: isinstance(value, bool),
+    "None": lambda value: value is None,
+    "Any": lambda value: True,
+    "Rows": lambda value: True,
+    "Progress": callable,
+    "Sequence[str]": _are(is_text),
+    "tuple[str, ...]": _are(is_text),
+    "Sequence[int]": _are(is_whole),
+    "Collection[int]": _are(is_whole),
+    "Mapping[str, str]": _maps_to(is_text),
+    "Mapping[str, Any]": _maps_to(lambda value: True),
+    "os.PathLike[str]": lambda value: isinstance(value, os.PathLike) and is_text(os.fspath(value)),
+    "date": lambda value: isinstance(value, date),
+    "datetime": lambda value: isinstance(value, datetime),
+    "timedelta": lambda value: isinstance(value, timedelta),
+    "MetadataUpdate": lambda value: hasattr(value, "apply"),
+}
+
+
+def _named(name: str) -> Check:
+    """Whether a value is of a class of this name."""
+    plain = name.rsplit(".", 1)[-1]
+    return lambda value: any(base.__name__ == plain for base in type(value).__mro__)
+
+
+def alternatives(annotation: str) -> list[str]:
+    """The parts of a union, with aliases spelled out."""
+    found: list[str] = []
+    depth, start = 0, 0
+    for at, character in enumerate(f"{annotation}|"):
+        depth += (character == "[") - (character == "]")
+        if character == "|" and depth == 0:
+            part = annotation[start:at].strip()
+            start = at + 1
+            found += alternatives(ALIASES[part]) if part in ALIASES else [part]
+    return found
+
+
+def _check_of(annotation: str) -> Check | None:
+    parts = alternatives(annotation)
+    if "Any" in parts or "Rows" in parts:
+        return None
+    checks = [_CHECKS.get(part) or _named(part) for part in parts]
+    return lambda value: any(check(value) for check in checks)
+
+
+def _shown(value: Any) -> str:
+    text = ascii(value) if isinstance(value, str) and not is_text(value) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"
+
+
+def _refusal(name: str, value: Any, annotation: str) -> InvalidInput:
+    parts = [MEANINGS.get(part, f"a {part}") for part in alternatives(annotation)]
+    expected = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+    return InvalidInput(f"{name} is {_shown(value)}; expected {expected}")
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which refuses arguments of other types than it declares."""
+    assert isinstance(function, FunctionType)
+    code = function.__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames[:count]
+    many = code.co_varnames[count] if code.co_flags & CO_VARARGS else None
+    rules: dict[str, tuple[Check, str]] = {}
+    for name, annotation in function.__annotations__.items():
+        found = _check_of(annotation) if name != "return" else None
+        if found is not None:
+            rules[name] = (found, annotation)
+    if not rules:
+        return function
+    rest = next((rule for name, rule in rules.items() if name not in (*names, many)), None)
+    positional = names[: code.co_argcount]
+
+    def check(name: str, value: Any, rule: tuple[Check, str] | None) -> None:
+        if rule is not None and not rule[0](value):
+            raise _refusal(name, value, rule[1])
+
+    @wraps(function)
+    def entered(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name, value in zip(positional, args, strict=False):
+            check(name, value, rules.get(name))
+        for value in args[len(positional) :]:
+            check(many or "", value, rules.get(many or ""))
+        for name, value in kwargs.items():
+            check(name, value, rules.get(name) if name in names else rest)
+        return function(*args, **kwargs)
+
+    return entered
+
+
+def entrance(kind: type[C]) -> type[C]:
+    """The class with its own public methods checked."""
+    for name, member in list(vars(kind).items()):
+        if isinstance(member, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, checked(member))
+    return kind
+
+
+__all__ = ["alternatives", "checked", "entrance", "is_text", "is_whole"]
