@@ -41,6 +41,7 @@ MEANINGS = {
     "None": "None",
     "Sequence[str]": "a list of texts",
     "tuple[str, ...]": "a list of texts",
+    "Sequence[Any]": "a list",
     "Sequence[int]": "a list of whole numbers",
     "Collection[int]": "a list of whole numbers",
     "Mapping[str, str]": "a dictionary of texts",
@@ -105,6 +106,7 @@ _CHECKS: dict[str, Check] = {
     "Progress": callable,
     "Sequence[str]": _are(is_text),
     "tuple[str, ...]": _are(is_text),
+    "Sequence[Any]": _are(lambda value: True),
     "Sequence[int]": _are(is_whole),
     "Collection[int]": _are(is_whole),
     "Mapping[str, str]": _maps_to(is_text),
@@ -115,6 +117,11 @@ _CHECKS: dict[str, Check] = {
     "timedelta": lambda value: isinstance(value, timedelta),
     "MetadataUpdate": lambda value: hasattr(value, "apply"),
 }
+
+
+def is_known(part: str) -> bool:
+    """Whether values can be checked against a part of an annotation: a known one, or a class."""
+    return part in _CHECKS or part.replace(".", "").isidentifier()
 
 
 def _named(name: str) -> Check:
@@ -138,7 +145,7 @@ def alternatives(annotation: str) -> list[str]:
 
 def _check_of(annotation: str) -> Check | None:
     parts = alternatives(annotation)
-    if "Any" in parts or "Rows" in parts:
+    if "Any" in parts or "Rows" in parts or not all(is_known(part) for part in parts):
         return None
     checks = [_CHECKS.get(part) or _named(part) for part in parts]
     return lambda value: any(check(value) for check in checks)
@@ -197,4 +204,4 @@ def entrance(kind: type[C]) -> type[C]:
     return kind
 
 
-__all__ = ["alternatives", "checked", "entrance", "is_text", "is_whole"]
+__all__ = ["alternatives", "checked", "entrance", "is_known", "is_text", "is_whole"]

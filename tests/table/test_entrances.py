@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.entrance import alternatives, is_known
 from frazil.errors import FrazilError, InvalidInput, NotFound
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.file_operations import RowDelta
@@ -63,6 +64,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "Catalog.register_table": {"name": "shop.new", "metadata_location": "/nowhere/m.json"},
     "Catalog.rename_table": {"name": "shop.other", "to": "shop.another"},
     "Catalog.set_namespace_properties": {"namespace": "shop", "updates": {"a": "b"}},
+    "Catalog.sql": {"text": "select 1"},
     "Catalog.table_exists": {"name": "shop.orders"},
     "EvolvePartitions.add": {"term": "day(day)"},
     "EvolvePartitions.remove": {"what": "id"},
@@ -278,10 +280,12 @@ DEEP = f"{'(' * 3000}id = 1{')' * 3000}"
 )
 def test_a_bad_text_or_row_is_refused_by_us(place: Place, call: Callable[[Any], Any]) -> None:
     table = place.receiver("Table")
+    said = ""
     try:
         call(table)
     except FrazilError as error:
-        assert str(error).encode()  # a message can be printed, whatever it quotes
+        said = str(error)
+    said.encode()  # a message can be printed, whatever it quotes
 
 
 def test_no_filter_is_not_a_filter_for_delete(place: Place) -> None:
@@ -300,6 +304,16 @@ def test_a_date_is_its_first_moment(place: Place) -> None:
     assert table.scan(as_of=tomorrow).to_arrow().equals(table.scan().to_arrow())
     with pytest.raises(NotFound):
         table.scan(as_of=tomorrow - timedelta(days=1))
+
+
+def test_every_annotation_of_an_entrance_is_understood() -> None:
+    unknown = {
+        f"{name}({parameter.name}: {parameter.annotation})"
+        for name, parameter in CASES
+        for part in alternatives(parameter.annotation)
+        if not is_known(part)
+    }
+    assert unknown == set()
 
 
 def test_every_method_with_required_parameters_is_called() -> None:

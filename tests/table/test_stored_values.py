@@ -74,7 +74,7 @@ def test_a_summary_that_is_not_text_is_refused_before_anything_is_written(
     "age", [1.5, "x", True, math.nan, 2**70, 2**63, 0, -1, b"1", [1]], ids=repr
 )
 def test_an_age_that_is_not_a_whole_number_is_refused(table: Table, age: Any) -> None:
-    with pytest.raises(InvalidInput, match="max_ref_age_ms"):
+    with pytest.raises(InvalidInput, match=r"max_(ref_)?age_ms"):
         table.tag("t", max_age_ms=age)
     snapshot = table.current_snapshot()
     assert snapshot is not None

@@ -18,7 +18,8 @@ from frazil.spark.arrow_route import OPEN_COST_BYTES
 from frazil.spark.feed import AGE, SINCE, Cutter, Piece, Unit, UnitReader
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.shipping import groups, received, spread
-from frazil.table.table import AsOf, Table
+from frazil.table.refs import AsOf
+from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

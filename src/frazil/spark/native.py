@@ -41,7 +41,8 @@ from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
-from frazil.table.table import AsOf, Table
+from frazil.table.refs import AsOf
+from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,7 +22,8 @@ from datetime import UTC, datetime
 from frazil.errors import InvalidInput
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.table.catalog import Catalog, connect_existing
-from frazil.table.table import AsOf, Table
+from frazil.table.refs import AsOf
+from frazil.table.table import Table
 
 METADATA_TABLES = (
     "snapshots",

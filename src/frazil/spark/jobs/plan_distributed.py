@@ -18,7 +18,8 @@ from frazil.scan.plan import LeafPlan, LeafPlanner, Plan, plan
 from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.shipping import groups, received, spread
 from frazil.spark.writer import packed, unpacked
-from frazil.table.table import AsOf, Table
+from frazil.table.refs import AsOf
+from frazil.table.table import Table
 from frazil.tree.read import LeafRef
 
 if TYPE_CHECKING:
