@@ -190,7 +190,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for value in args[len(positional) :]:
             check(many or "", value, rules.get(many or ""))
         for name, value in kwargs.items():
-            check(name, value, rules.get(name) if name in names else rest)
+            if name in names:
+                check(name, value, rules.get(name))
+            elif rest is not None and not rest[0](value):  # may be a secret: not shown
+                raise InvalidInput(f"{name} is a {type(value).__name__}; expected text")
         return function(*args, **kwargs)
 
     return entered

@@ -49,7 +49,7 @@ CACHE_BYTES = "cache.manifest-bytes"
 def connect(
     uri: str | os.PathLike[str] = "warehouse",
     *,
-    warehouse: str | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
     name: str = "default",
     **properties: str,
 ) -> Catalog:
