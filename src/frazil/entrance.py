@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from functools import wraps
 from inspect import CO_VARARGS
 from types import FunctionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from frazil.errors import InvalidInput
 
@@ -164,8 +164,7 @@ def _refusal(name: str, value: Any, annotation: str) -> InvalidInput:
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """The function, which refuses arguments of other types than it declares."""
-    assert isinstance(function, FunctionType)
-    code = function.__code__
+    code = cast(FunctionType, function).__code__
     count = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[:count]
     many = code.co_varnames[count] if code.co_flags & CO_VARARGS else None

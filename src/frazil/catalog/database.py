@@ -91,6 +91,11 @@ class Database:
         self._engine = self._new_engine()
         self._driver: Any = self._engine.dialect.dbapi
 
+    @classmethod
+    def at_path(cls, path: str) -> Database:
+        """The SQLite database in a file, whatever characters its path holds."""
+        return cls(URL.create("sqlite", database=path))
+
     def __reduce__(self) -> tuple[type[Database], tuple[URL]]:
         return (type(self), (self._url,))
 
