@@ -214,13 +214,13 @@ class TaskReader:
     def read_all(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
         """The rows of all tasks, in order; files are read in threads and held whole."""
         if len(tasks) < 2:
-            parts = (list(self.read(task)) for task in tasks)
-        else:
-            threads = min(len(tasks), readers_at(tasks[0].source.path))
-            with ThreadPoolExecutor(max_workers=threads) as pool:
-                parts = iter(list(pool.map(lambda task: list(self.read(task)), tasks)))
-        for part in parts:
-            yield from part
+            for task in tasks:
+                yield from self.read(task)
+            return
+        threads = min(len(tasks), readers_at(tasks[0].source.path))
+        with ThreadPoolExecutor(max_workers=threads) as pool:
+            for part in pool.map(lambda task: list(self.read(task)), tasks):
+                yield from part
 
     def read(self, task: Task, *, only: Positions | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a task that are left and match, in file order."""
