@@ -15,7 +15,7 @@ import logging
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pyiceberg.table.name_mapping import NameMapping
 
@@ -38,13 +38,10 @@ from frazil.paimon.course import Course, Leg
 from frazil.paimon.directories import MAIN_BRANCH
 from frazil.paimon.paimon_table import PaimonTable
 from frazil.paimon.staging import StagedHead
-from frazil.paimon.takeover import Takeover, prepare
+from frazil.paimon.takeover import MergeFiles, Takeover, prepare
 from frazil.paimon.verify import Listing
 from frazil.storage import Places, checked_location
 from frazil.tree.cache import ManifestCache
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger("frazil.paimon")
 
@@ -126,7 +123,7 @@ class Options:
     branches: bool = True
     exclude: tuple[str, ...] = ()
     verify: bool = True
-    spark: SparkSession | None = None
+    merge: MergeFiles | None = None
 
 
 def adopt(
@@ -142,15 +139,16 @@ def adopt(
     exclude: Collection[str] = (),
     verify: bool = True,
     properties: Mapping[str, str] | None = None,
-    spark: SparkSession | None = None,
+    merge: MergeFiles | None = None,
     cache: ManifestCache | None = None,
 ) -> Adopted:
     """Take a Paimon table over under a name; again, to bring it up to date.
 
     `history` makes a snapshot of every Paimon snapshot that is still there, not only of the latest
     and the tagged ones. `exclude` leaves columns out whose types Iceberg does not have. `verify`
-    checks that every file is there and of the size its manifest says. `spark` merges files of
-    primary-key tables that cannot be read as they are; without it they are refused.
+    checks that every file is there and of the size its manifest says. `merge` merges files of
+    primary-key tables that cannot be read as they are (`frazil.spark.merge_paimon`); without it
+    they are refused.
     """
     name = Identifier.parse(identifier)
     table = _opened(catalog, source)
@@ -162,7 +160,7 @@ def adopt(
         branches=branches,
         exclude=tuple(sorted(exclude)),
         verify=verify,
-        spark=spark,
+        merge=merge,
     )
     if catalog.table_exists(name):
         return _continue(catalog.load(name), name, table, options, catalog, cache)
@@ -288,7 +286,7 @@ def _travel(run: Run, course_: Course, options: Options, progress: _Progress) ->
                 exclude=options.exclude,
                 listing=listing,
                 mapping=mapping,
-                merging=options.spark is not None,
+                merging=options.merge is not None,
             )
             is_goal = number == len(leg.snapshots)
             reason = _why_not(takeover, options, is_goal=is_goal)
@@ -317,7 +315,7 @@ def _travel(run: Run, course_: Course, options: Options, progress: _Progress) ->
 def _why_not(takeover: Takeover, options: Options, *, is_goal: bool) -> str | None:
     """What stands in the way of a snapshot. Merging is for the latest one only."""
     reasons = list(takeover.problems)
-    if takeover.merged.any() and (options.spark is None or not is_goal):
+    if takeover.merged.any() and (options.merge is None or not is_goal):
         for line in takeover.summary.to_pylist():
             if line["verdict"] == "needs a merge":
                 reasons.append(
@@ -329,17 +327,9 @@ def _why_not(takeover: Takeover, options: Options, *, is_goal: bool) -> str | No
 
 def _take(run: Run, leg: Leg, takeover: Takeover, options: Options, progress: _Progress) -> None:
     merged = None
-    if takeover.merged.any() and options.spark is not None:
-        from frazil.paimon.merge import merge
-
+    if takeover.merged.any() and options.merge is not None:
         run.use_schema(leg.table, options.exclude, takeover.state.snapshot)
-        merged = merge(
-            options.spark,
-            takeover,
-            storage=run.around.storage,
-            metadata=run.state.metadata,
-            written=run.pending,
-        )
+        merged = options.merge(takeover, run.around.storage, run.state.metadata, run.pending)
     done = run.take(leg, takeover, exclude=options.exclude, merged=merged)
     progress.snapshots.append(
         TakenSnapshot(
@@ -402,7 +392,7 @@ def _continue(
         branches=options.branches,
         exclude=stored,
         verify=options.verify,
-        spark=options.spark,
+        merge=options.merge,
     )
     run = Run(head=head, around=_around(catalog, metadata.location, cache), state=state)
     since = run.reached()

@@ -60,7 +60,7 @@ _POSTPONED: Final = FileClass(
 )
 _COMPACT: Final = (
     "run a full compaction in Paimon (CALL sys.compact with compact_strategy => 'full'), or give "
-    "a Spark session to merge here"
+    "merge=frazil.spark.merge_paimon(session) to merge here"
 )
 _COMPACT_ONLY: Final = (
     "run a full compaction in Paimon (CALL sys.compact with compact_strategy => 'full')"

@@ -7,7 +7,7 @@ value that a dry run shows and an adoption commits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +21,7 @@ from frazil.errors import Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
+from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
 from frazil.format.types import arrow_type, promote
 from frazil.paimon import as_iceberg, binary_row, classify, value_stats, verify
@@ -28,6 +29,7 @@ from frazil.paimon.classify import Classified, FileClass, Verdict
 from frazil.paimon.paimon_table import PaimonTable, State
 from frazil.paimon.vector_files import Positions
 from frazil.paimon.verify import Listing, Mask
+from frazil.storage import Storage
 
 SPEC_ID: Final = 0
 _OTHER_BRANCH: Final = ("scan.fallback-branch", "scan.primary-branch")
@@ -70,6 +72,11 @@ class Takeover:
     def summary(self) -> pa.Table:
         """One row per class of files."""
         return classify.summary(self.state, self.found)
+
+
+MergeFiles = Callable[[Takeover, Storage, TableMetadata, list[str]], EntryBatch]
+"""Merges the files of a take-over that need it into data files of the new table, and gives their
+entries. Every path it writes goes into the list, for a caller that has to clean up."""
 
 
 def prepare(

@@ -11,6 +11,7 @@ from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
 from frazil.spark.merge import Merge, merge
 from frazil.spark.native import table
+from frazil.spark.paimon_merge import merge_paimon
 from frazil.spark.spark_types import spark_schema, table_schema
 from frazil.spark.update import update
 from frazil.spark.writer import append, overwrite, overwrite_partitions
@@ -25,6 +26,7 @@ __all__ = [
     "foreach_batch",
     "jobs",
     "merge",
+    "merge_paimon",
     "overwrite",
     "overwrite_partitions",
     "spark_schema",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from frazil.paimon import adopt
+from frazil.spark import merge_paimon
 from tests.interop.paimon.peers import PeerTables
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
 from tests.interop.paimon.test_adopt import commit, copied, rewind
@@ -25,7 +26,11 @@ def test_merged_rows_are_what_paimon_reads(
 ) -> None:
     before = fingerprint(Path(java_paimon.table(name)))
     adopted = adopt(
-        catalog, f"db.{name}", java_paimon.table(name), snapshot_id=snapshot_id, spark=spark
+        catalog,
+        f"db.{name}",
+        java_paimon.table(name),
+        snapshot_id=snapshot_id,
+        merge=merge_paimon(spark),
     )
     assert adopted.snapshots[-1].paimon_snapshot_id == snapshot_id
     handle = handle_of(catalog, f"db.{name}")
@@ -36,7 +41,7 @@ def test_merged_rows_are_what_paimon_reads(
 def test_rows_that_a_file_deletes_without_counting_are_gone(
     pypaimon: PeerTables, catalog: MemoryCatalog, spark: Any
 ) -> None:
-    adopt(catalog, "db.t", pypaimon.table("py_pk_kinds"), spark=spark)
+    adopt(catalog, "db.t", pypaimon.table("py_pk_kinds"), merge=merge_paimon(spark))
     handle = handle_of(catalog, "db.t")
     assert rows_of(handle, handle.tip()) == [
         '{"k": 1, "v": "a", "rk": "+I"}',
@@ -47,7 +52,7 @@ def test_rows_that_a_file_deletes_without_counting_are_gone(
 def test_first_row_keeps_the_oldest_row_of_a_key(
     java_paimon: PeerTables, catalog: MemoryCatalog, spark: Any
 ) -> None:
-    adopt(catalog, "db.t", java_paimon.table("pk_first_row_level0"), spark=spark)
+    adopt(catalog, "db.t", java_paimon.table("pk_first_row_level0"), merge=merge_paimon(spark))
     handle = handle_of(catalog, "db.t")
     assert rows_of(handle, handle.tip()) == [
         '{"k": 1, "v": "a", "n": 1}',
@@ -61,10 +66,10 @@ def test_a_sync_replaces_what_was_merged_before(
 ) -> None:
     source = copied(java_paimon, "pk_level0", tmp_path)
     later = rewind(source, 2)
-    adopt(catalog, "db.t", str(source), spark=spark)
+    adopt(catalog, "db.t", str(source), merge=merge_paimon(spark))
     handle = handle_of(catalog, "db.t")
     assert rows_of(handle, handle.tip()) == java_paimon.rows("pk_level0", 2)
     commit(source, later, 3)
-    adopt(catalog, "db.t", str(source), spark=spark)
+    adopt(catalog, "db.t", str(source), merge=merge_paimon(spark))
     handle = handle_of(catalog, "db.t")
     assert rows_of(handle, handle.tip()) == java_paimon.rows("pk_level0", 3)

@@ -1,4 +1,5 @@
-"""Rows of primary-key files merged by a Spark job, for files that cannot be read as they are.
+"""Rows of Paimon's primary-key files merged by a Spark job, for files that cannot be read as they
+are.
 
 Does what Paimon's full compaction does for merge engines `deduplicate` (the newest row of a key
 wins, and a deleting one takes it away) and `first-row` (the oldest wins). Only the files that need
@@ -12,6 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -26,7 +28,7 @@ from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
 from frazil.paimon.table_schema import MergeEngine, TableSchema
-from frazil.paimon.takeover import Takeover
+from frazil.paimon.takeover import MergeFiles, Takeover
 from frazil.storage import Storage, is_local, local_path
 
 if TYPE_CHECKING:
@@ -39,18 +41,23 @@ _ENTRIES: Final = "entries"
 _INSERT_KINDS: Final = (0, 2)
 
 
-def merge(
+def merge_paimon(spark: SparkSession) -> MergeFiles:
+    """What `Catalog.adopt_paimon` takes as `merge`, to merge files with this session.
+
+    >>> merge = merge_paimon(spark)                                       # doctest: +SKIP
+    >>> catalog.adopt_paimon("shop.orders", source, merge=merge)          # doctest: +SKIP
+    """
+    return partial(_merge, spark)
+
+
+def _merge(
     spark: SparkSession,
     takeover: Takeover,
-    *,
     storage: Storage,
     metadata: TableMetadata,
     written: list[str],
 ) -> EntryBatch:
-    """Merge the files that need it; entries of the data files that hold the outcome.
-
-    `written` is given the path of every file made, for a caller that has to clean up.
-    """
+    """Merge the files that need it; entries of the data files that hold the outcome."""
     schema = takeover.schema
     assert schema is not None
     version = takeover.state.schema
