@@ -20,7 +20,7 @@ from frazil.maintenance.files import delete_all, ownership_of
 from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files
-from frazil.storage import FileInfo
+from frazil.storage import FileInfo, checked_location
 
 SAFETY_AGE_MS = 3 * 24 * 3600 * 1000
 _JSON = ".metadata.json"
@@ -90,6 +90,7 @@ def remove_orphan_files(
     if not dry_run:
         owned.check_collects("orphan removal")
     before = handle.around.now_ms() - SAFETY_AGE_MS if older_than_ms is None else older_than_ms
+    location = None if location is None else checked_location(location)
     chosen = owned.owned_folders() if location is None else {owned.below(location): location}
     listed: dict[str, FileInfo] = {}
     for spelled in chosen.values():

@@ -42,7 +42,11 @@ class Places:
     def _local(self, path: str) -> str:
         known = self._known.get(path)
         if known is None:
-            known = self._known[path] = os.path.realpath(path or "/")
+            try:
+                known = os.path.realpath(path or "/")
+            except ValueError:  # a zero byte: no such place, and none like it
+                known = path
+            self._known[path] = known
         return known
 
 

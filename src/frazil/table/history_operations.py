@@ -17,6 +17,7 @@ from frazil.data.metadata_columns import with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.entrance import entrance
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.format.checks import check_count
 from frazil.format.metadata import RefKind, Snapshot
 from frazil.maintenance.analyze import Health, analyze
 from frazil.maintenance.check import check
@@ -232,14 +233,16 @@ class HistoryOperations:
 
         A tag `clone/<name>` on this table keeps the files the clone uses.
         """
+        identifier = Identifier.parse(name)
         snapshot = self.handle.tip(self.branch_name) if as_of is None else self._at(as_of)
-        catalog.create_namespace(Identifier.parse(name).namespace, if_not_exists=True)
+        place = None if location is None else checked_location(location)
+        catalog.create_namespace(identifier.namespace, if_not_exists=True)
         clone(
             self.handle,
             catalog.pointers,
             name,
             snapshot=snapshot,
-            location=location,
+            location=place,
             properties=properties,
             progress=progress,
         )
@@ -272,15 +275,19 @@ def _label(as_of: AsOf) -> str:
 
 def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
     """A time, or an age before now, in milliseconds; numbers are taken as they are."""
-    if moment is None or isinstance(moment, int):
-        return moment
+    if moment is None:
+        return None
     if isinstance(moment, timedelta):
+        if moment < timedelta(0):
+            raise InvalidInput(f"{moment} is a negative age; expected a time or an age before now")
         return handle.around.now_ms() - int(moment.total_seconds() * 1000)
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
             raise InvalidInput(f"{moment!r} is not a time; expected ISO 8601") from None
+    if not isinstance(moment, date):
+        return check_count(moment, "a time or age", least=0)
     return refs.moment_ms(moment)
 
 
