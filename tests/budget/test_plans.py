@@ -14,10 +14,11 @@ from frazil.commit.change import Change
 from frazil.expr.parse import parse
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import stats_key
+from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
 from frazil.storage import Call
 from tests.support.orders import FIRST_DAY, ROWS_PER_FILE, batches, orders_bench
-from tests.support.trees import Bench, kind_of
+from tests.support.trees import Bench, bounds, kind_of
 
 FILES, PER_DAY = 100_000, 1_000
 
@@ -138,3 +139,37 @@ def _columns(batch: EntryBatch) -> list[tuple[str, pa.ChunkedArray]]:
 
 def test_the_day_is_the_one_the_filter_names() -> None:
     assert FIRST_DAY == 19_723  # 2024-01-01
+
+
+def test_deletes_spread_over_all_days_leave_leaves_narrow(tmp_path: Path) -> None:
+    """400 commits in turns: three files of the current day, then a row of three older files.
+
+    Before modified entries were flushed apart, a day took 5 leaves on average and 9 at most.
+    """
+    bench = Bench(tmp_path)
+    days, names = 40, list[str]()
+    for number in range(400):
+        if number % 2 == 0:
+            new = [f"F{number}-{index}" for index in range(3)]
+            day = number * days // 400
+            rows = [{"location": name, **bounds(1, day, day)} for name in new]
+            names += new
+            bench.commit(Change(added=bench.entries(rows)))
+        else:
+            # Coprime steps: files of all days, no row twice.
+            picked = {names[(number * 7919 + index * 104_729) % len(names)] for index in range(3)}
+            edits = tuple(bench.vector(name, number // 2 % 10) for name in sorted(picked))
+            bench.commit(Change(vectors=edits, base_snapshot_id=bench.tip_id()))
+    opened = []
+    for day in range(days):
+        found, calls = _planned(bench, f"id = {day}")
+        assert found.files.num_rows == 15
+        opened.append(len(_leaves(calls)))
+    assert max(opened) <= 3
+    assert sum(opened) / days <= 1.5
+    written = [int(snapshot.summary["frazil.leaves-written"]) for snapshot in _history(bench)]
+    assert sum(written) <= 30
+
+
+def _history(bench: Bench) -> list[Snapshot]:
+    return list(bench.head.snapshots())

@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 from frazil.commit.change import CarriedDeletes, Change
 from frazil.commit.deletion_vectors import VECTOR_KEYS
 from frazil.commit.resolve import Resolved
+from frazil.commit.summary import ENTRIES_FLUSHED, LEAVES_MERGED, LEAVES_SPLIT, LEAVES_WRITTEN
 from frazil.errors import CommitConflict, Conflict, InvalidInput, Unsupported
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
+from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
-from frazil.tree import policy
+from frazil.tree import clusters, policy
 from frazil.tree.edit import RootEdit
 from frazil.tree.locate import Rows
 from frazil.tree.policy import Decision, LeafShape, RootShape, Thresholds
@@ -30,17 +32,35 @@ from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader
 from frazil.tree.write import TreeWriter
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
+_MODIFIED_BY = "tracking.modified_snapshot_id"
 _GIVEN = frozenset({"tracking.sequence_number", "tracking.first_row_id"})
 """Tracking that a caller may give an added file: a rewrite keeps the age and ids of its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapted:
-    """The edit of the root, why it is so, and the leaves this commit wrote for it."""
+    """The edit of the root, why it is so, and the leaves this commit wrote for it.
+
+    `flushed` entries left the root for leaves, `merged` leaves were folded into others; `split`
+    leaves share what would not fit one.
+    """
 
     edit: RootEdit
     decision: Decision
     leaves: EntryBatch | None
+    flushed: int = 0
+    merged: int = 0
+    split: int = 0
+
+    def summary(self) -> dict[str, str]:
+        """What a snapshot's summary says of it; what did not happen is left out."""
+        written = 0 if self.leaves is None else self.leaves.num_rows
+        happened = {ENTRIES_FLUSHED: self.flushed, LEAVES_MERGED: self.merged}
+        happened[LEAVES_SPLIT] = self.split
+        return {
+            LEAVES_WRITTEN: str(written),
+            **{key: str(count) for key, count in happened.items() if count},
+        }
 
 
 class Adapter:
@@ -60,7 +80,7 @@ class Adapter:
         at = _Attempt.of(tree, resolved)
         decision = self._decide(at, limits)
         added, added_leaves = self._place_added(writer, decision, limits.leaf_target_entries)
-        moved = self._move(reader, writer, at, decision, limits.leaf_target_entries)
+        moved = self._move(reader, writer, at, decision, limits)
         edit = RootEdit(
             deleted_rows=resolved.removed.root_rows,
             replaced_rows=resolved.replaced_rows,
@@ -76,6 +96,9 @@ class Adapter:
             edit=edit,
             decision=decision,
             leaves=EntryBatch.concat(written) if written else None,
+            flushed=0 if moved is None else moved.flushed,
+            merged=0 if moved is None else moved.merged,
+            split=0 if moved is None else moved.split,
         )
 
     def _decide(self, at: _Attempt, limits: Thresholds) -> Decision:
@@ -94,16 +117,7 @@ class Adapter:
             carried_bytes=root.nbytes * data // root.num_rows if data else 0,
             new_data=int((new == _DATA).sum()),
             new_deletes=int((new == _EQUALITY_DELETES).sum()),
-            leaves=[
-                LeafShape(
-                    row=leaf.row,
-                    entries=leaf.record_count,
-                    dead=leaf.dead,
-                    holds_data=leaf.content_type is ContentType.DATA_MANIFEST,
-                )
-                for leaf in at.untouched
-                if leaf.format_version > 0
-            ],
+            leaves=at.shapes(),
         )
         return policy.decide(shape, limits)
 
@@ -129,7 +143,7 @@ class Adapter:
         writer: TreeWriter,
         at: _Attempt,
         decision: Decision,
-        target: int,
+        limits: Thresholds,
     ) -> _Moved | None:
         """Flush carried entries and compact untouched leaves into new EXISTING leaves."""
         flushed = at.carried & (
@@ -146,20 +160,70 @@ class Adapter:
         carried = self._change.carried_deletes
         flush = [_taking_over(tracking.carry(root.take(rows)), carried)] if rows.size else []
         merge = [_live(reader, refs[row], carried) for row in decision.compact]
-        # A flush and a compaction that meet stay apart, as their entries are of unlike ages,
-        # unless a rewrite of leaves was asked for.
-        groups = [flush + merge] if self._change.rewrite_leaves is not None else [flush, merge]
+        absorbed: tuple[int, ...] = ()
+        if self._change.rewrite_leaves is not None:
+            groups = [flush + merge]
+        else:
+            # What is flushed and what is compacted stay apart, as their entries are of unlike ages.
+            fresh, modified = _apart(flush, reader.metadata)
+            absorbed = _absorbing(at, modified, decision, limits, reader.metadata)
+            joined = [_live(reader, refs[row], carried) for row in absorbed]
+            groups = [fresh, modified + joined, merge]
         leaves = [
-            writer.leaves(EntryBatch.concat(group), target_entries=target)
+            writer.leaves(EntryBatch.concat(group), target_entries=limits.leaf_target_entries)
             for group in groups
             if any(batch.num_rows for batch in group)
         ]
-        left = [int(row) for row in rows] + list(decision.compact)
+        left = [*(int(row) for row in rows), *absorbed, *decision.compact]
         self._moved = _Moved(
             identities=_identities(root, left),
             leaves=EntryBatch.concat(leaves) if leaves else None,
+            flushed=int(rows.size),
+            merged=len(absorbed) + len(decision.compact),
+            split=sum(_split(batch) for batch in leaves),
         )
         return self._moved
+
+
+def _split(leaves: EntryBatch) -> int:
+    """How many leaves of one kind a group of entries was spread over, if over several."""
+    counts = np.unique(leaves.numpy("content_type"), return_counts=True)[1]
+    return int(counts[counts > 1].sum())
+
+
+def _apart(
+    flush: list[EntryBatch], metadata: TableMetadata
+) -> tuple[list[EntryBatch], list[EntryBatch]]:
+    """Entries to flush: recent ones, and older ones that a change brought back to the root and that
+    would widen the leaf of the recent ones."""
+    if not flush or not flush[0].has(_MODIFIED_BY):
+        return flush, []
+    (batch,) = flush
+    modified = np.asarray(pc.is_valid(batch.column(_MODIFIED_BY)))
+    data = batch.numpy("content_type") == _DATA
+    if not (modified & data).any():
+        return flush, []
+    recent = batch.filter(~modified & data)
+    alone = np.zeros(batch.num_rows, dtype=np.bool_)
+    alone[modified & data] = clusters.strays(batch.filter(modified & data), recent, metadata)
+    return [batch.filter(~alone)], [batch.filter(alone)] if alone.any() else []
+
+
+def _absorbing(
+    at: _Attempt,
+    modified: list[EntryBatch],
+    decision: Decision,
+    limits: Thresholds,
+    metadata: TableMetadata,
+) -> tuple[int, ...]:
+    """Leaves that take the modified entries in; not those that are compacted anyway."""
+    shapes = [shape for shape in at.shapes() if shape.row not in decision.compact]
+    if not modified or not shapes:
+        return ()
+    (batch,) = modified
+    leaves = at.tree.root.take(np.array([shape.row for shape in shapes], dtype=np.int64))
+    within = clusters.entries_within(batch, leaves, metadata)
+    return policy.absorbing(shapes, within.tolist(), batch.num_rows, limits)
 
 
 def added_entries(added: EntryBatch | None, *, snapshot_id: int) -> EntryBatch | None:
@@ -213,6 +277,19 @@ class _Attempt:
     def untouched(self) -> tuple[LeafRef, ...]:
         return tuple(leaf for leaf in self.leaves if leaf.row not in self.touched)
 
+    def shapes(self) -> list[LeafShape]:
+        """Untouched leaves of v4."""
+        return [
+            LeafShape(
+                row=leaf.row,
+                entries=leaf.record_count,
+                dead=leaf.dead,
+                holds_data=leaf.content_type is ContentType.DATA_MANIFEST,
+            )
+            for leaf in self.untouched
+            if leaf.format_version > 0
+        ]
+
 
 _IDENTITY_KEYS = (
     "location",
@@ -238,6 +315,9 @@ class _Moved:
 
     identities: tuple[_Identity, ...]
     leaves: EntryBatch | None
+    flushed: int
+    merged: int
+    split: int
 
     def rows_in(self, at: _Attempt) -> Rows | None:
         """Their rows in a root; None when it does not carry all of them, unchanged."""

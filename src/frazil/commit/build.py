@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.commit import conflicts, summary
-from frazil.commit.adapt import Adapter
+from frazil.commit.adapt import Adapted, Adapter
 from frazil.commit.change import Change
 from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.head import Draft, Head, State
@@ -168,9 +168,7 @@ class Builder:
             root_manifest=root_manifest,
             first_row_id=metadata.next_row_id,
             added_rows=edited.next_row_id - metadata.next_row_id,
-            summary=self._summary(
-                parent, resolved, edited.root, 0 if leaves is None else leaves.num_rows
-            ),
+            summary=self._summary(parent, resolved, edited.root, adapted),
         )
         root = writer.root(
             edited.root.without(LEAF, POSITION), snapshot, branch=self._change.branch
@@ -250,7 +248,7 @@ class Builder:
         )
 
     def _summary(
-        self, parent: Snapshot | None, resolved: Resolved, root: EntryBatch, leaves: int
+        self, parent: Snapshot | None, resolved: Resolved, root: EntryBatch, adapted: Adapted
     ) -> dict[str, str]:
         change = self._change
         gone = (resolved.removed_entries, resolved.replaced_entries)
@@ -265,7 +263,7 @@ class Builder:
             extra={
                 **change.summary,
                 summary.ROOT_ENTRIES: str(root.num_rows),
-                summary.LEAVES_WRITTEN: str(leaves),
+                **adapted.summary(),
             },
         )
 

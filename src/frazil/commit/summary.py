@@ -15,6 +15,9 @@ from frazil.format.metadata import Snapshot
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 ROOT_ENTRIES = "frazil.root-entries"
 LEAVES_WRITTEN = "frazil.leaves-written"
+ENTRIES_FLUSHED = "frazil.entries-flushed"
+LEAVES_MERGED = "frazil.leaves-merged"
+LEAVES_SPLIT = "frazil.leaves-split"
 METADATA_BYTES_WRITTEN = "frazil.metadata-bytes-written"
 
 _OPERATION = "operation"
@@ -37,6 +40,9 @@ RESERVED = frozenset(
         "changed-partition-count",
         ROOT_ENTRIES,
         LEAVES_WRITTEN,
+        ENTRIES_FLUSHED,
+        LEAVES_MERGED,
+        LEAVES_SPLIT,
         METADATA_BYTES_WRITTEN,
         *(f"{kind}-{count}" for kind in ("added", "removed", "total") for count in _COUNTS),
     }

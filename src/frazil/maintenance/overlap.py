@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import TableMetadata
-from frazil.format.stats import tracked_fields
+from frazil.tree.clusters import cluster_columns
 from frazil.tree.read import Tree
 
 
@@ -41,19 +41,6 @@ def overlap_of(tree: Tree, metadata: TableMetadata) -> Overlap:
             counts = shared_ranges(*ends)
             return Overlap(column=name, average=float(counts.mean()), most=int(counts.max()))
     return Overlap()
-
-
-def cluster_columns(metadata: TableMetadata) -> list[tuple[int, str]]:
-    """Columns by which entries are ordered in leaves, first ones first."""
-    derived = {column.partition_field_id: column for column in metadata.expressions}
-    found: list[tuple[int, str]] = []
-    for part in metadata.spec().fields:
-        column = derived.get(part.field_id)
-        found.append((part.source_id, part.name) if column is None else (column.expr_id, part.name))
-    schema = metadata.schema()
-    names = {field.id: field.full_name for field in tracked_fields(schema)}
-    sources = [field.source_id for field in metadata.sort_order().fields] or list(names)[:2]
-    return found + [(id, names[id]) for id in sources if id in names]
 
 
 def _ranks(leaves: EntryBatch, field_id: int) -> tuple[Any, Any] | None:

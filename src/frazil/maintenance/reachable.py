@@ -25,8 +25,8 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import Snapshot
 from frazil.legacy import manifest_list
-from frazil.maintenance.overlap import cluster_columns
 from frazil.maintenance.progress import Progress, run_all, silent
+from frazil.tree.clusters import cluster_columns
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]

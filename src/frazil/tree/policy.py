@@ -19,6 +19,8 @@ ROOT_TARGET_BYTES = "write.root.target-bytes"
 LEAF_TARGET_ENTRIES = "write.leaf.target-entries"
 LEAF_MAX_DEAD_RATIO = "write.leaf.max-dead-ratio"
 
+_ABSORBED = 8
+"""How many times the root's share of entries a leaf may hold that takes modified entries in."""
 _MERGE_FANOUT = 8
 """Leaves of one size class that are merged at once: each entry is rewritten log₈(n) times."""
 
@@ -149,6 +151,24 @@ def compaction(leaves: Sequence[LeafShape], limits: Thresholds) -> tuple[int, ..
         if len(group) >= _MERGE_FANOUT:
             return _fitting(group, limits.leaf_target_entries, least=2)
     return ()
+
+
+def absorbing(
+    leaves: Sequence[LeafShape], within: Sequence[int], modified: int, limits: Thresholds
+) -> tuple[int, ...]:
+    """Leaves that entries modified since they were added join when they are flushed.
+
+    `within` says of each leaf how many of the entries lie in its bounds: where most do, the leaf
+    stays as narrow as it was. Leaves that are large are left alone, so what one flush rewrites is
+    bounded.
+    """
+    room = min(limits.leaf_target_entries, _ABSORBED * limits.root_max_data_entries) - modified
+    chosen: list[int] = []
+    for leaf, count in zip(leaves, within, strict=True):
+        if leaf.holds_data and 2 * count > modified and 0 < leaf.live <= room:
+            chosen.append(leaf.row)
+            room -= leaf.live
+    return tuple(chosen)
 
 
 def _fitting(leaves: Sequence[LeafShape], target: int, *, least: int) -> tuple[int, ...]:

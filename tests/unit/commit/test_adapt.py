@@ -232,3 +232,50 @@ def test_a_rewrite_into_leaves_keeps_the_age_of_its_rows(tmp_path: Path) -> None
     assert live.pylist("tracking.sequence_number") == [1, 1, 1]
     assert live.pylist("tracking.file_sequence_number") == [3, 3, 3]
     assert live.pylist("tracking.first_row_id") == [20, 30, 40]
+
+
+def test_old_files_that_got_a_vector_are_flushed_apart(tmp_path: Path) -> None:
+    """M1 has days 1 to 4. F1 comes back with a vector, and would widen the leaf of days 8 and 9."""
+    bench = Bench(tmp_path, properties={"write.root.max-data-entries": "4"})
+
+    def append(*days: int) -> Any:
+        rows = [{"location": f"F{day}", **bounds(1, day, day)} for day in days]
+        return bench.commit(Change(added=bench.entries(rows)))
+
+    append(1, 2, 3, 4)
+    flushed = append(7)
+    assert flushed.snapshot.summary["frazil.entries-flushed"] == "4"
+    bench.delete_rows("F1", 0)
+    append(8, 9)
+    assert [_days(bench, leaf) for leaf in _leaves(bench)] == [(1, 4)]
+    done = append(10)  # the root held F1, F7, F8, F9
+    assert done.snapshot.summary["frazil.entries-flushed"] == "4"
+    # Most of M1's range is where F1 lies, so F1 joins it again.
+    assert done.snapshot.summary["frazil.leaves-merged"] == "1"
+    assert "frazil.leaves-split" not in done.snapshot.summary
+    assert sorted(_days(bench, leaf) for leaf in _leaves(bench)) == [(1, 4), (7, 9)]
+    assert bench.live()["F1"] == (0,)
+    assert bench.changes() == {"added": ["F10"]}
+
+
+def test_a_group_that_does_not_fit_one_leaf_is_split(tmp_path: Path) -> None:
+    limits = {"write.root.max-data-entries": "4", "write.leaf.target-entries": "2"}
+    bench = Bench(tmp_path, properties=limits)
+    bench.append("A", "B", "C", "D")
+    done = bench.append("E")
+    assert done.snapshot.summary["frazil.entries-flushed"] == "4"
+    assert done.snapshot.summary["frazil.leaves-split"] == "2"
+    assert done.snapshot.summary["frazil.leaves-written"] == "2"
+
+
+def _leaves(bench: Bench) -> list[str]:
+    return [leaf.location for leaf in bench.tree().leaves()]
+
+
+def _days(bench: Bench, location: str) -> tuple[int, int]:
+    row = next(
+        row
+        for row in (bench.tree().root.row(at) for at in range(bench.tree().root.num_rows))
+        if row["location"] == location
+    )
+    return row["content_stats.1.lower_bound"], row["content_stats.1.upper_bound"]
