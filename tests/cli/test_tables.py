@@ -79,8 +79,10 @@ def test_describe_shows_columns_snapshot_and_partitioning(shop: Run) -> None:
     text = shop("describe", "shop.orders").out
     for word in ("order_id", "identity", "total-records", "append"):
         assert word in text
+    assert "2026-10 (1 manifest)" in text
     value = shop("describe", "shop.orders", "--json").json
     assert value["snapshot"]["total-records"] == "5"
+    assert value["revisions"] == {"2026-10": 1}
 
 
 def test_schema_lists_columns(shop: Run) -> None:

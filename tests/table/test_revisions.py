@@ -6,6 +6,7 @@ are listed in `HISTORY` with the ids that were left after each.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.errors import Unsupported
 from frazil.format import manifest
 from frazil.storage import local_path
 
@@ -168,3 +170,77 @@ def test_it_can_be_published(table: frazil.Table, version: int) -> None:
 
 def _folder(table: frazil.Table) -> Path:
     return Path(local_path(table.location))
+
+
+def test_a_check_says_which_revisions_there_are(table: frazil.Table) -> None:
+    table.delete("id = 3")
+    report = table.check()
+    assert report.revisions == {"1.12": 12 + 4, "2026-10": 1}
+    assert "17 manifests (16 of revision 1.12, 1 of revision 2026-10)" in str(report)
+
+
+def test_a_tree_says_which_revisions_it_holds(table: frazil.Table) -> None:
+    table.delete("id = 3")
+    reader = table.handle.reader()
+    tree = reader.tree(table.current_snapshot())
+    assert len(tree.leaves()) == 3
+    assert reader.revisions(tree) == {"1.12": 3, "2026-10": 1}
+
+
+CONSTRAINTS = [
+    {
+        "constraint-id": 1,
+        "name": "orders_pk",
+        "type": "primary-key",
+        "field-ids": [1],
+        "enforced": False,
+    }
+]
+
+
+def test_constraints_are_kept_and_written_back(tmp_path: Path) -> None:
+    """As the specification's draft has them; Frazil neither enforces nor validates them."""
+    place = tmp_path / "orders"
+    shutil.copytree(STORED, place)
+    metadata = place / "metadata" / "v12.metadata.json"
+    raw = json.loads(metadata.read_text().replace("file:///somewhere/orders", place.as_uri()))
+    raw |= {"constraints": CONSTRAINTS, "last-constraint-id": 4}
+    statuses = [{"constraint-id": 1, "status": "validated"}]
+    raw["snapshots"][-1]["constraint-statuses"] = statuses
+    metadata.write_text(json.dumps(raw))
+    catalog = frazil.connect(tmp_path / "warehouse")
+    catalog.create_namespace("shop")
+    table = catalog.register_table("shop.orders", metadata.as_uri())
+    table.append(_row(100, "de"))
+    table.evolve_schema().add_column("note", "string").commit()
+    table.evolve_partitions().remove("country").commit()
+
+    again = frazil.connect(tmp_path / "warehouse").load_table("shop.orders")
+    exported = json.loads(Path(local_path(again.export())).read_text())
+    assert exported["constraints"] == CONSTRAINTS
+    assert exported["last-constraint-id"] == 4
+    snapshots = {each["sequence-number"]: each for each in exported["snapshots"]}
+    assert snapshots[12]["constraint-statuses"] == statuses
+    # Nobody validated the rows that came later.
+    assert "constraint-statuses" not in snapshots[13]
+    published = json.loads(Path(local_path(again.publish().metadata_location)).read_text())
+    assert "constraints" not in published, "versions before 4 have none"
+
+
+def test_rows_are_not_added_past_a_constraint_that_is_enforced(tmp_path: Path) -> None:
+    place = tmp_path / "orders"
+    shutil.copytree(STORED, place)
+    metadata = place / "metadata" / "v12.metadata.json"
+    raw = json.loads(metadata.read_text().replace("file:///somewhere/orders", place.as_uri()))
+    raw |= {"constraints": [{**CONSTRAINTS[0], "enforced": True}], "last-constraint-id": 1}
+    metadata.write_text(json.dumps(raw))
+    catalog = frazil.connect(tmp_path / "warehouse")
+    catalog.create_namespace("shop")
+    table = catalog.register_table("shop.orders", metadata.as_uri())
+    with pytest.raises(Unsupported, match="orders_pk") as error:
+        table.append(_row(100, "de"))
+    assert error.value.feature == "enforced constraints"
+    table.delete("id = 3")
+    assert _ids(table) == LAST - {3}
+    table.rewrite_manifests()
+    assert _ids(table) == LAST - {3}

@@ -24,6 +24,7 @@ from frazil.cli.settings import settings_for
 from frazil.errors import InvalidInput
 from frazil.expr.type_text import parse_type
 from frazil.table import Table
+from frazil.words import counted
 
 
 @app.command()
@@ -148,13 +149,8 @@ def describe(
     if as_json:
         output.emit_json(value)
         return
-    output.emit_rows(
-        [
-            {"": key, "value": value[key]}
-            for key in ("table", "uuid", "location", "format-version", "partitioning", "sort order")
-        ],
-        as_json=False,
-    )
+    shown = {**value, "revisions": _manifests(value["revisions"])}
+    output.emit_rows([{"": key, "value": shown[key]} for key in _ABOUT], as_json=False)
     output.emit_rows(value["columns"], as_json=False, title="columns")
     output.emit_rows(
         [{"key": key, "value": item} for key, item in value["snapshot"].items()],
@@ -170,13 +166,31 @@ def describe(
         )
 
 
+_ABOUT = (
+    "table",
+    "uuid",
+    "location",
+    "format-version",
+    "revisions",
+    "partitioning",
+    "sort order",
+)
+
+
+def _manifests(revisions: dict[str, int]) -> str:
+    counts = (f"{name} ({counted(count, 'manifest')})" for name, count in revisions.items())
+    return ", ".join(counts) or "none"
+
+
 def _description(table: Table) -> dict[str, Any]:
     snapshot = table.current_snapshot()
+    reader = table.handle.reader()
     return {
         "table": table.name,
         "uuid": str(table.metadata.table_uuid),
         "location": table.location,
         "format-version": table.metadata.format_version,
+        "revisions": reader.revisions(reader.tree(snapshot, keys=())),
         "partitioning": [f"{f.name}: {f.transform}" for f in table.spec.fields] or "none",
         "sort order": [str(f) for f in table.sort_order.fields] or "none",
         "columns": _columns(table.schema),

@@ -26,6 +26,7 @@ from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.expr.prune import PruneContext
 from frazil.format import paths, tracking
 from frazil.format.batch import EntryBatch
+from frazil.format.constraints import check_rows_can_be_added
 from frazil.format.metadata import (
     RefKind,
     SchemaId,
@@ -138,6 +139,8 @@ class Builder:
 
     def _build_snapshot(self, state: State, metadata: TableMetadata, now_ms: int) -> Built:
         change, around = self._change, self._around
+        if change.operation in ("append", "overwrite"):
+            check_rows_can_be_added(metadata)
         parent = None if change.starts_empty else _parent(state, change.branch)
         reader = around.reader(metadata)
         self._check_history(reader, parent)

@@ -86,6 +86,7 @@ def check(
         problems=problems.found,
         snapshots=work.snapshots,
         manifests=len(work.manifests),
+        revisions=dict(sorted(Counter(work.revisions.values()).items())),
         files=len(work.files.files),
         is_deep=deep,
         repaired=repaired.found,
@@ -113,6 +114,7 @@ class _Check:
         self._location = handle.location
         self.files = FileChecks(handle.storage, handle.location, problems)
         self.manifests: set[str] = set()
+        self.revisions: dict[str, str] = {}
         self.snapshots = 0
         self._seen: set[tuple[Any, ...]] = set()
         self._names: Parts = {}
@@ -166,6 +168,7 @@ class _Check:
 
     def _root(self, tree: Tree, snapshot: Snapshot, where: str) -> None:
         read = manifest.decode(self._handle.storage.open(where).arrow(), path=where)
+        self.revisions[where] = read.revision.name
         metadata = self._handle.metadata
         for key, expected in (
             ("table-uuid", str(metadata.table_uuid)),
@@ -184,7 +187,9 @@ class _Check:
         if (address,) not in self._seen:
             self._seen.add((address,))
             source = self._handle.storage.open(address).arrow()
-            raw = manifest.decode(source, path=address).batch
+            read = manifest.decode(source, path=address)
+            self.revisions[address] = read.revision.name
+            raw = read.batch
             check_leaf_entries(raw, ref.content_type, address, self._problems)
             check_counts(raw, plain_entry(tree.root, ref.row), address, self._problems)
         state = (address, ref.dv, len(self._handle.metadata.schemas))

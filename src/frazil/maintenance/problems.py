@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from frazil.errors import FormatError
@@ -30,7 +30,8 @@ class Problem:
 class CheckReport:
     """What was looked at and what was found. No problem: the table keeps every rule.
 
-    `repaired` are bad values in the catalog that were replaced by what the table was read as.
+    `revisions` counts the v4 manifests of each revision of the format. `repaired` are bad values in
+    the catalog that were replaced by what the table was read as.
     """
 
     table: str
@@ -40,6 +41,7 @@ class CheckReport:
     files: int
     is_deep: bool
     repaired: tuple[Problem, ...] = ()
+    revisions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -52,8 +54,9 @@ class CheckReport:
 
     def __str__(self) -> str:
         seen = (
-            f"{self.table}: {self.snapshots} snapshots, {self.manifests} manifests, "
-            f"{self.files} files checked{', every file opened' if self.is_deep else ''}"
+            f"{self.table}: {self.snapshots} snapshots, {self.manifests} manifests"
+            f"{_of_revisions(self.revisions)}, {self.files} files checked"
+            f"{', every file opened' if self.is_deep else ''}"
         )
         for problem in self.repaired:
             seen += f"\n  repaired: {problem}"
@@ -63,6 +66,12 @@ class CheckReport:
         more = len(self.problems) - 100
         rest = f"\n  … and {more} more" if more > 0 else ""
         return f"{seen}; {len(self.problems)} problems{shown}{rest}"
+
+
+def _of_revisions(counts: Mapping[str, int]) -> str:
+    if not counts:
+        return ""
+    return f" ({', '.join(f'{count} of revision {name}' for name, count in counts.items())})"
 
 
 class Problems:

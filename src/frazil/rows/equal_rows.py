@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    GreaterThanOrEqual,
-    In,
-    LessThanOrEqual,
-    Reference,
-)
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 
 from frazil.commit.handle import TableHandle
@@ -28,6 +21,9 @@ from frazil.data.metadata_columns import column_at, path_of
 from frazil.data.row_input import Rows, conformed
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
+from frazil.expr.bind import conjunction, predicate
+from frazil.expr.filter_columns import ColumnIndex
+from frazil.expr.operators import Op
 from frazil.format.metadata import Snapshot
 from frazil.rows.scan import Scan
 from frazil.scan.tasks import TaskReader
@@ -96,24 +92,23 @@ def _one_batch(rows: pa.Table) -> pa.RecordBatch:
 
 def _passed_by(values: pa.Table, ids: Sequence[int], schema: Schema) -> BooleanExpression:
     """What statistics can prune by. Columns with nulls or of other types restrict nothing."""
-    passed: BooleanExpression = AlwaysTrue()
+    columns = ColumnIndex.of(schema)
+    parts: list[BooleanExpression] = []
     for id, column in zip(ids, values.columns, strict=True):
         kind = column.type
         is_plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date(kind)
         if not is_plain or column.null_count or not len(column):
             continue
-        name = Reference(schema.find_column_name(id) or "")
+        about = columns.with_id(id)
         distinct = pc.unique(column)
         if len(distinct) <= _MAX_KEYS_IN_FILTER:
-            within: BooleanExpression = In(name, distinct.to_pylist())
+            literals = [literal(value) for value in distinct.to_pylist()]
+            parts.append(predicate(Op.IN, about, literals))
         else:
             ends = pc.min_max(column)
-            within = And(
-                GreaterThanOrEqual(name, ends["min"].as_py()),
-                LessThanOrEqual(name, ends["max"].as_py()),
-            )
-        passed = And(passed, within)
-    return passed
+            parts.append(predicate(Op.GE, about, [literal(ends["min"].as_py())]))
+            parts.append(predicate(Op.LE, about, [literal(ends["max"].as_py())]))
+    return conjunction(parts) if parts else AlwaysTrue()
 
 
 __all__ = ["EqualRows", "equal_rows", "key_ids"]

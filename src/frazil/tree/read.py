@@ -7,6 +7,7 @@ sees `EntryBatch` columns with explicit tracking.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -247,6 +248,21 @@ class TreeReader:
             return
         with ThreadPoolExecutor(max_workers=min(len(leaves), readers_at(self.location))) as pool:
             yield from pool.map(work, leaves)
+
+    def revisions(self, tree: Tree) -> dict[str, int]:
+        """How many manifests of a tree have each revision of the format, from their footers. Those
+        of v1 to v3 have none and are left out."""
+        leaves = [leaf for leaf in tree.leaves() if leaf.format_version > 0]
+        places = [(leaf.location, leaf.file_size_in_bytes) for leaf in leaves]
+        found = Counter(self.each(places, lambda place: self._revision(*place)))
+        if tree.snapshot is not None and tree.snapshot.root_manifest is not None:
+            found[self._revision(tree.snapshot.root_manifest, None)] += 1
+        return dict(sorted(found.items()))
+
+    def _revision(self, location: str, size: int | None) -> str:
+        path = paths.resolve(self.location, location)
+        about = manifest.describe(self.storage.open(path, size=size).arrow(), path=path)
+        return str(about["revision"])
 
     def all_live(self, tree: Tree, *, keys: Collection[str] | None = None) -> Iterator[EntryBatch]:
         """Live file entries of the whole tree, one batch per manifest, the root's first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -238,21 +239,22 @@ def test_old_files_that_got_a_vector_are_flushed_apart(tmp_path: Path) -> None:
     """M1 has days 1 to 4. F1 comes back with a vector, and would widen the leaf of days 8 and 9."""
     bench = Bench(tmp_path, properties={"write.root.max-data-entries": "4"})
 
-    def append(*days: int) -> Any:
+    def append(*days: int) -> Mapping[str, str]:
         rows = [{"location": f"F{day}", **bounds(1, day, day)} for day in days]
-        return bench.commit(Change(added=bench.entries(rows)))
+        bench.commit(Change(added=bench.entries(rows)))
+        return bench.tip.summary
 
     append(1, 2, 3, 4)
     flushed = append(7)
-    assert flushed.snapshot.summary["frazil.entries-flushed"] == "4"
+    assert flushed["frazil.entries-flushed"] == "4"
     bench.delete_rows("F1", 0)
     append(8, 9)
     assert [_days(bench, leaf) for leaf in _leaves(bench)] == [(1, 4)]
     done = append(10)  # the root held F1, F7, F8, F9
-    assert done.snapshot.summary["frazil.entries-flushed"] == "4"
+    assert done["frazil.entries-flushed"] == "4"
     # Most of M1's range is where F1 lies, so F1 joins it again.
-    assert done.snapshot.summary["frazil.leaves-merged"] == "1"
-    assert "frazil.leaves-split" not in done.snapshot.summary
+    assert done["frazil.leaves-merged"] == "1"
+    assert "frazil.leaves-split" not in done
     assert sorted(_days(bench, leaf) for leaf in _leaves(bench)) == [(1, 4), (7, 9)]
     assert bench.live()["F1"] == (0,)
     assert bench.changes() == {"added": ["F10"]}
@@ -262,10 +264,11 @@ def test_a_group_that_does_not_fit_one_leaf_is_split(tmp_path: Path) -> None:
     limits = {"write.root.max-data-entries": "4", "write.leaf.target-entries": "2"}
     bench = Bench(tmp_path, properties=limits)
     bench.append("A", "B", "C", "D")
-    done = bench.append("E")
-    assert done.snapshot.summary["frazil.entries-flushed"] == "4"
-    assert done.snapshot.summary["frazil.leaves-split"] == "2"
-    assert done.snapshot.summary["frazil.leaves-written"] == "2"
+    bench.append("E")
+    done = bench.tip.summary
+    assert done["frazil.entries-flushed"] == "4"
+    assert done["frazil.leaves-split"] == "2"
+    assert done["frazil.leaves-written"] == "2"
 
 
 def _leaves(bench: Bench) -> list[str]:
