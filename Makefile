@@ -3,53 +3,66 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+STAMP_DEV := $(VENV)/.ready-dev
 WORKERS ?= logical
 SPREAD := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-setup: $(STAMP) ## make .venv with the package, its extras and Java 17
-$(STAMP): pyproject.toml tools/setup.sh
-	PYTHON=$(PYTHON) VENV=$(VENV) bash tools/setup.sh
+setup: $(STAMP) ## make .venv with the package and what the demo needs (YES=1: install Java without asking)
+$(STAMP): pyproject.toml tools/setup.sh constraints/development.txt
+	PYTHON=$(PYTHON) VENV=$(VENV) EXTRAS=demo bash tools/setup.sh
 	@touch $@
 
-test: setup ## run every test on all cores
+setup-dev: $(STAMP_DEV) ## add everything that tests, checks and docs need, about 2 GB
+$(STAMP_DEV): pyproject.toml tools/setup.sh constraints/development.txt
+	PYTHON=$(PYTHON) VENV=$(VENV) EXTRAS=dev bash tools/setup.sh
+	@touch $(STAMP) $@
+
+test: setup-dev ## run every test on all cores
 	$(BIN)/python -m pytest $(SPREAD)
 
-quick: setup ## run the tests that need no Java, in under three minutes
+quick: setup-dev ## run the tests that need no Java, in under three minutes
 	$(BIN)/python -m pytest $(SPREAD) -m "not java and not spark and not cluster and not peers" \
 		--ignore=tests/state --ignore=tests/soak --ignore=tests/property
 
-soak: setup ## write from many processes, and kill them, for a minute per database
+soak: setup-dev ## write from many processes, and kill them, for a minute per database
 	FRAZIL_SOAK_SECONDS=60 $(BIN)/python -m pytest tests/soak
 
-search: setup ## look for new counterexamples: random values, histories of tables, damaged files
+search: setup-dev ## look for new counterexamples: random values, histories of tables, damaged files
 	FRAZIL_SEARCH_HISTORIES=$${FRAZIL_SEARCH_HISTORIES:-200} \
 		$(BIN)/python -m pytest --hypothesis-profile=search tests/property tests/state
 	FRAZIL_FUZZ_ROUNDS=$${FRAZIL_FUZZ_ROUNDS:-3000} $(BIN)/python -m pytest tests/fuzz
 
+test-lowest: ## test the oldest versions that the package allows, in a virtual environment of their own
+	$(PYTHON) -m venv .cache/venvs/lowest
+	.cache/venvs/lowest/bin/python -m pip install -q -c constraints/lowest.txt . \
+		pandas polars fastavro pytest pytest-timeout hypothesis
+	.cache/venvs/lowest/bin/python -m pytest tests/table/test_table.py tests/table/test_results.py \
+		tests/unit/data tests/unit/format tests/unit/commit
+
 demo: setup ## run the whole story and leave a warehouse and a report
 	$(BIN)/frazil demo
 
-bench: setup ## measure beside the peers, quick sizes (bench/README.md has the full run)
+bench: setup-dev ## measure beside the peers, quick sizes (bench/README.md has the full run)
 	$(BIN)/python -m bench
 
-docs: setup ## renew the references and pictures, build the site into site/
+docs: setup-dev ## renew the references and pictures, build the site into site/
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/python tools/api_reference.py
 	$(BIN)/python tools/tree_pictures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-check: setup ## lint, format, types, layers, module sizes
+check: setup-dev ## lint, format, types, layers, module sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/module_sizes.py
 
-format: setup ## rewrite files in the house format
+format: setup-dev ## rewrite files in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help setup test quick soak search demo bench docs check format
+.PHONY: help setup setup-dev test test-lowest quick soak search demo bench docs check format

@@ -1,33 +1,57 @@
 #!/usr/bin/env bash
-# Makes the virtual environment, and installs Java 17 when the machine has none.
+# Makes the virtual environment with the package and some extras; finds Java, or offers to install it.
 set -euo pipefail
 python=${PYTHON:-python3}
 venv=${VENV:-.venv}
+extras=${EXTRAS:-demo}
 
-"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
-  echo "Python 3.11 or newer is needed; found $("$python" --version)" >&2
+"$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || {
+  echo "Python 3.11, 3.12 or 3.13 is needed; found $("$python" --version)" >&2
   exit 1
 }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+apt_install() {
+  if ! command -v apt-get >/dev/null || { [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; }; then
+    echo "Please install: $*" >&2
+    return 1
+  fi
+  if [ -z "${YES:-}${CI:-}" ]; then
+    if [ ! -t 0 ]; then
+      echo "Needed: $*. Install it, or run again with YES=1 to let apt-get do it." >&2
+      return 1
+    fi
+    read -r -p "Install $* with apt-get? [y/N] " answer
+    case "$answer" in [yY]*) ;; *) echo "Not installed: $*" >&2; return 1 ;; esac
+  fi
+  echo "Installing $*"
+  as_root apt-get update -qq && as_root apt-get install -y -qq "$@" >/dev/null
+}
+
 if [ ! -x "$venv/bin/python" ]; then
+  echo "Making the virtual environment $venv"
   "$python" -m venv "$venv" 2>/dev/null || {
-    echo "installing python3-venv"
-    apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
+    apt_install python3-venv
     "$python" -m venv "$venv"
   }
 fi
+echo "Installing frazil[$extras] into $venv"
 "$venv/bin/python" -m pip install --quiet --upgrade pip
-"$venv/bin/python" -m pip install --quiet -e '.[dev]'
+"$venv/bin/python" -m pip install --quiet -c constraints/development.txt -e ".[$extras]"
 
-apt_install() {
-  if [ "$(id -u)" = 0 ]; then
-    apt-get update -qq && apt-get install -y -qq "$@" >/dev/null
-  elif command -v sudo >/dev/null; then
-    sudo apt-get update -qq && sudo apt-get install -y -qq "$@" >/dev/null
-  else
-    echo "please install: $*" >&2
-    return 1
-  fi
+needs_java() {
+  command -v java >/dev/null && [ "$extras" != dev ] || command -v javac >/dev/null
 }
-command -v java >/dev/null || { echo "installing Java 17"; apt_install openjdk-17-jdk-headless; }
-command -v javac >/dev/null || { echo "installing javac 17"; apt_install openjdk-17-jdk-headless; }
-command -v mvn >/dev/null || { echo "installing Maven"; apt_install maven; }
+if ! needs_java; then
+  apt_install openjdk-17-jdk-headless || {
+    [ "$extras" != dev ] || exit 1
+    echo "Without Java 17 everything works but Spark: 'frazil demo --no-spark'." >&2
+  }
+fi
+if [ "$extras" = dev ]; then
+  command -v mvn >/dev/null || apt_install maven
+fi
+echo "Ready: $venv/bin/frazil"

@@ -48,6 +48,11 @@ __all__ = [
 _FACADE = frozenset({"Catalog", "CommitResult", "Scan", "Table", "Transaction", "connect"})
 
 
+def __dir__() -> list[str]:
+    """What there is, loaded or not."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """The facade is loaded when first used, so that `import frazil` is quick."""
     if name in _FACADE:

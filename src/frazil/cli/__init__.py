@@ -7,6 +7,11 @@ import sys
 
 def main() -> None:
     """Entry point of the command `frazil`."""
+    if sys.argv[1:] == ["--version"]:  # at once: nothing else is loaded for it
+        from frazil import __version__
+
+        print(__version__)
+        return
     from frazil.cli import commands
     from frazil.cli.app import main as run
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -82,18 +83,36 @@ class WriteOptions:
             "compression": self.codec,
             "compression_level": self.level,
             "data_page_size": self.page_bytes,
-            "max_rows_per_page": self.page_rows,
             "dictionary_pagesize_limit": self.dictionary_bytes,
             "store_schema": False,
             "store_decimal_as_integer": True,
             "write_page_index": True,
             "write_page_checksum": True,
         }
+        known = _known_arguments()
+        if "max_rows_per_page" in known:  # older ones end pages by their bytes alone
+            arguments["max_rows_per_page"] = self.page_rows
+        if self.bloom_filters and "bloom_filter_options" not in known:
+            raise Unsupported(
+                f"pyarrow {pa.__version__} cannot write bloom filters; install a newer one or "
+                f"remove the properties {BLOOM_ENABLED}…",
+                feature="bloom filters",
+            )
         if self.bloom_filters:
             arguments["bloom_filter_options"] = {
                 name: dict(options) for name, options in self.bloom_filters.items()
             }
         return arguments
+
+
+@cache
+def _known_arguments() -> frozenset[str]:
+    """What the installed pyarrow's Parquet writer can be told."""
+    import inspect
+
+    import pyarrow.parquet as pq
+
+    return frozenset(inspect.signature(pq.write_table).parameters)
 
 
 def _codec(properties: Mapping[str, str]) -> str:
