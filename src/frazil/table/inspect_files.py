@@ -168,7 +168,7 @@ class Shown:
             "content": pc.if_else(is_data, pa.scalar(0, _SMALL), pa.scalar(1, _SMALL)),
             "path": self._path(batch, "location"),
             "length": _flat(batch, "file_size_in_bytes"),
-            "partition_spec_id": _flat(batch, "spec_id"),
+            "partition_spec_id": self._leaf_specs(batch),
             "added_snapshot_id": _flat(batch, "tracking.snapshot_id"),
         }
         zero = pa.scalar(0, _INT)
@@ -197,6 +197,12 @@ class Shown:
         }
         return pa.table(columns)
 
+    def _leaf_specs(self, batch: EntryBatch) -> pa.Array:
+        """Specs of leaves. Where a leaf states none, the one that the table has, if it is alone."""
+        specs = [spec.spec_id for spec in self.metadata.partition_specs]
+        only = pa.scalar(specs[0] if len(specs) == 1 else None, _INT)
+        return pc.coalesce(_flat(batch, "spec_id"), only)
+
     def _summaries(self, batch: EntryBatch) -> pa.Array:
         """Per leaf of one spec: what its partition fields span, as text.
 
@@ -213,7 +219,7 @@ class Shown:
             )
         )
         found: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
-        spec_ids = batch.numpy("spec_id")
+        spec_ids = np.asarray(pc.fill_null(self._leaf_specs(batch), -1))
         carried = batch.numpy("manifest_info.format_version") == 0
         types = TableTypes.of(self.metadata)
         for spec in self.metadata.partition_specs:
