@@ -47,7 +47,7 @@ def test_opening_a_table_loads_no_engine_and_no_other_database(tmp_path: Path) -
         catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))
     code = "import sys, frazil; frazil.connect(sys.argv[1]).load_table('shop.orders')"
     modules = loaded(code, str(tmp_path / "warehouse"))
-    unwanted = {"duckdb", "sqlglot", "pyspark", "pandas", "polars", "typer"}
+    unwanted = {"sqlalchemy", "duckdb", "sqlglot", "pyspark", "pandas", "polars", "typer"}
     assert not tops(modules) & unwanted
     assert not any(
         name.startswith(("frazil.spark", "frazil.sql", "frazil.cli")) for name in modules

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import frazil
-from frazil.catalog import database
+from frazil.catalog import sqlite_pool
 from frazil.errors import CatalogError, FrazilError, InvalidInput, NotFound, redacted
 from tests.support.history import SCHEMA, rows, state_of
 
@@ -119,7 +119,7 @@ def test_a_warehouse_that_can_only_be_read_is_read(
     for path in paths:
         path.chmod(0o555 if path.is_dir() else 0o444)
     if os.geteuid() == 0:  # nothing is forbidden to root
-        monkeypatch.setattr(database, "_can_write", lambda path: False)
+        monkeypatch.setattr(sqlite_pool, "_can_write", lambda path: False)
     try:
         again = frazil.connect(folder)
         table = again["shop.orders"]
@@ -144,7 +144,7 @@ def test_a_reader_without_permission_to_write_sees_what_a_writer_commits(
     folder = tmp_path / "warehouse"
     frazil.connect(folder).create_table("shop.orders", SCHEMA).handle.head.load()
     with monkeypatch.context() as forbidden:
-        forbidden.setattr(database, "_can_write", lambda path: False)
+        forbidden.setattr(sqlite_pool, "_can_write", lambda path: False)
         reader = frazil.connect(folder)["shop.orders"]
     writer = frazil.connect(folder)["shop.orders"]
     writer.append(rows(1))

@@ -1,8 +1,9 @@
 """A SQL database as the catalog uses it: held connections, short transactions, counted statements.
 
-SQLAlchemy keeps the pool and knows the dialects; statements are plain text with `:name` parameters
-and go straight to the driver, because a commit is a handful of them and every microsecond between
-is overhead. Knows nothing of tables and namespaces. Passwords never reach a message.
+Statements are plain text with `:name` parameters and go straight to the driver, because a commit is
+a handful of them and every microsecond between is overhead. Connections are kept by `sqlite_pool`,
+on the standard library alone, or by `postgres_pool`, on SQLAlchemy, which is loaded for it. Knows
+nothing of tables and namespaces. Passwords never reach a message.
 """
 
 from __future__ import annotations
@@ -11,27 +12,16 @@ import os
 import re
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 
-import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
-
-from frazil.errors import CatalogError, InvalidInput
-from frazil.format.checks import is_credential
+from frazil.catalog.sqlite_pool import SqlitePool
+from frazil.errors import CatalogError
 
 Row = tuple[Any, ...]
 Parameters = Mapping[str, Any]
 
-_BUSY_TIMEOUT_S = 60
 _NAME = re.compile(r"(?<!:):([a-z_0-9]+)")
 _NOTHING: dict[str, Any] = {}
 
@@ -74,41 +64,34 @@ class Transaction:
 class Database:
     """SQLite or PostgreSQL. Safe to share between threads, and to inherit by fork."""
 
-    def __init__(self, uri: str | URL) -> None:
-        self._url = _url(uri)
-        self.uri = _shown(self._url)
-        self.kind: Literal["sqlite", "postgresql"] = (
-            "sqlite" if self._url.get_backend_name() == "sqlite" else "postgresql"
-        )
-        self.is_read_only = False
+    def __init__(self, uri: str, *, path: str | None = None) -> None:
+        self._uri = uri
+        self._path = path
+        self._pool: Any = _pool(uri, path)
+        self.uri: str = self._pool.shown
+        self.kind: Literal["sqlite", "postgresql"] = self._pool.kind
+        self.is_read_only: bool = self._pool.is_read_only
         """Whether this process may only read: a SQLite file or its folder cannot be written."""
         self.statements = 0
         self.rows_read = 0
         self._lock = threading.Lock()
         self._texts: dict[str, str] = {}
-        self._inherited: list[Any] = []
         self._process = os.getpid()
-        self._engine = self._new_engine()
-        self._driver: Any = self._engine.dialect.dbapi
+        self._driver: Any = self._pool.driver
 
     @classmethod
     def at_path(cls, path: str) -> Database:
         """The SQLite database in a file, whatever characters its path holds."""
-        return cls(URL.create("sqlite", database=path))
+        return cls("", path=path)
 
-    def __reduce__(self) -> tuple[type[Database], tuple[URL]]:
-        return (type(self), (self._url,))
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return (_opened, (type(self), self._uri, self._path))
 
     @property
     def file(self) -> str | None:
         """The file of a SQLite database."""
-        path = self._url.database
-        return os.path.abspath(path) if self.kind == "sqlite" and path else None
-
-    @property
-    def dialect(self) -> sa.Dialect:
-        """How this database spells its definitions."""
-        return self._engine.dialect
+        path = self._pool.path
+        return os.path.abspath(path) if path else None
 
     def __repr__(self) -> str:
         return f"Database({self.uri!r})"
@@ -176,7 +159,7 @@ class Database:
     def close(self) -> None:
         """Close every connection of this process."""
         self._own_pool()
-        self._engine.dispose()
+        self._pool.dispose()
 
     # What goes over the wire; a test of lost replies overrides these.
 
@@ -207,54 +190,19 @@ class Database:
 
     # Connections
 
-    def _new_engine(self) -> sa.Engine:
-        arguments: dict[str, Any] = {}
-        more: dict[str, Any] = {}
-        if self.kind == "sqlite":
-            path = self._url.database
-            if not path or path == ":memory:" or self._url.query.get("mode") == "memory":
-                raise InvalidInput(f"{self.uri}: expected a file; a memory catalog needs no SQLite")
-            try:
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise CatalogError(f"{self.uri}: {error.strerror}") from error
-            arguments = {"timeout": _BUSY_TIMEOUT_S}
-            self.is_read_only = not _can_write(path)
-            if self.is_read_only:
-                more = {"creator": partial(_open_read_only, path), "poolclass": NullPool}
-        if not more:
-            more = {"max_overflow": -1}
-        try:
-            engine = sa.create_engine(
-                self._url,
-                connect_args=arguments,
-                isolation_level="AUTOCOMMIT",
-                hide_parameters=True,
-                pool_reset_on_return=None,
-                **more,
-            )
-        except (SQLAlchemyError, ImportError) as error:
-            raise CatalogError(f"{self.uri}: cannot use this database: {error}") from error
-        if not self.is_read_only:
-            event.listen(
-                engine, "connect", _prepare_sqlite if self.kind == "sqlite" else _prepare_postgres
-            )
-        return engine
-
     def _own_pool(self) -> None:
         """After a fork, leave the parent's connections alone: closing one would end it for both."""
         if self._process != os.getpid():
             with self._lock:
                 if self._process != os.getpid():
-                    self._inherited.append(self._engine.pool)
-                    self._engine.dispose(close=False)
+                    self._pool.leave()
                     self._process = os.getpid()
 
     def _checkout(self) -> Any:
         self._own_pool()
         try:
-            return self._engine.raw_connection()
-        except (SQLAlchemyError, self._driver.Error) as error:
+            return self._pool.raw_connection()
+        except self._pool.errors as error:
             raise self._failed(error) from error
 
     def _begin(self, *, write: bool) -> Any:
@@ -289,17 +237,13 @@ class Database:
 
     def _give_up(self, connection: Any, error: Exception) -> bool:
         """Drop a connection that failed; returns whether it had gone before."""
-        gone = self._engine.dialect.is_disconnect(
-            error,  # type: ignore[arg-type]
-            connection.driver_connection,
-            None,
-        )
+        gone: bool = self._pool.is_disconnect(error, connection.driver_connection)
         connection.invalidate(error)
         return gone
 
     def _failed(self, error: Exception) -> CatalogError:
         text = str(getattr(error, "orig", None) or error).strip()
-        for secret in _secrets(self._url):
+        for secret in self._pool.secrets:
             text = text.replace(secret, "***")
         if _is_refusal(error):
             text = f"{text}. Nothing was committed; make room or make the database writable"
@@ -333,69 +277,15 @@ def _is_refusal(error: Exception) -> bool:
     return isinstance(state, str) and state.startswith(_POSTGRES_REFUSALS)
 
 
-def _url(uri: str | URL) -> URL:
-    try:
-        url = sa.make_url(uri)
-        backend = url.get_backend_name()
-    except (ArgumentError, ValueError) as error:
-        raise InvalidInput("the catalog's address is not a database URI") from error
-    if backend in ("postgresql", "postgres"):
-        url = url.set(drivername="postgresql+psycopg")
-    elif backend != "sqlite":
-        raise InvalidInput(f"{_shown(url)}: expected a sqlite or postgresql database")
-    try:
-        url.get_dialect()
-    except (NoSuchModuleError, ImportError) as error:
-        raise InvalidInput(f"{_shown(url)}: there is no such database driver") from error
-    return url
+def _opened(kind: type[Database], uri: str, path: str | None) -> Database:
+    return kind(uri, path=path)
 
 
-def _secrets(url: URL) -> list[str]:
-    hidden = [str(url.password)] if url.password else []
-    for key, value in url.query.items():
-        if is_credential(key) or "password" in key:
-            hidden += [value] if isinstance(value, str) else list(value)
-    return [secret for secret in hidden if secret]
+def _pool(uri: str, path: str | None) -> Any:
+    if path is not None:
+        return SqlitePool(path)
+    if uri.startswith("sqlite:"):
+        return SqlitePool.at_uri(uri)
+    from frazil.catalog.postgres_pool import PostgresPool
 
-
-def _shown(url: URL) -> str:
-    """The address fit to be shown."""
-    shown = {k: "***" if is_credential(k) or "password" in k else v for k, v in url.query.items()}
-    return url.set(query=shown).render_as_string(hide_password=True)
-
-
-def _can_write(path: str) -> bool:
-    """Whether SQLite can work in a file: it writes the file, and others beside it."""
-    folder = os.path.dirname(os.path.abspath(path))
-    return os.access(folder, os.W_OK) and (not os.path.exists(path) or os.access(path, os.W_OK))
-
-
-def _open_read_only(path: str) -> sqlite3.Connection:
-    """A connection that changes nothing, not even a file beside the database. Made anew for each
-    use, because a writer elsewhere may start its journal at any time."""
-    journal = f"{path}-wal"
-    is_still = not os.path.exists(journal) or os.path.getsize(journal) == 0
-    uri = f"file:{quote(os.path.abspath(path))}?mode=ro{'&immutable=1' if is_still else ''}"
-    return sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
-
-
-def _prepare_postgres(connection: Any, _record: object) -> None:
-    """A client that hangs in the middle of a commit must not stop the others for long."""
-    connection.autocommit = True
-    connection.execute(
-        f"SET idle_in_transaction_session_timeout = '{_BUSY_TIMEOUT_S}s'; "
-        f"SET lock_timeout = '{_BUSY_TIMEOUT_S}s'"
-    )
-
-
-def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    connection.execute("PRAGMA synchronous=FULL")
-    deadline = time.monotonic() + _BUSY_TIMEOUT_S
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError:
-            # Another process is at the same switch, and SQLite does not wait for this one itself.
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
+    return PostgresPool(uri)

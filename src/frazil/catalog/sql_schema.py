@@ -12,19 +12,6 @@ the history are ordered by the version that added them and their position in it.
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
-from sqlalchemy.schema import CreateIndex, CreateTable
-
 from frazil.catalog.database import Database, Transaction
 from frazil.catalog.turns import CREATE_QUEUE
 from frazil.errors import CatalogError, Unsupported
@@ -34,118 +21,103 @@ V4_TYPE = "V4"
 VIEW_TYPE = "VIEW4"
 TABLE_TYPE = "TABLE"
 
-_metadata = MetaData()
-# SQLite gives out row ids by itself only for a column of this very type.
-_row_id = BigInteger().with_variant(Integer(), "sqlite")
-
-iceberg_tables = Table(
-    "iceberg_tables",
-    _metadata,
-    Column("catalog_name", String(255), primary_key=True),
-    Column("table_namespace", String(255), primary_key=True),
-    Column("table_name", String(255), primary_key=True),
-    Column("metadata_location", String(1000)),
-    Column("previous_metadata_location", String(1000)),
-    Column("iceberg_type", String(5)),
-)
-
-iceberg_namespace_properties = Table(
-    "iceberg_namespace_properties",
-    _metadata,
-    Column("catalog_name", String(255), primary_key=True),
-    Column("namespace", String(255), primary_key=True),
-    Column("property_key", String(255), primary_key=True),
-    Column("property_value", String(1000), nullable=False),
-)
-
-frazil_tables = Table(
-    "frazil_tables",
-    _metadata,
-    # Never given out twice: a head of a dropped table must not find another one under its id.
-    Column("table_id", _row_id, primary_key=True, autoincrement=True),
-    Column("catalog_name", String(255), nullable=False),
-    Column("table_namespace", String(255), nullable=False),
-    Column("table_name", String(255), nullable=False),
-    Column("location", Text, nullable=False),
-    Column("version", BigInteger, nullable=False),
-    Column("rendered_version", BigInteger),
-    Column("definition_id", String(64), nullable=False),
-    Column("last_sequence_number", BigInteger, nullable=False),
-    Column("last_updated_ms", BigInteger, nullable=False),
-    Column("next_row_id", BigInteger, nullable=False),
-    Column("current_snapshot_id", BigInteger),
-    Column("refs", Text, nullable=False),
-    UniqueConstraint("catalog_name", "table_namespace", "table_name"),
-    sqlite_autoincrement=True,
-)
-
-frazil_definitions = Table(
-    "frazil_definitions",
-    _metadata,
-    Column("table_id", _row_id, primary_key=True, autoincrement=False),
-    Column("definition", Text, nullable=False),
-)
-
-frazil_snapshots = Table(
-    "frazil_snapshots",
-    _metadata,
-    Column("table_id", _row_id, primary_key=True, autoincrement=False),
-    Column("snapshot_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("record", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-frazil_snapshot_log = Table(
-    "frazil_snapshot_log",
-    _metadata,
-    Column("table_id", _row_id, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, primary_key=True, autoincrement=False),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("snapshot_id", BigInteger, nullable=False),
-    Column("timestamp_ms", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-frazil_metadata_log = Table(
-    "frazil_metadata_log",
-    _metadata,
-    Column("table_id", _row_id, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, primary_key=True, autoincrement=False),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("metadata_file", Text, nullable=False),
-    Column("timestamp_ms", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-frazil_views = Table(
-    "frazil_views",
-    _metadata,
-    Column("catalog_name", String(255), primary_key=True),
-    Column("view_namespace", String(255), primary_key=True),
-    Column("view_name", String(255), primary_key=True),
-    Column("version", BigInteger, nullable=False),
-    Column("metadata", Text, nullable=False),
-)
-
-frazil_notes = Table(
-    "frazil_notes",
-    _metadata,
-    Column("table_id", _row_id, primary_key=True, autoincrement=False),
-    # Compared byte by byte in every database, so that a range of keys is the same everywhere.
-    Column("name", Text().with_variant(Text(collation="C"), "postgresql"), primary_key=True),
-    Column("value", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-
-frazil_layout = Table(
-    "frazil_layout",
-    _metadata,
-    Column("layout_version", Integer, primary_key=True, autoincrement=False),
-)
-
-_by_location = Index("frazil_tables_by_location", frazil_tables.c.location)
+# SQLite gives out row ids by itself only for a column of this very type. Ids are never given out
+# twice: a head of a dropped table must not find another one under its id. Names of notes compare
+# byte by byte in every database, so that a range of keys is the same everywhere.
+_WORDS = {
+    "sqlite": {
+        "row_id": "INTEGER",
+        "new_id": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
+        "bytewise": "TEXT",
+        "by_key": "WITHOUT ROWID",
+    },
+    "postgresql": {
+        "row_id": "BIGINT",
+        "new_id": "BIGSERIAL NOT NULL PRIMARY KEY",
+        "bytewise": 'TEXT COLLATE "C"',
+        "by_key": "",
+    },
+}
+_TABLES = """
+CREATE TABLE IF NOT EXISTS iceberg_tables (
+  catalog_name VARCHAR(255) NOT NULL,
+  table_namespace VARCHAR(255) NOT NULL,
+  table_name VARCHAR(255) NOT NULL,
+  metadata_location VARCHAR(1000),
+  previous_metadata_location VARCHAR(1000),
+  iceberg_type VARCHAR(5),
+  PRIMARY KEY (catalog_name, table_namespace, table_name)
+);
+CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (
+  catalog_name VARCHAR(255) NOT NULL,
+  namespace VARCHAR(255) NOT NULL,
+  property_key VARCHAR(255) NOT NULL,
+  property_value VARCHAR(1000) NOT NULL,
+  PRIMARY KEY (catalog_name, namespace, property_key)
+);
+CREATE TABLE IF NOT EXISTS frazil_tables (
+  table_id {new_id},
+  catalog_name VARCHAR(255) NOT NULL,
+  table_namespace VARCHAR(255) NOT NULL,
+  table_name VARCHAR(255) NOT NULL,
+  location TEXT NOT NULL,
+  version BIGINT NOT NULL,
+  rendered_version BIGINT,
+  definition_id VARCHAR(64) NOT NULL,
+  last_sequence_number BIGINT NOT NULL,
+  last_updated_ms BIGINT NOT NULL,
+  next_row_id BIGINT NOT NULL,
+  current_snapshot_id BIGINT,
+  refs TEXT NOT NULL,
+  UNIQUE (catalog_name, table_namespace, table_name)
+);
+CREATE TABLE IF NOT EXISTS frazil_definitions (
+  table_id {row_id} NOT NULL PRIMARY KEY,
+  definition TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS frazil_snapshots (
+  table_id {row_id} NOT NULL,
+  snapshot_id BIGINT NOT NULL,
+  version BIGINT NOT NULL,
+  position INTEGER NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (table_id, snapshot_id)
+) {by_key};
+CREATE TABLE IF NOT EXISTS frazil_snapshot_log (
+  table_id {row_id} NOT NULL,
+  version BIGINT NOT NULL,
+  position INTEGER NOT NULL,
+  snapshot_id BIGINT NOT NULL,
+  timestamp_ms BIGINT NOT NULL,
+  PRIMARY KEY (table_id, version, position)
+) {by_key};
+CREATE TABLE IF NOT EXISTS frazil_metadata_log (
+  table_id {row_id} NOT NULL,
+  version BIGINT NOT NULL,
+  position INTEGER NOT NULL,
+  metadata_file TEXT NOT NULL,
+  timestamp_ms BIGINT NOT NULL,
+  PRIMARY KEY (table_id, version, position)
+) {by_key};
+CREATE TABLE IF NOT EXISTS frazil_views (
+  catalog_name VARCHAR(255) NOT NULL,
+  view_namespace VARCHAR(255) NOT NULL,
+  view_name VARCHAR(255) NOT NULL,
+  version BIGINT NOT NULL,
+  metadata TEXT NOT NULL,
+  PRIMARY KEY (catalog_name, view_namespace, view_name)
+);
+CREATE TABLE IF NOT EXISTS frazil_notes (
+  table_id {row_id} NOT NULL,
+  name {bytewise} NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (table_id, name)
+) {by_key};
+CREATE TABLE IF NOT EXISTS frazil_layout (
+  layout_version INTEGER NOT NULL PRIMARY KEY
+);
+CREATE INDEX IF NOT EXISTS frazil_tables_by_location ON frazil_tables (location)
+"""
 
 HISTORY_TABLES = ("frazil_snapshots", "frazil_snapshot_log", "frazil_metadata_log", "frazil_notes")
 
@@ -191,12 +163,7 @@ def add_iceberg_type(database: Database) -> None:
 
 
 def _create(database: Database) -> None:
-    dialect = database.dialect
-    statements = [
-        str(CreateTable(table, if_not_exists=True).compile(dialect=dialect))
-        for table in _metadata.sorted_tables
-    ]
-    statements.append(str(CreateIndex(_by_location, if_not_exists=True).compile(dialect=dialect)))
+    statements = _TABLES.format(**_WORDS[database.kind]).split(";")
     if database.kind == "sqlite":
         statements.append(CREATE_QUEUE)
     with database.transaction() as transaction:

@@ -116,11 +116,18 @@ class Conformer:
         return reshape.record_batch(columns, self.arrow, batch.num_rows)
 
 
+def _bytes(batch: pa.RecordBatch) -> int:
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:  # pyarrow 22 cannot say it of views
+        return int(batch.get_total_buffer_size())
+
+
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = batch.num_rows
     if rows == 0:
         return
-    by_bytes = MAX_BATCH_BYTES * rows // max(batch.nbytes, 1)
+    by_bytes = MAX_BATCH_BYTES * rows // max(_bytes(batch), 1)
     step = max(1, min(MAX_BATCH_ROWS, by_bytes))
     if rows <= step:
         yield batch
