@@ -16,6 +16,13 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any.")] = 8181,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change.")] = False,
+    clients_collect: Annotated[
+        bool,
+        typer.Option(
+            "--clients-collect",
+            help="Let clients delete files. Only for tables that nothing else writes.",
+        ),
+    ] = False,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", help="Location outside the warehouse that tables may use; repeat."),
@@ -32,6 +39,8 @@ def serve(
         open_catalog(catalog),
         host=host,
         port=port,
-        settings=Settings(is_read_only=read_only, allowed=tuple(allow or ())),
+        settings=Settings(
+            is_read_only=read_only, clients_collect=clients_collect, allowed=tuple(allow or ())
+        ),
         ready=lambda uri: output.console.print(f"serving {uri} (Ctrl-C stops)", highlight=False),
     )

@@ -136,7 +136,8 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """How v4 metadata stores addresses that another writer knows by their very text; nulls stay.
 
     Relative only where the text begins with the location. A bare local path elsewhere is stored as
-    `file://localhost/…`, the one spelling nobody writes, so that `spelled` gives it back.
+    `file://localhost/…` and one without a root as `file:…`, spellings that nobody writes, so that
+    `spelled` gives them back.
     """
     base = _base(location)
     under = pc.starts_with(paths, f"{base}/")
@@ -144,15 +145,17 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     odd = pc.match_substring_regex(tails, f"^$|{_SCHEME_PATTERN}|{_DOT_PATTERN}")
     relative = pc.and_not(under, odd)
     bare = pc.starts_with(paths, "/")
-    known = pc.or_(relative, pc.or_(bare, pc.match_substring_regex(paths, _SCHEME_PATTERN)))
-    _refuse(paths, pc.invert(known), _not_absolute)
-    rooted = pc.binary_join_element_wise(_text(_LOCALHOST, paths), paths, _text("", paths))
-    return pc.if_else(relative, tails, pc.if_else(bare, rooted, paths))
+    known = pc.or_(relative, pc.match_substring_regex(paths, _SCHEME_PATTERN))
+    _refuse(paths, pc.equal(paths, _text("", paths)), _empty)
+    root = pc.if_else(bare, _text(_LOCALHOST, paths), _text("file:", paths))
+    rooted = pc.binary_join_element_wise(root, paths, _text("", paths))
+    return pc.if_else(known, pc.if_else(relative, tails, paths), rooted)
 
 
 def spelled(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """The addresses of a column as other writers know them: `stored_exactly` undone."""
-    return pc.replace_substring_regex(resolve_all(location, paths), f"^{_LOCALHOST}/", "/")
+    rooted = pc.replace_substring_regex(resolve_all(location, paths), f"^{_LOCALHOST}/", "/")
+    return pc.replace_substring_regex(rooted, r"^file:([^/])", r"\1")
 
 
 def _base(location: str) -> str:
@@ -212,10 +215,6 @@ def _dotted(path: str) -> FormatError:
 
 def _upward(path: str) -> FormatError:
     return FormatError("has a '..' segment, which could lead out of its folder", path=path)
-
-
-def _not_absolute(path: str) -> FormatError:
-    return FormatError("is neither absolute nor has it a scheme", path=path)
 
 
 def _empty(path: str) -> FormatError:

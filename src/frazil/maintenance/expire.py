@@ -13,12 +13,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import collects_garbage
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.updates import RemoveRef, RemoveSnapshots
 from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
+from frazil.legacy.shown import forget_snapshots
 from frazil.maintenance import retention
 from frazil.maintenance.ancestry import Ancestry
 from frazil.maintenance.files import deletable, delete_all, ownership_of
@@ -115,7 +117,8 @@ def expire_snapshots(
     failed: tuple[tuple[str, str], ...] = ()
     if not dry_run:
         wanted = [path for found in mine.values() for path in found]
-        failed = delete_all(handle.storage, wanted, progress=progress).failed
+        shown = _forgotten(handle)
+        failed = delete_all(handle.storage, [*wanted, *shown], progress=progress).failed
         _log.info("%s: %d snapshots expired, %d files", handle.name, len(ids), len(wanted))
     return Expired(
         snapshot_ids=ids,
@@ -125,6 +128,14 @@ def expire_snapshots(
         failed=failed,
         is_dry_run=dry_run,
     )
+
+
+def _forgotten(handle: TableHandle) -> tuple[str, ...]:
+    """Files that a server published for snapshots that are gone now."""
+    notes: Notes | None = getattr(handle.head, "notes", None)
+    if notes is None:
+        return ()
+    return forget_snapshots(notes, [int(each.snapshot_id) for each in handle.head.snapshots()])
 
 
 def _due(

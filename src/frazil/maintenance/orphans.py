@@ -8,14 +8,16 @@ the log names, hidden files, and folders that look like another table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import Ownership
 from frazil.commit.handle import TableHandle
 from frazil.format.metadata import History
 from frazil.legacy.published import published_files
+from frazil.legacy.shown import forget_snapshots, shown_files
 from frazil.maintenance.files import delete_all, ownership_of
 from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
@@ -135,8 +137,18 @@ def _in_use(handle: TableHandle, owned: Ownership, progress: Progress) -> set[st
         (*metadata.statistics, *metadata.partition_statistics), handle.location
     ).keys()
     found |= published_files(metadata, handle.storage)
+    found |= shown_to_clients(handle, kept=[int(each.snapshot_id) for each in snapshots])
     found |= json_files(handle)
     return {owned.canonical(path) for path in found}
+
+
+def shown_to_clients(handle: TableHandle, *, kept: Collection[int]) -> set[str]:
+    """Files that a server published for snapshots of this table; others are forgotten here."""
+    notes: Notes | None = getattr(handle.head, "notes", None)
+    if notes is None:
+        return set()
+    forget_snapshots(notes, kept)
+    return shown_files(notes)
 
 
 def json_files(handle: TableHandle) -> set[str]:

@@ -42,7 +42,7 @@ from frazil.format.metadata import (
 from frazil.serve import tables, updates, wire
 from frazil.serve.errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
-from frazil.serve.facade import head_of, shown_version
+from frazil.serve.facade import SHOWN_LOCATION, head_of, shown_version
 from frazil.serve.locations import check_location
 from frazil.serve.posted import PostedFiles
 from frazil.serve.service import Service
@@ -51,7 +51,7 @@ from frazil.serve.updates import Added, PostedUpdates
 
 log = logging.getLogger("frazil.serve")
 
-_FOLDERS = ("write.metadata.path", "write.data.path", "write.object-storage.path")
+_FOLDERS = (SHOWN_LOCATION, "write.metadata.path", "write.data.path")
 
 
 def commit_table(service: Service, call: Call) -> Answer:
@@ -91,9 +91,22 @@ def _answered(service: Service, identifier: Identifier, call: Call) -> Answer:
         raise RestError(500, "CommitStateUnknownException", str(error)) from error
 
 
+def _check_places(service: Service, posted: wire.CommitTable) -> None:
+    """A client may not send itself, or the server, to places that are not meant for tables."""
+    for update in posted.updates:
+        if isinstance(update, wire.SetLocation):
+            check_location(service, update.location)
+        elif isinstance(update, wire.SetProperties):
+            for key in _FOLDERS:
+                if key in update.updates:
+                    check_location(service, update.updates[key])
+
+
 def _land(
     service: Service, call: Call, posted: Sequence[tuple[Identifier, wire.CommitTable]]
 ) -> None:
+    for _, one in posted:
+        _check_places(service, one)
     creations = [each for each in posted if _creates(each[1])]
     if creations and len(posted) > 1:
         raise bad_request("a transaction over several tables cannot create one")
@@ -380,7 +393,8 @@ class _Plan:
             snapshot = self.handle.snapshot(snapshot_id)
         except NotFound as error:
             raise Untranslatable(str(error)) from error
-        return self.service.facade.list_of(self.handle, snapshot, self.format_version)
+        version = max(2, self.format_version)
+        return self.service.facade.list_of(self.handle, snapshot, version)
 
 
 def replace_added(added: Added) -> Added:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,13 +28,15 @@ from frazil.format.metadata import (
     Snapshot,
     TableMetadata,
 )
-from frazil.legacy import published, write_manifests
+from frazil.legacy import published, shown, write_manifests
 from frazil.legacy.manifest_list import address
-from frazil.legacy.publish_manifests import ManifestPublisher, Rows
-from frazil.legacy.published import FOLDER, DeleteFileRef
+from frazil.legacy.publish_manifests import ManifestPublisher
+from frazil.legacy.published import FOLDER
 
 SHOWN_VERSION = "serve.format-version"
-"""Table property: the format version that clients are shown, 2 or 3 (default)."""
+"""Table property: the format version that clients are shown, 1, 2 or 3 (default)."""
+SHOWN_LOCATION = "serve.location"
+"""Table property: where clients are told to write; by default the table's own location."""
 OWN_PREFIX = "serve."
 FIRST_ANCESTORS = 20
 """How many ancestors of a tip are published when nothing of the table is yet."""
@@ -44,7 +46,8 @@ NO_SNAPSHOT = -1
 
 # Clients must not collect what they cannot see all of, and need not merge manifests that are
 # published leaf by leaf.
-_FORCED = {"gc.enabled": "false", "commit.manifest-merge.enabled": "false"}
+_FORCED = {"commit.manifest-merge.enabled": "false"}
+_NO_COLLECTION = {"gc.enabled": "false"}
 _DEFAULTS = {
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
@@ -65,7 +68,8 @@ class Shown:
 class Facade:
     """Shows tables. Holds no state of its own but a few recent documents."""
 
-    def __init__(self, *, recent: int = 64) -> None:
+    def __init__(self, *, recent: int = 64, clients_collect: bool = False) -> None:
+        self._clients_collect = clients_collect
         self._recent: dict[str, bytes] = {}
         self._limit = recent
 
@@ -76,13 +80,18 @@ class Facade:
         if metadata.format_version < FORMAT_VERSION:
             return self._as_it_is(handle)
         version = shown_version(metadata, format_version)
-        key = _document_key(version, handle.state.version)
+        key = shown.document_key(version, handle.state.version)
         where = head.notes.get([key]).get(key)
         if where is not None:
             return self._read(handle, where, version)
-        history = self._history(handle, version)
+        history = self._history(handle, max(2, version))
         log = _metadata_log(head.notes, version, metadata)
-        document = _document(metadata, replace(history, metadata_log=log), version)
+        document = _document(
+            metadata,
+            replace(history, metadata_log=log),
+            version,
+            clients_collect=self._clients_collect,
+        )
         place = f"{metadata.location}/{FOLDER}"
         number = handle.state.version
         where = f"{place}/{number:05d}-{uuid.uuid4()}.v{version}.metadata.json"
@@ -100,7 +109,7 @@ class Facade:
         """The manifest list that stands for a snapshot, published now if it is not yet."""
         if _is_listed(snapshot, format_version):
             return address(handle.location, snapshot.manifest_list or "")
-        key = _list_key(format_version, snapshot.snapshot_id)
+        key = shown.list_key(format_version, snapshot.snapshot_id)
         found = head_of(handle).notes.get([key]).get(key)
         return found or _publish(handle, snapshot, format_version)
 
@@ -108,7 +117,7 @@ class Facade:
         """Every published snapshot. Publishes the tips of branches and tags, and what lies between
         them and what is published already: clients check all that landed since they loaded."""
         head = head_of(handle)
-        lists = _lists(head.notes, version)
+        lists = shown.lists(head.notes, version)
         for snapshot in _unpublished(handle, version, lists):
             lists[int(snapshot.snapshot_id)] = self.list_of(handle, snapshot, version)
         history = head.history()
@@ -119,8 +128,8 @@ class Facade:
                 listed = address(handle.location, snapshot.manifest_list or "")
             if listed is not None:
                 snapshots.append(_snapshot(snapshot, listed, version))
-        shown = {int(snapshot.snapshot_id) for snapshot in snapshots}
-        log = [entry for entry in history.snapshot_log if int(entry.snapshot_id) in shown]
+        listed_ids = {int(snapshot.snapshot_id) for snapshot in snapshots}
+        log = [entry for entry in history.snapshot_log if int(entry.snapshot_id) in listed_ids]
         return History(snapshots=tuple(snapshots), snapshot_log=tuple(log))
 
     def _as_it_is(self, handle: TableHandle) -> Shown:
@@ -136,6 +145,8 @@ class Facade:
         if document is None:
             document = handle.storage.read(where)
             self._remember(where, document)
+        elif not handle.storage.exists(where):
+            raise NotFound(f"Failed to open input stream for file: {where}: it was deleted")
         return _shown(where, document, version)
 
     def _remember(self, where: str, document: bytes) -> None:
@@ -147,19 +158,19 @@ class Facade:
 def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
     """The format version clients see: what is asked for, or the table's own; v3 whenever a column
     needs it."""
-    wanted = asked or int(metadata.properties.get(SHOWN_VERSION, "3"))
+    wanted = min(3, asked or int(metadata.properties.get(SHOWN_VERSION, "3")))
     if wanted < 3:
         try:
             metadata.schema().check_format_version_compatibility(wanted)
         except Exception:  # PyIceberg's validators let several kinds through
             return 3
-    return max(2, min(wanted, 3))
+    return wanted
 
 
-def shown_properties(metadata: TableMetadata) -> dict[str, str]:
+def shown_properties(metadata: TableMetadata, *, clients_collect: bool = False) -> dict[str, str]:
     """The properties clients see."""
     own = {k: v for k, v in metadata.properties.items() if not k.startswith(OWN_PREFIX)}
-    return {**_DEFAULTS, **own, **_FORCED}
+    return {**_DEFAULTS, **own, **_FORCED, **({} if clients_collect else _NO_COLLECTION)}
 
 
 def staged_document(metadata: TableMetadata, format_version: int | None = None) -> bytes:
@@ -211,8 +222,8 @@ def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
         handle=handle,
         snapshot=snapshot,
         format_version=version,
-        known=lambda keys: _known(notes, version, keys),
-        known_positions={} if version >= 3 else _positions(notes),
+        known=lambda keys: shown.known_leaves(notes, version, keys),
+        known_positions={} if version >= 3 else shown.positions(notes),
         folder=FOLDER,
     )
     rows = work.rows()
@@ -228,16 +239,17 @@ def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
     where = paths.resolve(handle.location, name)
     handle.storage.write_new(where, data)
     leaves = {
-        _leaf_key(version, key): published.dump_rows(found) for key, found in work.leaves.items()
+        shown.leaf_key(version, key): published.dump_rows(found)
+        for key, found in work.leaves.items()
     }
     own = [row.path for row in work.own]
     vectors = sorted(work.positions)
-    listed = _list_key(version, snapshot.snapshot_id)
+    listed = shown.list_key(version, snapshot.snapshot_id)
     kept = notes.add(
         {
             **leaves,
             **{f"positions:{k}": json.dumps([r.path, r.size]) for k, r in work.positions.items()},
-            _uses_key(version, snapshot.snapshot_id): json.dumps(
+            shown.uses_key(version, snapshot.snapshot_id): json.dumps(
                 {"list": where, "leaves": sorted(leaves), "own": own, "positions": vectors}
             ),
             listed: where,
@@ -266,21 +278,24 @@ def _snapshot(snapshot: Snapshot, listed: str, version: int) -> Snapshot:
 # --- documents ---------------------------------------------------------------------------------
 
 
-def _document(metadata: TableMetadata, history: History, version: int) -> bytes:
+def _document(
+    metadata: TableMetadata, history: History, version: int, *, clients_collect: bool = False
+) -> bytes:
     named = {int(snapshot.snapshot_id) for snapshot in history.snapshots}
     orders = metadata.sort_orders
     if metadata.sort_order() not in orders:
         orders = (metadata.sort_order(), *orders)
-    shown = replace(
+    seen = replace(
         metadata,
         format_version=version,
-        properties=shown_properties(metadata),
+        location=metadata.properties.get(SHOWN_LOCATION, metadata.location),
+        properties=shown_properties(metadata, clients_collect=clients_collect),
         sort_orders=orders,
         refs={name: ref for name, ref in metadata.refs.items() if int(ref.snapshot_id) in named},
         expressions=(),
         extra={},
     )
-    raw: dict[str, Any] = json.loads(metadata_json.dumps(shown, history))
+    raw: dict[str, Any] = json.loads(metadata_json.dumps(seen, history))
     raw.setdefault("current-snapshot-id", NO_SNAPSHOT)
     if raw["current-snapshot-id"] is None:
         raw["current-snapshot-id"] = NO_SNAPSHOT
@@ -290,7 +305,7 @@ def _document(metadata: TableMetadata, history: History, version: int) -> bytes:
 def _metadata_log(
     notes: Notes, version: int, metadata: TableMetadata
 ) -> tuple[MetadataLogEntry, ...]:
-    earlier = [json.loads(note) for note in notes.below(f"json:{version}:").values()]
+    earlier = list(shown.documents(notes, version).values())
     return tuple(
         MetadataLogEntry(metadata_file=where, timestamp_ms=at)
         for where, at in earlier[-previous_max(metadata) :]
@@ -300,12 +315,12 @@ def _metadata_log(
 def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
     """Delete documents that no log names any more."""
     notes = head_of(handle).notes
-    known = notes.below(f"json:{version}:")
+    known = shown.documents(notes, version)
     stale = list(known)[: -(keep + 1)]
     notes.remove(stale)
     for key in stale:
         try:
-            handle.storage.delete(json.loads(known[key])[0])
+            handle.storage.delete(known[key][0])
         except StorageError:
             continue
 
@@ -317,50 +332,12 @@ def _shown(where: str, document: bytes, version: int) -> Shown:
     )
 
 
-# --- notes -------------------------------------------------------------------------------------
-
-
 def head_of(handle: TableHandle) -> TableHead:
     """The head of a table of a catalog."""
     head: Any = handle.head
     if not hasattr(head, "notes"):
         raise Unsupported(f"{handle.name}: is not a table of a catalog", feature="serving it")
     found: TableHead = head
-    return found
-
-
-def _document_key(version: int, number: int) -> str:
-    return f"json:{version}:{number:012d}"
-
-
-def _list_key(version: int, snapshot_id: int) -> str:
-    return f"list:{version}:{snapshot_id}"
-
-
-def _uses_key(version: int, snapshot_id: int) -> str:
-    return f"uses:{version}:{snapshot_id}"
-
-
-def _leaf_key(version: int, key: str) -> str:
-    return f"leaf:{version}:{key}"
-
-
-def _lists(notes: Notes, version: int) -> dict[int, str]:
-    prefix = f"list:{version}:"
-    return {int(key.removeprefix(prefix)): path for key, path in notes.below(prefix).items()}
-
-
-def _known(notes: Notes, version: int, keys: Collection[str]) -> dict[str, Rows]:
-    names = {_leaf_key(version, key): key for key in keys}
-    found = notes.get(names)
-    return {names[name]: published.load_rows(text) for name, text in found.items()}
-
-
-def _positions(notes: Notes) -> dict[str, DeleteFileRef]:
-    found = {}
-    for key, note in notes.below("positions:").items():
-        path, size = json.loads(note)
-        found[key.removeprefix("positions:")] = DeleteFileRef(path=path, size=size)
     return found
 
 

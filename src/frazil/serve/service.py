@@ -20,7 +20,7 @@ class Service:
     ) -> None:
         self.catalog = catalog
         self.settings = settings or Settings()
-        self.facade = Facade()
+        self.facade = Facade(clients_collect=self.settings.clients_collect)
 
     def need_namespace(self, namespace: Namespace) -> None:
         """404 when it does not exist."""

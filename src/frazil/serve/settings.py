@@ -14,9 +14,12 @@ class Settings:
 
     `properties` are told to every client (for example where an object store is). `allowed` are
     locations outside the warehouse where clients may keep table metadata that the server reads.
+    `clients_collect` lets clients delete files (expire snapshots, remove orphans, purge): they see
+    only what was published, so it is for tables that nothing but clients of this server write.
     """
 
     is_read_only: bool = False
+    clients_collect: bool = False
     max_request_bytes: int = 64 * MIB
     request_timeout_s: float = 600
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from frazil.commit.handle import now_ms
 from frazil.errors import AlreadyExists, NotFound
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, TableMetadata, new_table
 from frazil.serve import facade, namespaces, wire
-from frazil.serve.errors import bad_request, no_namespace, no_table, taken
+from frazil.serve.errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import SHOWN_VERSION
 from frazil.serve.locations import check_location
@@ -94,7 +94,7 @@ def rename_table(service: Service, call: Call) -> Answer:
         raise no_table(source)
     if not service.catalog.pointers.namespace_exists(target.namespace):
         raise no_namespace(target.namespace)
-    need_free(service, target)
+    check_target(service, source, target)
     try:
         service.catalog.pointers.rename(source, target)
     except NotFound as error:
@@ -158,6 +158,21 @@ def need_free(service: Service, identifier: Identifier) -> None:
         raise taken("View with same name", identifier)
 
 
+def check_target(service: Service, source: Identifier, target: Identifier) -> None:
+    """409 when the name that a table or view is to get is in use."""
+    pointers = service.catalog.pointers
+    for kind, in_use in (
+        ("Table", pointers.table_exists(target)),
+        ("View", pointers.views.exists(target)),
+    ):
+        if in_use:
+            raise RestError(
+                409,
+                "AlreadyExistsException",
+                f"Cannot rename {source} to {target}. {kind} already exists",
+            )
+
+
 def _body(service: Service, location: str | None, document: bytes) -> dict[str, Any]:
     body: dict[str, Any] = {} if location is None else {"metadata-location": location}
     body["metadata"] = msgspec.Raw(document)
@@ -195,7 +210,7 @@ def stored_properties(properties: Mapping[str, str]) -> dict[str, str]:
     if version is not None:
         if version not in ("1", "2", "3", "4"):
             raise bad_request(f"format-version is {version!r}; expected 2 or 3")
-        stored[SHOWN_VERSION] = str(min(3, max(2, int(version))))
+        stored[SHOWN_VERSION] = str(min(3, int(version)))
     return stored
 
 

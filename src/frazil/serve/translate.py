@@ -240,6 +240,10 @@ def _as_added(batch: EntryBatch, *, keeps_age: bool = True) -> EntryBatch:
     """Entries as a change adds them: ids are assigned anew for new files; a rewrite keeps the age
     it states."""
     gone = [key for key in _TRACKING if batch.has(key)]
+    if batch.has("tracking.sequence_number"):  # 0 is what a manifest of v1 says of any file
+        ages = batch.column("tracking.sequence_number")
+        ages = pc.if_else(pc.equal(ages, 0), pa.scalar(None, pa.int64()), ages)
+        batch = batch.with_column("tracking.sequence_number", ages)
     if not keeps_age or _is_null(batch, "tracking.sequence_number"):
         gone.append("tracking.sequence_number")
     status = batch.numpy("tracking.status")

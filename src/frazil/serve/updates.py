@@ -29,7 +29,7 @@ from frazil.format.metadata import (
 )
 from frazil.serve import wire
 from frazil.serve.errors import RestError, bad_request, conflict
-from frazil.serve.facade import SHOWN_VERSION
+from frazil.serve.facade import SHOWN_LOCATION, SHOWN_VERSION
 
 LAST_ADDED = -1
 
@@ -104,12 +104,12 @@ def _(update: wire.AssignUuid, metadata: TableMetadata, added: Added) -> TableMe
 
 @_apply.register
 def _(update: wire.UpgradeFormat, metadata: TableMetadata, added: Added) -> TableMetadata:
-    known = int(metadata.properties.get(SHOWN_VERSION, "2" if not metadata.schemas else "3"))
+    known = int(metadata.properties.get(SHOWN_VERSION, "1" if not metadata.schemas else "3"))
     if update.format_version < known and metadata.schemas:
         raise bad_request(f"Cannot downgrade v{known} table to v{update.format_version}")
     if update.format_version > 4:
         raise bad_request(f"format version {update.format_version} is not known")
-    wanted = str(min(3, max(2, known, update.format_version)))
+    wanted = str(min(3, max(known, update.format_version)))
     return replace(metadata, properties={**metadata.properties, SHOWN_VERSION: wanted})
 
 
@@ -201,12 +201,14 @@ def _(update: wire.RemoveRef, metadata: TableMetadata, added: Added) -> TableMet
 
 @_apply.register
 def _(update: wire.SetLocation, metadata: TableMetadata, added: Added) -> TableMetadata:
-    if metadata.schemas and update.location.rstrip("/") != metadata.location:
-        raise bad_request(
-            f"{metadata.location}: the location of a table cannot be changed; its paths are "
-            "relative to it"
-        )
-    return replace(metadata, location=update.location.rstrip("/"))
+    place = update.location.rstrip("/")
+    if not metadata.schemas:
+        return replace(metadata, location=place)
+    # Paths of the table are relative to where it is: only what clients write goes elsewhere.
+    kept = {key: text for key, text in metadata.properties.items() if key != SHOWN_LOCATION}
+    if place != metadata.location:
+        kept[SHOWN_LOCATION] = place
+    return replace(metadata, properties=kept)
 
 
 @_apply.register

@@ -1,0 +1,197 @@
+"""Views over HTTP, kept in the catalog as Iceberg's view metadata."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from frazil.catalog.names import Identifier
+from frazil.catalog.views import ViewState
+from frazil.errors import AlreadyExists, CommitConflict, NotFound
+from frazil.serve import namespaces, tables, view_metadata, wire
+from frazil.serve.errors import (
+    RestError,
+    bad_request,
+    conflict,
+    no_namespace,
+    no_view,
+    taken,
+)
+from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
+from frazil.serve.locations import check_location
+from frazil.serve.service import Service
+
+ROOT = f"{namespaces.ONE}/views"
+ONE = f"{ROOT}/{{view}}"
+_ATTEMPTS = 10
+
+
+def list_views(service: Service, call: Call) -> Answer:
+    """GET: names."""
+    namespace = call.namespace()
+    service.need_namespace(namespace)
+    found = [
+        {"namespace": list(each.namespace), "name": each.name}
+        for each in service.catalog.pointers.views.list(namespace)
+    ]
+    return Answer(body=namespaces.paged(found, "identifiers", call.query))
+
+
+def create_view(service: Service, call: Call) -> Answer:
+    """POST."""
+    wanted = call.decode(wire.CreateView)
+    namespace = call.namespace()
+    service.need_namespace(namespace)
+    identifier = Identifier.parse((*namespace, wanted.name))
+    _need_free(service, identifier)
+    location = wanted.location
+    if location is None:
+        location = service.catalog.pointers.location_for(identifier)
+    else:
+        check_location(service, location)
+    metadata = view_metadata.new_view(wanted, location=location.rstrip("/"))
+    return _shown(service, _entered(service, identifier, metadata))
+
+
+def register_view(service: Service, call: Call) -> Answer:
+    """POST register-view: enter a view from its metadata file."""
+    wanted = call.decode(wire.RegisterTable)
+    namespace = call.namespace()
+    service.need_namespace(namespace)
+    identifier = Identifier.parse((*namespace, wanted.name))
+    _need_free(service, identifier)
+    check_location(service, wanted.metadata_location)
+    storage = service.catalog.pointers.storage(wanted.metadata_location)
+    try:
+        metadata = json.loads(storage.read(wanted.metadata_location))
+    except ValueError as error:
+        raise bad_request(f"{wanted.metadata_location}: is not view metadata: {error}") from error
+    if not isinstance(metadata, dict) or "view-uuid" not in metadata:
+        raise bad_request(f"{wanted.metadata_location}: is not view metadata")
+    made = _entered(service, identifier, metadata)
+    return _shown(service, made, location=wanted.metadata_location)
+
+
+def load_view(service: Service, call: Call) -> Answer:
+    """GET."""
+    return _shown(service, _loaded(service, call.identifier("view")))
+
+
+def view_exists(service: Service, call: Call) -> Answer:
+    """HEAD."""
+    if not service.catalog.pointers.views.exists(call.identifier("view")):
+        raise no_view(call.identifier("view"))
+    return NO_CONTENT
+
+
+def replace_view(service: Service, call: Call) -> Answer:
+    """POST views/{view}: updates of a view."""
+    posted = call.decode(wire.CommitView)
+    identifier = call.identifier("view")
+    for update in posted.updates:
+        if isinstance(update, wire.SetLocation):
+            check_location(service, update.location)
+    for _ in range(_ATTEMPTS):
+        base = _loaded(service, identifier)
+        for requirement in posted.requirements:
+            if requirement.uuid.lower() != str(base.metadata["view-uuid"]).lower():
+                raise conflict(
+                    "Requirement failed: view UUID does not match: expected "
+                    f"{base.metadata['view-uuid']} != {requirement.uuid}"
+                )
+        after = view_metadata.updated(base.metadata, posted.updates)
+        try:
+            return _shown(service, service.catalog.pointers.views.replace(base, after))
+        except CommitConflict:
+            continue
+    raise conflict(f"Cannot commit: view {identifier} keeps changing")
+
+
+def drop_view(service: Service, call: Call) -> Answer:
+    """DELETE."""
+    identifier = call.identifier("view")
+    try:
+        service.catalog.pointers.views.drop(identifier)
+    except NotFound as error:
+        raise no_view(identifier) from error
+    return NO_CONTENT
+
+
+def rename_view(service: Service, call: Call) -> Answer:
+    """POST views/rename."""
+    wanted = call.decode(wire.Rename)
+    source, target = tables.name_of(wanted.source), tables.name_of(wanted.destination)
+    pointers = service.catalog.pointers
+    if not pointers.views.exists(source):
+        raise no_view(source)
+    if not pointers.namespace_exists(target.namespace):
+        raise no_namespace(target.namespace)
+    tables.check_target(service, source, target)
+    try:
+        pointers.views.rename(source, target)
+    except NotFound as error:
+        raise no_view(source) from error
+    except AlreadyExists as error:
+        raise taken("View", target) from error
+    return NO_CONTENT
+
+
+def _need_free(service: Service, identifier: Identifier) -> None:
+    if service.catalog.pointers.table_exists(identifier):
+        raise taken("Table with same name", identifier)
+    if service.catalog.pointers.views.exists(identifier):
+        raise taken("View", identifier)
+
+
+def _entered(service: Service, identifier: Identifier, metadata: dict[str, Any]) -> ViewState:
+    try:
+        return service.catalog.pointers.views.create(identifier, metadata)
+    except AlreadyExists as error:
+        raise taken("View", identifier) from error
+
+
+def _loaded(service: Service, identifier: Identifier) -> ViewState:
+    try:
+        return service.catalog.pointers.views.load(identifier)
+    except NotFound as error:
+        if service.catalog.pointers.table_exists(identifier):
+            raise RestError(
+                409,
+                "AlreadyExistsException",
+                f"Table with same name already exists: {identifier}",
+            ) from error
+        raise no_view(identifier) from error
+
+
+def _shown(service: Service, view: ViewState, *, location: str | None = None) -> Answer:
+    """A view as an answer. Its metadata file is written when somebody first sees the version."""
+    metadata = dict(view.metadata)
+    where = location or (
+        f"{str(metadata['location']).rstrip('/')}/metadata/"
+        f"{view.version:05d}-{metadata['view-uuid']}.metadata.json"
+    )
+    storage = service.catalog.pointers.storage(where)
+    if not storage.exists(where):
+        with suppress(AlreadyExists):  # another process may be quicker
+            storage.write_new(where, json.dumps(metadata).encode())
+    return Answer(body={"metadata-location": where, "metadata": metadata, "config": {}})
+
+
+ENDPOINTS = (
+    Endpoint(method="GET", template=ROOT, handler=list_views),
+    Endpoint(method="POST", template=ROOT, handler=create_view, right="write"),
+    Endpoint(method="GET", template=ONE, handler=load_view),
+    Endpoint(method="HEAD", template=ONE, handler=view_exists),
+    Endpoint(method="POST", template=ONE, handler=replace_view, right="write"),
+    Endpoint(method="DELETE", template=ONE, handler=drop_view, right="write"),
+    Endpoint(
+        method="POST", template="/v1/{prefix}/views/rename", handler=rename_view, right="write"
+    ),
+    Endpoint(
+        method="POST",
+        template=f"{namespaces.ONE}/register-view",
+        handler=register_view,
+        right="write",
+    ),
+)
