@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pyiceberg.schema import Schema
 
 from frazil.serve import wire
-from frazil.serve.errors import bad_request
+from frazil.serve.errors import RestError
 
 Metadata = dict[str, Any]
 LAST_ADDED = -1
@@ -51,11 +51,11 @@ def updated(before: Mapping[str, Any], updates: Sequence[wire.AnyViewUpdate]) ->
         match update:
             case wire.AssignUuid(uuid=given):
                 if metadata["versions"] and given.lower() != metadata["view-uuid"]:
-                    raise bad_request("Cannot reassign uuid")
+                    raise _invalid("Cannot reassign uuid")
                 metadata["view-uuid"] = given.lower()
             case wire.UpgradeFormat(format_version=version):
                 if version != 1:
-                    raise bad_request(f"view format version {version} is not known; expected 1")
+                    raise _invalid(f"view format version {version} is not known; expected 1")
             case wire.AddSchema(schema=schema):
                 added["schema"] = _add_schema(metadata, schema)
             case wire.SetLocation(location=location):
@@ -78,7 +78,7 @@ def _add_schema(metadata: Metadata, raw: wire.Json) -> int:
     try:
         schema = Schema.model_validate(raw)
     except (ValidationError, ValueError) as error:
-        raise bad_request(f"Invalid schema: {error}") from error
+        raise _invalid(f"Invalid schema: {error}") from error
     for known in metadata["schemas"]:
         if Schema.model_validate(known).as_struct() == schema.as_struct():
             return int(known["schema-id"])
@@ -91,14 +91,14 @@ def _add_version(metadata: Metadata, posted: wire.Json, last_schema: int | None)
     version = dict(posted)
     if version.get("schema-id") == LAST_ADDED:
         if last_schema is None:
-            raise bad_request("no schema was added that -1 could mean")
+            raise _invalid("no schema was added that -1 could mean")
         version["schema-id"] = last_schema
     if all(int(each["schema-id"]) != version.get("schema-id") for each in metadata["schemas"]):
-        raise bad_request(f"Cannot add version with unknown schema: {version.get('schema-id')}")
+        raise _invalid(f"Cannot add version with unknown schema: {version.get('schema-id')}")
     dialects = [each.get("dialect", "").lower() for each in version.get("representations", ())]
     for dialect in dialects:
         if dialects.count(dialect) > 1:
-            raise bad_request(
+            raise _invalid(
                 f"Invalid view version: Cannot add multiple queries for dialect {dialect}"
             )
     for known in metadata["versions"]:
@@ -121,7 +121,7 @@ def _content(version: Mapping[str, Any]) -> dict[str, Any]:
 def _set_current(metadata: Metadata, number: int | None) -> None:
     chosen = next((v for v in metadata["versions"] if v["version-id"] == number), None)
     if number is None or chosen is None:
-        raise bad_request(f"Cannot set current version to unknown version: {number}")
+        raise _invalid(f"Cannot set current version to unknown version: {number}")
     current = metadata["current-version-id"]
     if current == number:
         return
@@ -130,7 +130,7 @@ def _set_current(metadata: Metadata, number: int | None) -> None:
     if before is not None and not may_drop:
         old, new = _dialects(before), _dialects(chosen)
         if not old <= new:
-            raise bad_request(
+            raise _invalid(
                 "Cannot replace view due to loss of view dialects "
                 f"({DROP_DIALECTS}=false):\nPrevious dialects: {sorted(old)}\n"
                 f"New dialects: {sorted(new)}"
@@ -148,7 +148,7 @@ def _trim(metadata: Metadata) -> None:
     """Forget the oldest versions beyond the number that is kept, never the current one."""
     text = str(metadata["properties"].get(HISTORY, HISTORY_DEFAULT))
     if not text.isdigit() or int(text) < 1:
-        raise bad_request(f"{HISTORY} must be positive but was {text}")
+        raise _invalid(f"{HISTORY} must be positive but was {text}")
     current = metadata["current-version-id"]
     newest = sorted(metadata["versions"], key=lambda v: int(v["version-id"]), reverse=True)
     others = [v for v in newest if v["version-id"] != current][: int(text) - 1]
@@ -161,3 +161,8 @@ def _trim(metadata: Metadata) -> None:
         else:
             log = []  # a log with a hole would tell a wrong story
     metadata["version-log"] = log
+
+
+def _invalid(message: str) -> RestError:
+    """400, of the type that clients turn into their own error for invalid arguments."""
+    return RestError(400, "IllegalArgumentException", message)

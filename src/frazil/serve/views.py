@@ -6,12 +6,12 @@ import json
 from contextlib import suppress
 from typing import Any
 
+from frazil.catalog.export import METADATA_PATH
 from frazil.catalog.names import Identifier
 from frazil.catalog.views import ViewState
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.serve import namespaces, tables, view_metadata, wire
 from frazil.serve.errors import (
-    RestError,
     bad_request,
     conflict,
     no_namespace,
@@ -50,6 +50,8 @@ def create_view(service: Service, call: Call) -> Answer:
         location = service.catalog.pointers.location_for(identifier)
     else:
         check_location(service, location)
+    if METADATA_PATH in wanted.properties:
+        check_location(service, wanted.properties[METADATA_PATH])
     metadata = view_metadata.new_view(wanted, location=location.rstrip("/"))
     return _shown(service, _entered(service, identifier, metadata))
 
@@ -89,9 +91,13 @@ def replace_view(service: Service, call: Call) -> Answer:
     """POST views/{view}: updates of a view."""
     posted = call.decode(wire.CommitView)
     identifier = call.identifier("view")
+    if service.catalog.pointers.table_exists(identifier):
+        raise taken("Table with same name", identifier)
     for update in posted.updates:
         if isinstance(update, wire.SetLocation):
             check_location(service, update.location)
+        elif isinstance(update, wire.SetProperties) and METADATA_PATH in update.updates:
+            check_location(service, update.updates[METADATA_PATH])
     for _ in range(_ATTEMPTS):
         base = _loaded(service, identifier)
         for requirement in posted.requirements:
@@ -155,22 +161,15 @@ def _loaded(service: Service, identifier: Identifier) -> ViewState:
     try:
         return service.catalog.pointers.views.load(identifier)
     except NotFound as error:
-        if service.catalog.pointers.table_exists(identifier):
-            raise RestError(
-                409,
-                "AlreadyExistsException",
-                f"Table with same name already exists: {identifier}",
-            ) from error
         raise no_view(identifier) from error
 
 
 def _shown(service: Service, view: ViewState, *, location: str | None = None) -> Answer:
     """A view as an answer. Its metadata file is written when somebody first sees the version."""
     metadata = dict(view.metadata)
-    where = location or (
-        f"{str(metadata['location']).rstrip('/')}/metadata/"
-        f"{view.version:05d}-{metadata['view-uuid']}.metadata.json"
-    )
+    folder = metadata["properties"].get(METADATA_PATH) or f"{metadata['location']}/metadata"
+    name = f"{view.version:05d}-{metadata['view-uuid']}.metadata.json"
+    where = location or f"{folder.rstrip('/')}/{name}"
     storage = service.catalog.pointers.storage(where)
     if not storage.exists(where):
         with suppress(AlreadyExists):  # another process may be quicker
