@@ -35,7 +35,8 @@ from frazil.data.metadata_columns import (
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.schema import arrow_schema, nested_arrow_type, shown
 from frazil.format import paths
-from frazil.format.types import arrow_type
+from frazil.format.fields import stats_key
+from frazil.format.types import arrow_type, is_floating
 from frazil.rows import duckdb_filter
 from frazil.rows.duckdb_types import check_columns, default_text, is_native, quoted, text, type_text
 from frazil.rows.planned import Longs, Planned
@@ -115,6 +116,20 @@ def scan_sql(planned: Planned, *, filtered: bool = True, key: bool = False) -> S
     return _ScanSql(planned, filtered=filtered, key=key).build()
 
 
+_FROM_METADATA: Final = frozenset(
+    {PARTITION_ID, *(column.field_id for column in (FILE, SPEC_ID, ROW_ID, LAST_UPDATED))}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Files that are read by one call."""
+
+    name: str
+    touched: bool = False
+    has_nan: bool = False
+
+
 class _ScanSql:
     def __init__(self, planned: Planned, *, filtered: bool, key: bool) -> None:
         self._planned = planned
@@ -133,14 +148,16 @@ class _ScanSql:
         planned = self._planned
         native = self._native_files()
         dead = self._dead(np.flatnonzero(native))
-        touched = native & np.isin(np.arange(planned.num_files), list(dead))
+        touched = np.isin(np.arange(planned.num_files), list(dead))
+        has_nan = self._may_have_nan()
+        groups = [
+            (native & ~touched & ~has_nan, _Group("clean")),
+            (native & touched & ~has_nan, _Group("touched", touched=True)),
+            (native & ~touched & has_nan, _Group("clean_nan", has_nan=True)),
+            (native & touched & has_nan, _Group("touched_nan", touched=True, has_nan=True)),
+        ]
         parts = [
-            self._parquet(rows, name, dead)
-            for name, rows in (
-                ("clean", np.flatnonzero(native & ~touched)),
-                ("touched", np.flatnonzero(touched)),
-            )
-            if len(rows)
+            self._parquet(np.flatnonzero(mask), group, dead) for mask, group in groups if mask.any()
         ]
         others = np.flatnonzero(~native)
         if len(others):
@@ -187,6 +204,15 @@ class _ScanSql:
             if isinstance(part.transform, IdentityTransform)
         }
 
+    def _may_have_nan(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Files with a NaN in a column, or where metadata does not say that there is none."""
+        files = self._planned.plan.files
+        found = np.zeros(files.num_rows, dtype=np.bool_)
+        for column in self._wanted.fields:
+            if is_floating(column.field_type):
+                found |= files.numpy(stats_key(column.field_id, "nan_value_count")) != 0
+        return found
+
     def _dead(self, rows: np.ndarray[Any, Any]) -> dict[int, Longs]:
         """Deleted positions by file, for files that have any."""
         planned = self._planned
@@ -206,16 +232,16 @@ class _ScanSql:
 
     # Files that DuckDB reads
 
-    def _parquet(self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]) -> str:
-        wanted = self._wanted.fields
-        outputs = [f"{_output(column)} AS {quoted(column.name)}" for column in wanted]
+    def _parquet(self, rows: np.ndarray[Any, Any], group: _Group, dead: dict[int, Longs]) -> str:
+        wanted, name = self._wanted.fields, group.name
+        outputs = [f"{_output(column, group)} AS {quoted(column.name)}" for column in wanted]
         if self._key:
             outputs.append(f"i.base + r.file_row_number AS {KEY}")
         joins = ""
-        if any("i." in output for output in map(_output, wanted)) or self._key:
+        if any(column.field_id in _FROM_METADATA for column in wanted) or self._key:
             joins += self._file_join(rows, f"{self._prefix}_{name}_files")
-        if name == "touched":
-            joins += self._dead_join(rows, dead)
+        if group.touched:
+            joins += self._dead_join(rows, f"{self._prefix}_{name}_dead", dead)
         source = self._read_parquet(rows, f"{self._prefix}_{name}")
         return f"SELECT {', '.join(outputs)} FROM {source} r{joins}"
 
@@ -290,8 +316,7 @@ class _ScanSql:
         ]
         return pa.array(values, nested_arrow_type(column.field_type))
 
-    def _dead_join(self, rows: np.ndarray[Any, Any], dead: dict[int, Longs]) -> str:
-        name = f"{self._prefix}_dead"
+    def _dead_join(self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]) -> str:
         positions = [dead[int(row)] for row in rows]
         self._out.relations[name] = pa.table(
             {
@@ -324,8 +349,12 @@ class _ScanSql:
         return f"SELECT {', '.join(outputs)} WHERE false"
 
 
-def _output(column: NestedField) -> str:
+def _output(column: NestedField, group: _Group) -> str:
     stored = f"r.c{column.field_id}"
+    if group.has_nan and is_floating(column.field_type):
+        # Statistics in Parquet files leave NaN out, and DuckDB, for which it is greater than every
+        # number, skips row groups by them. It does not see through this expression.
+        return f"CASE WHEN {stored} IS NULL THEN NULL ELSE {stored} END"
     match column.field_id:
         case POS.field_id:
             return "r.file_row_number"

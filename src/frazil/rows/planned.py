@@ -21,6 +21,8 @@ from frazil.data.metadata_columns import covering
 from frazil.data.write_options import DATA_PATH
 from frazil.expr.row_filter import columns_of
 from frazil.format import paths
+from frazil.format.fields import stats_key
+from frazil.format.types import is_floating
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import Task, Vector, tasks_of
 
@@ -41,8 +43,10 @@ class Planned:
 
     @staticmethod
     def of(scan: Scan) -> Planned:
-        """Plan the scan now."""
-        return Planned(scan, scan.plan())
+        """Plan the scan now, with the number of NaNs in each file."""
+        floating = (column for column in scan.table_schema.fields if is_floating(column.field_type))
+        keys = [stats_key(column.field_id, "nan_value_count") for column in floating]
+        return Planned(scan, scan.plan(extra_keys=keys))
 
     @cached_property
     def wanted(self) -> Schema:

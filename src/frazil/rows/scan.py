@@ -82,11 +82,11 @@ class Scan:
 
     # Planning
 
-    def plan(self) -> Plan:
-        """The files to read, as an Arrow table with a report. Cheap: no objects per file."""
-        return self._plan()
+    def plan(self, *, extra_keys: Sequence[str] = ()) -> Plan:
+        """The files to read, as an Arrow table with a report. Cheap: no objects per file.
 
-    def _plan(self, *extra_keys: str) -> Plan:
+        `extra_keys` name further columns of the files' entries to be read.
+        """
         return plan(
             self.handle.reader(),
             self.snapshot,
@@ -97,7 +97,7 @@ class Scan:
 
     def tasks(self, *, split_bytes: int | None = None) -> list[Task]:
         """The plan as tasks; with `split_bytes`, large files are cut at their row groups."""
-        planned = self._plan("split_offsets") if split_bytes else self._plan()
+        planned = self.plan(extra_keys=("split_offsets",) if split_bytes else ())
         tasks = list(tasks_of(planned, location=self.handle.location))
         return split_tasks(tasks, split_bytes) if split_bytes else tasks
 

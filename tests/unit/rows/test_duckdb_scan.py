@@ -316,3 +316,30 @@ def test_text_filters_take_any_character(catalog: frazil.Catalog) -> None:
         ]
     found = table.scan(StartsWith(term=term, value=literal("a%"))).to_duckdb()
     assert found.fetchall() == [("a%b",)]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("x > 5", 2),
+        ("x <> 1", 2),
+        ("isnan(x)", 2),
+        ("x = 'nan'::DOUBLE", 2),
+        ("NOT (x < 5)", 2),
+        ("x < 5", 3),
+        ("x IS NULL", 1),
+        ("s.y > 5", 2),
+        ("s.y = 'nan'::DOUBLE", 2),
+    ],
+)
+def test_rows_with_nan_are_not_skipped_by_statistics(
+    catalog: frazil.Catalog, condition: str, expected: int
+) -> None:
+    inner = pa.struct([pa.field("y", pa.float64())])
+    schema = pa.schema([pa.field("x", pa.float64()), pa.field("s", inner)])
+    table = catalog.create_table("s.t", schema)
+    nan = float("nan")
+    table.append(pa.table({"x": [1.0, nan, None], "s": [{"y": 1.0}, {"y": nan}, None]}))
+    table.append(pa.table({"x": [1.0, nan, 1.0], "s": [{"y": 1.0}, {"y": nan}, {"y": 1.0}]}))
+    found = table.scan().to_duckdb().filter(condition).aggregate("count(*)")
+    assert found.fetchall() == [(expected,)]
