@@ -105,14 +105,14 @@ KINDS: Final = (
         name="f",
         type=FloatType(),
         values=(NAN, -math.inf, -1.5, -0.0, 0.0, 0.5, 2.0, math.inf),
-        literals=_same(-1.5, 0.0, -0.0, 0.5, 1.0, 2.0, 1e300, -1e300, math.inf, 2),
+        literals=_same(-1.5, 0.0, -0.0, 0.5, 1.0, 2.0, 1e300, -1e300, math.inf, 2, NAN),
     ),
     Kind(
         field_id=4,
         name="d",
         type=DoubleType(),
         values=(NAN, -math.inf, -1.5, -0.0, 0.0, 0.1, 2.0, math.inf),
-        literals=_same(-1.5, 0.0, -0.0, 0.1, 1.0, 2.0, 10**400, -math.inf, 0),
+        literals=(*_same(-1.5, 0.0, -0.0, 0.1, 1.0, 2.0, -math.inf, 0, NAN), (10**400, math.inf)),
     ),
     Kind(
         field_id=5,
@@ -331,25 +331,31 @@ def _compare(op: str, value: Any, literals: Sequence[Any]) -> bool:
         return False
     if op in ("not null", "nan"):
         return op == "not null" or value != value
+    found, wanted = _ranked(value), [_ranked(literal) for literal in literals]
     if op == "in":
-        return any(value == literal for literal in literals)
+        return any(found == literal for literal in wanted)
     if op == "not in":
-        return all(value != literal for literal in literals)
+        return all(found != literal for literal in wanted)
     if not literals:
         return False
-    literal = literals[0]
     if op in ("prefix", "not prefix"):
-        return bool(value.startswith(literal)) == (op == "prefix")
+        return bool(value.startswith(literals[0])) == (op == "prefix")
+    literal = wanted[0]
     return bool(
         {
-            "<": lambda: value < literal,
-            "<=": lambda: value <= literal,
-            ">": lambda: value > literal,
-            ">=": lambda: value >= literal,
-            "=": lambda: value == literal,
-            "!=": lambda: value != literal,
+            "<": lambda: found < literal,
+            "<=": lambda: found <= literal,
+            ">": lambda: found > literal,
+            ">=": lambda: found >= literal,
+            "=": lambda: found == literal,
+            "!=": lambda: found != literal,
         }[op]()
     )
+
+
+def _ranked(value: Any) -> tuple[bool, Any]:
+    """NaN equals itself and is greater than every number."""
+    return (True, 0) if value != value else (False, value)
 
 
 def predicates(kind: Kind) -> st.SearchStrategy[tuple[Any, ...]]:

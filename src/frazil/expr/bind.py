@@ -28,7 +28,7 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.expr.filter_columns import Column, ColumnIndex
-from frazil.expr.literals import Where, place, typed
+from frazil.expr.literals import Place, Where, place, typed
 from frazil.expr.operators import (
     ORDERED,
     PREFIX,
@@ -67,6 +67,8 @@ def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> 
         places = [place(literal, type_) for literal in literals]
     except InvalidInput as problem:
         raise InvalidInput(f"column '{column.name}': {problem}") from None
+    if any(place.value != place.value for place in places):
+        return _with_nan(op, column, [place for place in places if place.value == place.value])
     if op in SETS or op in (Op.EQ, Op.NE):
         exact = {typed(p.value, type_) for p in places if p.where is Where.EXACT}
         return _equality(op, column, tuple(exact))
@@ -81,6 +83,31 @@ def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> 
         return bound(below, column, (typed(value, type_),))
     everything = (op in (Op.LT, Op.LE)) == (where is Where.ABOVE)
     return bound(Op.NOT_NULL, column) if everything else AlwaysFalse()
+
+
+def _with_nan(op: Op, column: Column, others: Sequence[Place]) -> BooleanExpression:
+    """A comparison with NaN, which equals itself and is greater than every number."""
+    if op in (Op.IN, Op.EQ):
+        parts = [bound(Op.IS_NAN, column)]
+        if others:
+            parts.append(predicate(op, column, [_literal(place, column) for place in others]))
+        return disjunction(parts)
+    if op in (Op.NOT_IN, Op.NE):
+        parts = [bound(Op.NOT_NULL, column), bound(Op.NOT_NAN, column)]
+        if others:
+            parts.append(predicate(op, column, [_literal(place, column) for place in others]))
+        return conjunction(parts)
+    if op is Op.GE:
+        return bound(Op.IS_NAN, column)
+    if op is Op.GT:
+        return AlwaysFalse()
+    if op is Op.LE:
+        return bound(Op.NOT_NULL, column)
+    return conjunction([bound(Op.NOT_NULL, column), bound(Op.NOT_NAN, column)])
+
+
+def _literal(place: Place, column: Column) -> Literal[Any]:
+    return typed(place.value, column.field.field_type)
 
 
 def conjunction(parts: Iterable[BooleanExpression]) -> BooleanExpression:

@@ -5,7 +5,7 @@ for files and for manifest entries, whose statistics enclose those of their file
 least lower and greatest upper bound.
 
 Bounds only enclose: a truncated or stale bound is a bound, so neither answer asks whether they are
-tight. NaN lies outside the bounds, null outside everything. What is not recorded is unknown, and
+tight. NaN lies outside the bounds and is greater than every number; null lies outside everything. What is not recorded is unknown, and
 unknown never prunes and never proves.
 
 A result of None stands for "true everywhere" from `might` and "false everywhere" from `must`: the
@@ -35,6 +35,7 @@ _NAN_COUNT: Final = "nan_value_count"
 _VALUE_COUNT: Final = "value_count"
 _EQUALS: Final = frozenset({Op.EQ, Op.IN})
 _DIFFERS: Final = frozenset({Op.NE, Op.NOT_IN})
+_ABOVE: Final = frozenset({Op.GT, Op.GE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,7 @@ class Stats:
         return found
 
     def incomparable(self) -> Mask | None:
-        """Where every value is null or NaN, so that none equals, or is less or greater."""
+        """Where every value is null or NaN, so that none equals or is less than a number."""
         found = either(self.all_null(), self.all_nan())
         if self.nulls is None or self.nans is None or self.values is None:
             return found
@@ -132,7 +133,17 @@ def might(condition: Condition, stats: Stats) -> Mask | None:
         return _not(stats.all_nan())
     if op in _DIFFERS or op is Op.NOT_STARTS_WITH:
         return both(_not(stats.all_null()), _not(_all_excluded(condition, stats)))
+    if op in _ABOVE and stats.floating:
+        return both(_not(stats.all_null()), _or_nan(_reachable(condition, stats), stats))
     return both(_not(stats.incomparable()), _reachable(condition, stats))
+
+
+def _or_nan(reached: Mask | None, stats: Stats) -> Mask | None:
+    """Where a number or a NaN is reached; NaNs that nobody counted may be anywhere."""
+    if reached is None or stats.nans is None:
+        return None
+    found: Mask = reached | (stats.nans != 0)
+    return found
 
 
 def _not(mask: Mask | None) -> Mask | None:
@@ -230,6 +241,9 @@ def must(condition: Condition, stats: Stats) -> Mask | None:
         return _where(found, stats.no_nulls())
     if op is Op.NOT_STARTS_WITH:
         return _where(_avoided(condition, stats), stats.no_nulls())
+    if op in _ABOVE:
+        found = either(_ordered(condition, stats), stats.all_nan())
+        return _where(found, stats.no_nulls())
     if op in _EQUALS or op is Op.STARTS_WITH:
         found = _confined(condition, stats)
     else:

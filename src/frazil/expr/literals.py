@@ -203,9 +203,13 @@ def _floating(literal: Literal[Any], type_: IcebergType) -> Place:
         return Place(where=Where.EXACT, value=float(literal.value))
     if isinstance(literal, DoubleLiteral | FloatLiteral) and math.isinf(literal.value):
         return Place(where=Where.EXACT, value=literal.value)
+    if isinstance(literal, DoubleLiteral | FloatLiteral) and math.isnan(literal.value):
+        return Place(where=Where.EXACT, value=math.nan)
     number = _number(literal, type_)
+    value = float(number)
+    if math.isinf(value):
+        return Place(where=Where.EXACT, value=value)
     try:
-        value = float(number)
         if isinstance(type_, FloatType):
             value = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:

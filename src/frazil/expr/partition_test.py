@@ -90,11 +90,11 @@ def _compared(condition: Condition, values: Vector) -> Mask:
     if op is Op.LT:
         return values.less(value)
     if op is Op.GT:
-        return values.greater(value)
+        return ~values.less(value) & ~values.equal(value)
     if op is Op.STARTS_WITH:
         return values.starts_with(value)
     if op is Op.NOT_STARTS_WITH:
         return ~values.starts_with(value)
-    # Not "not greater": NaN is neither.
-    closer = values.less(value) if op is Op.LE else values.greater(value)
-    return closer | values.equal(value)
+    if op is Op.LE:
+        return values.less(value) | values.equal(value)
+    return ~values.less(value)  # NaN is greater than every number

@@ -1,8 +1,8 @@
 """Filters over rows: bound expressions as Arrow expressions, or evaluated on a table.
 
 Columns are found by their current names, nested ones through their structs. The meaning is that of
-`frazil.expr.bind`: null matches nothing but IS NULL and IS NOT NAN; NaN matches `!=`, NOT IN and
-IS NAN only.
+`frazil.expr.bind`: null matches nothing but IS NULL and IS NOT NAN; NaN is greater than every
+number.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COMPARE: Final[dict[Op, Callable[[Any, Any], Any]]] = {
     Op.EQ: pc.equal,
     Op.NE: pc.not_equal,
 }
-_MATCH_NAN: Final = frozenset({Op.NE, Op.NOT_IN, Op.IS_NAN, Op.NOT_NAN})
+_MATCH_NAN: Final = frozenset({Op.NE, Op.NOT_IN, Op.IS_NAN, Op.NOT_NAN, Op.GT, Op.GE})
 
 
 def to_arrow(expression: BooleanExpression) -> pc.Expression:
@@ -153,4 +153,7 @@ def _predicate(predicate: BooleanExpression, values: Callable[[Column], Any]) ->
         found = pc.is_in(field, value_set=wanted)
         return found if op is Op.IN else pc.and_kleene(pc.invert(found), pc.is_valid(field))
     assert op is not None
-    return _COMPARE[op](field, pa.scalar(literals[0], arrow_type(type_)))
+    found = _COMPARE[op](field, pa.scalar(literals[0], arrow_type(type_)))
+    if op in (Op.GT, Op.GE) and is_floating(type_):
+        return pc.or_kleene(found, pc.is_nan(field))
+    return found

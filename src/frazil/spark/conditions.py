@@ -1,8 +1,7 @@
 """Filters as Spark columns, with the meaning they have everywhere else in Frazil.
 
-A null matches nothing but IS NULL and IS NOT NAN. NaN is neither less nor greater than anything
-and equals nothing; `!=`, NOT IN and IS NAN match it. Spark takes NaN for the greatest value and
-equal to itself, so comparisons of floating columns say more here.
+A null matches nothing but IS NULL and IS NOT NAN. NaN equals itself and is greater than every
+number, as Spark has it.
 """
 
 from __future__ import annotations
@@ -75,9 +74,9 @@ def _predicate(expression: Any, values: Values) -> Column:
         case Op.LE:
             return column <= value
         case Op.GT:
-            return (column > value) & ~F.isnan(column) if floating else column > value
+            return column > value
         case Op.GE:
-            return (column >= value) & ~F.isnan(column) if floating else column >= value
+            return column >= value
     raise Unsupported(f"Spark has no condition for {expression}", feature="filter expression")
 
 

@@ -121,7 +121,9 @@ def test_whole_numbers(where: str, expected: list[tuple[bool, bool]]) -> None:
     [
         # files: 1..5 without NaN, with some, with unknown, all NaN, NaN and null only, 5..5 + NaN
         ("x < 6", [ALL, MAYBE, MAYBE, NO, NO, MAYBE]),
-        ("x > 5", [NO, NO, NO, NO, NO, NO]),
+        ("x > 5", [NO, MAYBE, MAYBE, ALL, MAYBE, MAYBE]),
+        ("x >= 1", [ALL, ALL, ALL, ALL, MAYBE, ALL]),
+        ("x > 1", [MAYBE, MAYBE, MAYBE, ALL, MAYBE, ALL]),
         ("x = 5", [MAYBE, MAYBE, MAYBE, NO, NO, MAYBE]),
         ("x in (4, 5)", [MAYBE, MAYBE, MAYBE, NO, NO, MAYBE]),
         ("x != 5", [MAYBE, MAYBE, MAYBE, ALL, MAYBE, MAYBE]),

@@ -115,7 +115,9 @@ def test_identity_values_may_be_nan() -> None:
         ("ratio is nan", [True, False, False]),
         ("ratio is not nan", [False, True, True]),
         ("ratio != 0.5", [True, False, False]),
-        ("ratio >= 0.5", [False, True, False]),
+        ("ratio >= 0.5", [True, True, False]),
+        ("ratio > 0.5", [True, False, False]),
+        ("ratio < 0.5", [False, False, False]),
         ("ratio <= 0.5", [False, True, False]),
     ):
         assert one_field(where, 5, IdentityTransform(), pa.float64(), values) == (
