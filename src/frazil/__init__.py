@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import (
@@ -22,6 +23,7 @@ from frazil.errors import (
 )
 
 if TYPE_CHECKING:
+    from frazil.expr.sql_text import Expression
     from frazil.table import Catalog, CommitResult, Scan, Table, Transaction, connect
 
 __version__ = "0.1.0"
@@ -43,7 +45,17 @@ __all__ = [
     "Transaction",
     "Unsupported",
     "connect",
+    "expr",
 ]
+
+if TYPE_CHECKING:
+
+    def expr(text: str, *params: Any) -> Expression:
+        """An SQL expression for `update` and `merge`, with `?` for the params.
+
+        >>> orders.update({"price": frazil.expr("price * ?", 1.1)})      # doctest: +SKIP
+        """
+
 
 _FACADE = frozenset({"Catalog", "CommitResult", "Scan", "Table", "Transaction", "connect"})
 
@@ -55,6 +67,8 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """The facade is loaded when first used, so that `import frazil` is quick."""
+    if name == "expr":  # the package of expressions, which makes one when it is called
+        return importlib.import_module("frazil.expr")
     if name in _FACADE:
         import frazil.table
 

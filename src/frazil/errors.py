@@ -57,10 +57,17 @@ class FrazilError(Exception):
 
 
 class InvalidInput(FrazilError):
-    """The call cannot be carried out as given."""
+    """The call cannot be carried out as given.
+
+    `is_certain` says that no other way to read the input can make it right.
+    """
 
     kind = "invalid-input"
     exit_code = 2
+
+    def __init__(self, *message: object, is_certain: bool = False) -> None:
+        self.is_certain = is_certain
+        super().__init__(*message)
 
 
 class NotFound(FrazilError):

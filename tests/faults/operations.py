@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import frazil
 from frazil.format.metadata import MAIN
-from frazil.table.rows import RowEditor
+from frazil.rows.editor import RowEditor
 
 SCHEMA = pa.schema([("id", pa.int64()), ("colour", pa.string())])
 SMALL_TREE = {
@@ -58,7 +58,7 @@ def _transaction(table: frazil.Table) -> None:
     with table.transaction() as tx:
         tx.append(rows(100, 103))
         tx.delete("id = 101 or id = 5")
-        tx.update({"colour": "'blue'"}, where="id = 100")
+        tx.update({"colour": "blue"}, where="id = 100")
 
 
 def _fast_forward(table: frazil.Table) -> None:
@@ -90,7 +90,7 @@ OPERATIONS = {
         lambda t: t.delete("id < 10"), {id: c for id, c in BEFORE.items() if id >= 10}
     ),
     "update": Operation(
-        lambda t: t.update({"colour": "'blue'"}, where="id >= 18"),
+        lambda t: t.update({"colour": "blue"}, where="id >= 18"),
         {id: "blue" if id >= 18 else c for id, c in BEFORE.items()},
     ),
     "upsert": Operation(

@@ -15,14 +15,14 @@ from tests.faults.operations import BEFORE, content, prepared, rows
 FIRST: dict[str, Callable[[frazil.Table], object]] = {
     "append": lambda t: t.append(rows(100, 102)),
     "delete": lambda t: t.delete("id = 2 or id = 12"),
-    "update": lambda t: t.update({"colour": "'blue'"}, where="id = 3 or id = 18"),
+    "update": lambda t: t.update({"colour": "blue"}, where="id = 3 or id = 18"),
     "overwrite": lambda t: t.overwrite(rows(50, 52), where="id > 9"),
     "compact": lambda t: t.compact_metadata(),
 }
 SECOND: dict[str, Callable[[frazil.Table], object]] = {
     "append": lambda t: t.append(rows(200, 203)),
     "delete": lambda t: t.delete("id = 2 or id = 13"),
-    "update": lambda t: t.update({"colour": "'green'"}, where="id = 3"),
+    "update": lambda t: t.update({"colour": "green"}, where="id = 3"),
     "compact": lambda t: t.compact_metadata(),
     "rewrite manifests": lambda t: t.rewrite_manifests(),
 }

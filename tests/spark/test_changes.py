@@ -29,7 +29,7 @@ def feed(frame: Any) -> list[tuple[int, int, str]]:
 def test_every_kind_of_change_is_told_with_its_row_id(spark: Any, table: frazil.Table) -> None:
     ids = row_ids(table)
     table.delete("id = 0")
-    table.update({"price": "price + 1"}, where="id = 3")
+    table.update({"price": frazil.expr("price + 1")}, where="id = 3")
     table.upsert(orders([4, 9], price=7.0), on=["id"])
     frame = frazil.spark.changes(spark, table)
     assert feed(frame) == [

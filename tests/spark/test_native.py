@@ -125,7 +125,7 @@ def test_deleted_rows_are_gone_however_vectors_are_applied(
 
 def test_updated_rows_keep_their_ids(spark: Any, table: frazil.Table) -> None:
     before = {row["id"]: row["_row_id"] for row in table.scan(columns=["id", "_row_id"])}
-    table.update({"country": "'FR'"}, where="id in (5, 6)")
+    table.update({"country": "FR"}, where="id in (5, 6)")
     rows = frazil.spark.table(spark, table, columns=["id", "country", "_row_id"]).collect()
     assert {row["id"]: row["_row_id"] for row in rows} == before
     assert sorted(row["id"] for row in rows if row["country"] == "FR") == [5, 6]

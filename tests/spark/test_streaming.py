@@ -100,7 +100,7 @@ def test_merging_batches_follows_the_changes_and_takes_a_replay_once(
     copy: frazil.Table,
     tmp_path: Path,
 ) -> None:
-    source.update({"price": "price + 100"}, where="id = 4")
+    source.update({"price": frazil.expr("price + 100")}, where="id = 4")
     source.delete("id = 5")
     into = frazil.spark.foreach_batch(
         copy,
@@ -143,7 +143,7 @@ def test_a_stream_of_changes_tells_updates_and_deletes(
 ) -> None:
     tip = source.current_snapshot()
     assert tip is not None
-    source.update({"price": "-price"}, where="id = 4")
+    source.update({"price": frazil.expr("-price")}, where="id = 4")
     source.delete("id = 5")
     source.append(orders([30]))
     seen: list[tuple[int, str, float]] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import frazil
 from frazil.format.metadata import MAIN, Snapshot
-from frazil.table.rows import RowEditor
+from frazil.rows.editor import RowEditor
 
 Row = dict[int, Any]
 """Values of a row by field id."""

@@ -170,7 +170,7 @@ class TableMachine(RuleBasedStateMachine):
     def update(self, low: int, width: int, weight: int) -> None:
         version = self._version(self._tip())
         where = f"id between {low} and {low + width}"
-        self.table.update({"weight": f"{weight}", "colour": "'pink'"}, where=where)
+        self.table.update({"weight": weight, "colour": "pink"}, where=where)
         for id, row in version.rows.items():
             if low <= id <= low + width:
                 row.update({2: "pink", 3: weight})
@@ -207,7 +207,7 @@ class TableMachine(RuleBasedStateMachine):
         with self.table.transaction() as tx:
             tx.append(self._new_rows(3))
             tx.delete(f"id = {first + 1}")
-            tx.update({"colour": "'mixed'"}, where=f"id = {first}")
+            tx.update({"colour": "mixed"}, where=f"id = {first}")
         version.rows.update({id: self._row(id) for id in (first, first + 2)})
         version.rows[first][2] = "mixed"
         self._committed(version)

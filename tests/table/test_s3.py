@@ -28,7 +28,7 @@ def test_a_table_on_s3_takes_every_kind_of_change(remote: frazil.Catalog) -> Non
     table = remote.create_table("shop.orders", ORDERS, partition_by=["day(order_date)"])
     table.append(orders(0, 60))
     table.delete("country = 'US' and order_id < 10")
-    table.update({"country": "'FR'"}, where="order_id = 30")
+    table.update({"country": "FR"}, where="order_id = 30")
     table.upsert(orders(58, 62, country="IT"), on=["order_id"])
 
     rows = {row["order_id"]: row["country"] for row in table.scan().to_pylist()}

@@ -17,9 +17,9 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil.errors import CommitConflict, InvalidInput, NotFound, Unsupported
+from frazil.rows.editor import RowEditor
 from frazil.scan.pyiceberg_tasks import pyiceberg_metadata
 from frazil.storage import local_path
-from frazil.table.rows import RowEditor
 from tests.table.conftest import ORDERS, orders
 
 
@@ -102,7 +102,9 @@ def test_a_delete_that_matches_nothing_commits_nothing(table: frazil.Table) -> N
 def test_updates_keep_row_ids(table: frazil.Table) -> None:
     table.append(orders(0, 30))
     before = row_ids(table)
-    table.update({"price": "price * 2", "country": "'FR'"}, where="order_id between 10 and 12")
+    table.update(
+        {"price": frazil.expr("price * 2"), "country": "FR"}, where="order_id between 10 and 12"
+    )
     assert row_ids(table) == before
     changed = table.scan(where="country = 'FR'").to_arrow().sort_by("order_id").to_pylist()
     assert [(row["order_id"], row["price"]) for row in changed] == [
@@ -144,7 +146,7 @@ def test_a_transaction_sees_its_own_changes_and_lands_once(table: frazil.Table) 
     with table.transaction() as tx:
         tx.append(orders(10, 20))
         tx.delete("order_id = 15")
-        tx.update({"country": "'FR'"}, where="order_id = 16")
+        tx.update({"country": "FR"}, where="order_id = 16")
         assert tx.scan().count() == 19
     assert len(table.snapshots()) == 2
     assert ids(table.scan()) == [i for i in range(20) if i != 15]

@@ -5,8 +5,8 @@ for files and for manifest entries, whose statistics enclose those of their file
 least lower and greatest upper bound.
 
 Bounds only enclose: a truncated or stale bound is a bound, so neither answer asks whether they are
-tight. NaN lies outside the bounds and is greater than every number; null lies outside everything. What is not recorded is unknown, and
-unknown never prunes and never proves.
+tight. NaN lies outside the bounds and is greater than every number; null lies outside everything.
+What is not recorded is unknown, and unknown never prunes and never proves.
 
 A result of None stands for "true everywhere" from `might` and "false everywhere" from `must`: the
 columns say nothing, and nothing was computed.

@@ -16,7 +16,6 @@ from pyiceberg.schema import Schema
 
 from frazil.errors import InvalidInput
 from frazil.expr.bind import conjunction
-from frazil.expr.literals import ZonedText
 from frazil.expr.parse import parse
 from frazil.expr.sql_text import (
     TARGET,
@@ -27,6 +26,7 @@ from frazil.expr.sql_text import (
     sql_text,
 )
 
+_METADATA = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
 Where = str | BooleanExpression | None
 
 
@@ -58,22 +58,26 @@ def condition(
     text = filled(where, params, what="filter")
     try:
         return Condition(filter=parse(text, schema, case_sensitive=case_sensitive))
-    except ZonedText:
-        raise
     except InvalidInput as error:
-        if not text.strip():
+        if error.is_certain or not text.strip():
             raise
         plain_problem = error
     try:
         sql = sql_text(
             text,
-            {TARGET: columns_of_schema(schema)},
+            {TARGET: {**columns_of_schema(schema), **_metadata(schema)}},
             case_sensitive=case_sensitive,
             what="filter",
         )
     except InvalidInput as error:
-        raise (error if "unknown column" in str(error) else plain_problem) from None
+        raise (error if error.is_certain else plain_problem) from None
     return Condition(filter=_pruning(sql, schema, case_sensitive), sql=sql)
+
+
+def _metadata(schema: Schema) -> dict[str, None]:
+    """Metadata columns whose names the table does not use itself."""
+    own = {field.name for field in schema.fields}
+    return {name: None for name in _METADATA if name not in own}
 
 
 def _pruning(sql: SqlText, schema: Schema, case_sensitive: bool) -> BooleanExpression:

@@ -36,7 +36,7 @@ from frazil.expr.tokens import Kind, Token, problem_at, tokens
 RESERVED: Final = frozenset(
     {"and", "or", "not", "is", "in", "like", "between", "null", "nan", "true", "false"}
 )
-TYPED: Final = frozenset({"date", "timestamp", "time", "uuid"})
+TYPED: Final = frozenset({"date", "timestamp", "timestamptz", "time", "uuid"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -144,6 +144,11 @@ def typed(value: Any, type_: IcebergType) -> Literal[Any]:
     return LongLiteral(value)
 
 
+def _bad_moment(problem: str) -> InvalidInput:
+    """Text that is not a date, time or timestamp of the column's type; engines would guess."""
+    return InvalidInput(problem, is_certain=True)
+
+
 def _mismatch(literal: Literal[Any], type_: IcebergType, hint: str = "") -> InvalidInput:
     shown = repr(literal.value)
     return InvalidInput(f"{shown} cannot be compared with a {type_} column{hint}")
@@ -226,21 +231,19 @@ def _nanos(text: str, type_: IcebergType) -> int:
     expected = "'2024-01-15T10:30:00+00:00'" if zoned else "'2024-01-15T10:30:00'"
     problem = f"'{text}' is not a {type_}; write it like {expected}"
     if match is None:
-        raise InvalidInput(problem)
+        raise _bad_moment(problem)
     try:
         days = date.fromisoformat(match["day"]).toordinal() - _EPOCH_DAY
         clock = time.fromisoformat(match["clock"] or "00:00")
     except ValueError as error:
-        raise InvalidInput(f"{problem} ({error})") from None
+        raise _bad_moment(f"{problem} ({error})") from None
     nanos = days * _DAY_NS + _clock_micros(clock) * 1000
     nanos += int((match["fraction"] or "0").ljust(9, "0"))
     zone = match["zone"]
     if zone is None:
         return nanos
     if not zoned:
-        raise InvalidInput(
-            f"'{text}' has a zone, but a {type_} column has none; leave '{zone}' out"
-        )
+        raise _bad_moment(f"'{text}' has a zone, but a {type_} column has none; leave '{zone}' out")
     if zone in "Zz":
         return nanos
     digits = zone[1:].replace(":", "")
@@ -274,7 +277,7 @@ def _date(literal: Literal[Any], type_: IcebergType) -> Place:
         except ValueError:
             match = _TIMESTAMP.fullmatch(text)
             if match is None or match["clock"] is None:
-                raise InvalidInput(f"'{text}' is not a date; write it like '2024-01-15'") from None
+                raise _bad_moment(f"'{text}' is not a date; write it like '2024-01-15'") from None
         return _stepped(_nanos(text, TimestampType()), _DAY_NS, _INT_RANGE)
     raise _mismatch(literal, type_, "; write a date like '2024-01-15'")
 
@@ -311,7 +314,7 @@ def _exact(literal: Literal[Any], type_: IcebergType) -> Any:
             try:
                 return _clock_micros(time.fromisoformat(value.strip()))
             except ValueError:
-                raise InvalidInput(f"'{value}' is not a time; write it like '10:30:00'") from None
+                raise _bad_moment(f"'{value}' is not a time; write it like '10:30:00'") from None
     elif isinstance(type_, UUIDType):
         if isinstance(literal, StringLiteral):
             try:

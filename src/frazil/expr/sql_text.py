@@ -58,6 +58,29 @@ class SqlText:
         """The same expression for another engine."""
         return self.tree.sql(dialect)
 
+    def qualified(self, scopes: Mapping[str, Columns]) -> SqlText:
+        """The same with the alias before every column; unchanged if it is there already."""
+        from sqlglot import exp
+
+        def owned(node: exp.Expression) -> exp.Expression:
+            if not isinstance(node, exp.Column) or node.find_ancestor(exp.Query):
+                return node
+            parts = [part.copy() for part in node.parts]
+            if len(parts) > 1 and parts[0].name in scopes:
+                return node
+            owner = next((a for a, known in scopes.items() if parts[0].name in known), None)
+            if owner is None:
+                return node
+            nonlocal is_changed
+            is_changed = True
+            return exp.Dot.build([exp.to_identifier(owner), *parts])
+
+        is_changed = False
+        tree = self.tree.transform(owned)
+        if not is_changed:
+            return self
+        return SqlText(text=tree.sql(DIALECT), tree=tree, columns=self.columns)
+
 
 def columns_of_schema(schema: Schema) -> Columns:
     """The columns of a table that an expression may name."""
@@ -148,9 +171,7 @@ class _Names:
         if tree.find(exp.Star):
             for alias, columns in self._scopes.items():
                 yield from ((alias, name) for name in columns)
-        bound = {
-            name.name for found in tree.find_all(exp.Lambda) for name in found.expressions
-        }
+        bound = {name.name for found in tree.find_all(exp.Lambda) for name in found.expressions}
         for column in tree.find_all(exp.Column):
             parts = [part.name for part in column.parts]
             within = column.find_ancestor(exp.Query)
@@ -192,7 +213,9 @@ class _Names:
         hint = f" Did you mean '{close[0]}'?" if close else ""
         shown = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
         problem = f"unknown column '{name}'.{hint} Known columns: {shown}"
-        return problem_at(self._text, position, problem, what=self._what)
+        found = problem_at(self._text, position, problem, what=self._what)
+        found.is_certain = True
+        return found
 
 
 def _paths(columns: Columns, prefix: str = "") -> Iterator[str]:
@@ -255,7 +278,8 @@ def value_text(value: Any) -> str:
         case uuid.UUID():
             return f"UUID '{value}'"
         case bytes() | bytearray():
-            return f"CAST('{''.join(f'\\x{byte:02X}' for byte in value)}' AS BLOB)"
+            digits = "".join(f"\\x{byte:02X}" for byte in value)
+            return f"CAST('{digits}' AS BLOB)"
         case list() | tuple():
             return f"[{', '.join(map(value_text, value))}]"
         case Mapping():

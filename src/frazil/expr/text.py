@@ -11,10 +11,11 @@
                 | column | "true" | "false"
     column     := name ("." name)*      a name may be "quoted" or `quoted`
     literal    := 'text' | number | "true" | "false" | X'00ff'
-                | date '…' | timestamp '…' | time '…' | uuid '…'
+                | date '…' | timestamp '…' | timestamptz '…' | time '…' | uuid '…'
 
-It accepts what PyIceberg's own parser accepts, and adds typed literals, NOT BETWEEN, exponents,
-mixed numbers in lists, bare boolean columns, and errors that point at the spot.
+It accepts what PyIceberg's own parser accepts (but for escapes in LIKE), and adds typed literals,
+NOT BETWEEN, exponents, mixed numbers in lists, bare boolean columns, and errors that point at the
+spot. What it accepts means the same in SQL; other SQL is for an engine (`frazil.expr.condition`).
 """
 
 from __future__ import annotations
@@ -210,17 +211,13 @@ class _Parser(Cursor):
         index = 0
         while index < len(pattern):
             character = pattern[index]
-            if character == "\\" and pattern[index + 1 : index + 2] in ("%", "_", "\\"):
-                plain.append(pattern[index + 1])
-                index += 2
-                continue
+            if character == "\\":
+                raise self.problem(value.position, "LIKE has no escape character unless you say so")
             if character == "%" and pattern[index:].strip("%") == "":
                 return "".join(plain), True
             if character in "%_":
                 raise self.problem(
-                    value.position,
-                    f"LIKE can only match a beginning, such as 'abc%'; write \\{character} "
-                    f"for the character {character} itself",
+                    value.position, "LIKE can only match a beginning here, such as 'abc%'"
                 )
             plain.append(character)
             index += 1
@@ -245,9 +242,9 @@ class _Parser(Cursor):
                 try:
                     place(value.literal, type_)
                 except InvalidInput as problem:
-                    raise self.problem(
-                        value.position, f"column '{named.column.name}': {problem}"
-                    ) from None
+                    found = self.problem(value.position, f"column '{named.column.name}': {problem}")
+                    found.is_certain = problem.is_certain
+                    raise found from None
         try:
             return predicate(
                 op.negated if negated else op, named.column, [value.literal for value in values]

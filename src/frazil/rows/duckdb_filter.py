@@ -8,6 +8,7 @@ from typing import Final
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 
 from frazil.errors import InvalidInput
+from frazil.expr.condition import Condition
 from frazil.expr.filter_columns import Column
 from frazil.expr.operators import ORDERED, Op, literals_of, operator_of
 from frazil.rows.duckdb_types import literal, quoted, text
@@ -21,6 +22,11 @@ def path_text(path: tuple[str, ...]) -> str:
     for name in path[1:]:
         found = f"struct_extract({found}, {text(name)})"
     return found
+
+
+def matching(found: Condition) -> str:
+    """What a condition says, as SQL over rows with the alias `t`."""
+    return condition(found.filter) if found.sql is None else f"({found.sql.text}\n)"
 
 
 def condition(

@@ -9,15 +9,17 @@ an Arrow stream. Columns go by field id. A file is known by `file_index`, its nu
 
 from __future__ import annotations
 
+import os
+import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField
 
@@ -34,10 +36,13 @@ from frazil.data.metadata_columns import (
 )
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.schema import arrow_schema, nested_arrow_type, shown
+from frazil.errors import FrazilError, InvalidInput, StorageError
+from frazil.expr.sql_text import TARGET
 from frazil.format import paths
 from frazil.format.fields import stats_key
 from frazil.format.types import arrow_type, is_floating
 from frazil.rows import duckdb_filter
+from frazil.rows.actions import KEY
 from frazil.rows.duckdb_types import check_columns, default_text, is_native, quoted, text, type_text
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
@@ -48,8 +53,6 @@ if TYPE_CHECKING:
 
     from frazil.rows.storage_files import StorageFiles
 
-KEY: Final = "__frazil_key"
-"""Column with the number of a row in the plan; see `planned`."""
 SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET arrow_lossless_conversion = true",
@@ -60,10 +63,27 @@ def connect(**config: Any) -> duckdb.DuckDBPyConnection:
     """A DuckDB connection in memory, set as Frazil needs it."""
     import duckdb
 
-    connection = duckdb.connect(config=config)
+    folder = os.path.join(tempfile.gettempdir(), f"frazil-{os.getpid()}")
+    connection = duckdb.connect(config={"temp_directory": folder, **config})
     for setting in SETTINGS:
         connection.execute(setting)
     return connection
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """DuckDB's errors as ours: most say that an expression is wrong."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        problem = str(error).split("\n\nLINE ")[0].replace("\n", " ")
+        if isinstance(error, duckdb.IOException | duckdb.HTTPException):
+            raise StorageError(f"{what}: {problem}") from error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise FrazilError(f"{what}: {problem} Raise the engine's memory limit") from error
+        raise InvalidInput(f"{what}: {problem}") from error
 
 
 @dataclass(slots=True)
@@ -135,14 +155,12 @@ class _ScanSql:
         self._planned = planned
         self._scan = planned.scan
         self._key = key
-        self._filtered = filtered and not isinstance(self._scan.filter, AlwaysTrue)
+        self._filtered = filtered and not self._scan.condition.is_everything
         self._wanted = planned.wanted if self._filtered else self._scan.schema
         check_columns(self._wanted.fields)
         self._prefix = f"__frazil_{uuid.uuid4().hex[:12]}"
         self._out = ScanSql()
-        self._reader = TaskReader(
-            replace(self._scan.reading(), schema=self._wanted, row_filter=AlwaysTrue())
-        )
+        self._reader = TaskReader(replace(planned.reading(), schema=self._wanted))
 
     def build(self) -> ScanSql:
         planned = self._planned
@@ -174,9 +192,9 @@ class _ScanSql:
             return inner
         names = [quoted(column.name) for column in scan.schema.fields]
         chosen = ", ".join([*names, *([KEY] if self._key else [])])
-        where = f" WHERE {duckdb_filter.condition(scan.filter)}" if self._filtered else ""
+        where = f" WHERE {duckdb_filter.matching(scan.condition)}" if self._filtered else ""
         limit = "" if scan.limit is None else f" LIMIT {scan.limit}"
-        return f"SELECT {chosen} FROM ({inner}){where}{limit}"
+        return f"SELECT {chosen} FROM ({inner}) {TARGET}{where}{limit}"
 
     # Which files go which way
 

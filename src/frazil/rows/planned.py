@@ -17,9 +17,11 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
-from frazil.data.metadata_columns import covering
+from frazil.data.metadata_columns import METADATA_COLUMNS, covering
+from frazil.data.read_files import Reading
 from frazil.data.write_options import DATA_PATH
 from frazil.expr.row_filter import columns_of
+from frazil.expr.sql_text import TARGET
 from frazil.format import paths
 from frazil.format.fields import stats_key
 from frazil.format.types import is_floating
@@ -51,8 +53,16 @@ class Planned:
     @cached_property
     def wanted(self) -> Schema:
         """The columns to be read: those asked for, and those the filter looks at."""
-        scan = self.scan
-        return covering(scan.schema, scan.table_schema, columns_of(scan.filter))
+        scan, found = self.scan, self.scan.condition
+        needed = set(columns_of(found.filter))
+        if found.sql is not None:
+            columns = {**METADATA_COLUMNS, **{f.name: f for f in scan.table_schema.fields}}
+            needed |= {columns[name].field_id for name in found.sql.columns[TARGET]}
+        return covering(scan.schema, scan.table_schema, needed)
+
+    def reading(self) -> Reading:
+        """How the files are read, whichever rows match."""
+        return replace(self.scan, where=None, params=()).reading()
 
     @property
     def num_files(self) -> int:

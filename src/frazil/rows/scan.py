@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
+from frazil.data.row_input import conformed
 from frazil.data.schema import arrow_schema
 from frazil.entrance import entrance
-from frazil.errors import InvalidInput
-from frazil.expr.parse import parse
+from frazil.errors import InvalidInput, Unsupported
+from frazil.expr.condition import Condition, condition
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
 from frazil.scan.pyiceberg_tasks import file_scan_tasks
@@ -48,6 +49,7 @@ class Scan:
     limit: int | None = None
     case_sensitive: bool = True
     schema_override: Schema | None = None
+    params: tuple[Any, ...] = ()
 
     @cached_property
     def table_schema(self) -> Schema:
@@ -59,9 +61,25 @@ class Scan:
         return metadata.schema() if is_tip else metadata.schema_of(self.snapshot)  # type: ignore[arg-type]
 
     @cached_property
+    def condition(self) -> Condition:
+        """Which rows match: a filter that prunes, and SQL where that does not say it all."""
+        return condition(
+            self.where,
+            self.table_schema,
+            params=self.params,
+            case_sensitive=self.case_sensitive,
+        )
+
+    @property
     def filter(self) -> BooleanExpression:
-        """The filter, bound to the schema."""
-        return parse(self.where, self.table_schema, case_sensitive=self.case_sensitive)
+        """The filter that says which rows match; refuses conditions that need an engine."""
+        found = self.condition
+        if found.sql is not None:
+            raise Unsupported(
+                f"only an engine can evaluate {found.sql.text!r}; use to_arrow or to_duckdb",
+                feature="SQL condition",
+            )
+        return found.filter
 
     @cached_property
     def schema(self) -> Schema:
@@ -91,7 +109,7 @@ class Scan:
             self.handle.reader(),
             self.snapshot,
             schema=self.table_schema,
-            where=self.filter,
+            where=self.condition.filter,
             extra_keys=extra_keys,
         )
 
@@ -127,6 +145,9 @@ class Scan:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches, file by file, in bounded memory."""
+        if self.condition.sql is not None:
+            yield from self._engine_batches()
+            return
         left = self.limit
         reader = TaskReader(self.reading())
         for task in self.tasks():
@@ -146,7 +167,7 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table; files are read in parallel."""
         schema = self.arrow_schema
-        if self.limit is not None:
+        if self.limit is not None or self.condition.sql is not None:
             return pa.Table.from_batches(list(self.to_batches()), schema=schema)
         reader = TaskReader(self.reading())
         return pa.Table.from_batches(list(reader.read_all(self.tasks())), schema=schema)
@@ -175,31 +196,41 @@ class Scan:
         connection = duckdb_scan.connect() if connection is None else connection
         made = duckdb_scan.scan_sql(Planned.of(self))
         made.bind(connection)
-        relation = connection.sql(made.text)
-        return relation if name is None else relation.create_view(name)
+        with duckdb_scan.explained(self._what):
+            relation = connection.sql(made.text)
+            return relation if name is None else relation.create_view(name)
+
+    @property
+    def _what(self) -> str:
+        """What an engine's complaint is about."""
+        return "scan" if self.condition.sql is None else f"filter {self.condition.sql.text!r}"
+
+    def _engine_batches(self) -> Iterator[pa.RecordBatch]:
+        from frazil.rows import duckdb_scan
+
+        with duckdb_scan.explained(self._what):
+            yield from conformed(self.to_duckdb().to_arrow_reader(1 << 17), self.schema)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries."""
         return list(self.to_arrow().to_pylist())
 
     def count(self) -> int:
-        """How many rows; from metadata alone where it can tell, reading the rest."""
-        counter = Scan(
-            handle=self.handle,
-            snapshot=self.snapshot,
-            where=self.filter,
-            columns=("_pos",),
-            case_sensitive=self.case_sensitive,
-            schema_override=self.schema_override,
-        )
-        matches_all = isinstance(self.filter, AlwaysTrue)
+        """How many rows; from metadata alone where it can tell, reading the rest in parallel."""
+        found = self.condition
+        if found.sql is not None:
+            from frazil.rows import duckdb_scan
+
+            with duckdb_scan.explained(self._what):
+                return int(self.to_duckdb().aggregate("count(*)").fetchall()[0][0])
+        counter = replace(self, columns=("_pos",))
         reader = TaskReader(counter.reading())
-        total = 0
-        for task in self.tasks():
-            known = task.live_records if matches_all or task.must_match else None
-            total += (
-                known if known is not None else sum(batch.num_rows for batch in reader.read(task))
-            )
+
+        def rows(task: Task) -> int:
+            known = task.live_records if found.is_everything or task.must_match else None
+            return sum(b.num_rows for b in reader.read(task)) if known is None else known
+
+        total = sum(self.handle.reader().each(self.tasks(), rows))
         return total if self.limit is None else min(total, self.limit)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

@@ -14,9 +14,9 @@ from pyiceberg.expressions import BooleanExpression
 
 from frazil.commit.change import Change, Isolation
 from frazil.commit.result import CommitResult
+from frazil.rows.editor import DELETE_ISOLATION
 from frazil.spark.removal import removal
 from frazil.spark.session import CatalogLike, table_of
-from frazil.table.rows import DELETE_ISOLATION
 from frazil.table.table import Table
 
 if TYPE_CHECKING:

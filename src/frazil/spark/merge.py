@@ -22,6 +22,7 @@ from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.format.types import plain
+from frazil.rows.editor import MERGE_ISOLATION
 from frazil.rows.planned import Planned
 from frazil.spark import native
 from frazil.spark.conditions import literal
@@ -38,7 +39,6 @@ from frazil.spark.row_level import (
 from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.spark_types import spark_type
 from frazil.spark.update import assigned, check_columns
-from frazil.table.rows import MERGE_ISOLATION
 from frazil.table.table import Table
 
 if TYPE_CHECKING:

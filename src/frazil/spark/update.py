@@ -14,6 +14,7 @@ from frazil.commit.change import Isolation
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
+from frazil.rows.editor import UPDATE_ISOLATION
 from frazil.rows.planned import Planned
 from frazil.spark import native
 from frazil.spark.row_level import (
@@ -27,7 +28,6 @@ from frazil.spark.row_level import (
 )
 from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.spark_types import spark_type
-from frazil.table.rows import UPDATE_ISOLATION
 from frazil.table.table import Table
 
 if TYPE_CHECKING:

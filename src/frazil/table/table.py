@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
@@ -19,6 +18,8 @@ from frazil.commit.updates import RemoveRef, SetProperties, SetRef
 from frazil.data.row_input import Rows
 from frazil.entrance import entrance
 from frazil.errors import InvalidInput, NotFound
+from frazil.expr.condition import Where
+from frazil.expr.sql_text import Expression
 from frazil.format.metadata import (
     MAIN,
     RefKind,
@@ -27,6 +28,9 @@ from frazil.format.metadata import (
     SnapshotRef,
     TableMetadata,
 )
+from frazil.rows.editor import RowEditor
+from frazil.rows.engine import Engine
+from frazil.rows.merge import Merge, merge
 from frazil.rows.scan import Scan
 from frazil.table import refs
 from frazil.table.evolve import EvolvePartitions, EvolveSchema, sort_order_update
@@ -108,14 +112,18 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def scan(
         self,
-        where: str | BooleanExpression | None = None,
+        where: Where = None,
         columns: Sequence[str] | None = None,
         *,
         as_of: AsOf | None = None,
         limit: int | None = None,
         case_sensitive: bool = True,
+        params: Sequence[Any] = (),
     ) -> Scan:
         """Rows that match, lazily. `as_of` is a snapshot id, a branch or tag, or a time.
+
+        `where` is any SQL condition over the row, or a PyIceberg expression; `params` are the
+        values of its `?` placeholders.
 
         >>> table.scan(where="price > 100", columns=["id"]).to_arrow()   # doctest: +SKIP
         """
@@ -129,6 +137,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             columns=None if columns is None else tuple(columns),
             limit=limit,
             case_sensitive=case_sensitive,
+            params=tuple(params),
             schema_override=self.schema if as_of is None else self._schema_at(as_of, snapshot),
         )
 
@@ -146,9 +155,10 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     # Writing rows
 
-    def transaction(self) -> Transaction:
-        """Several changes as one snapshot, all or nothing."""
-        return Transaction(self.handle, branch=self.branch_name)
+    def transaction(self, *, engine: Engine | None = None) -> Transaction:
+        """Several changes as one snapshot, all or nothing. An engine of your own can be given:
+        `DuckDbEngine(memory_limit="2GB")`."""
+        return Transaction(self.handle, branch=self.branch_name, engine=engine)
 
     def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows: Arrow, pandas, polars, or dictionaries."""
@@ -157,36 +167,52 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return tx.result
 
     def delete(
-        self, where: str | BooleanExpression, *, summary: Mapping[str, str] | None = None
+        self,
+        where: Where,
+        *,
+        params: Sequence[Any] = (),
+        summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Delete the rows that match."""
+        """Delete the rows that match: any SQL condition, with `?` for values in `params`.
+
+        >>> orders.delete("id = ?", params=[7])                          # doctest: +SKIP
+        """
         with self.transaction() as tx:
-            tx.delete(where, summary=summary)
+            tx.delete(where, params=params, summary=summary)
         return tx.result
 
     def update(
         self,
         assignments: Mapping[str, Any],
-        where: str | BooleanExpression | None = None,
+        where: Where = None,
         *,
+        params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Give rows that match new values: `update({"status": "'shipped'"}, where="id = 7")`."""
+        """Give rows that match new values. Values are taken as they are; `frazil.expr` makes an
+        SQL expression over the old row.
+
+        >>> orders.update({"status": "shipped"}, where="id = 7")         # doctest: +SKIP
+        >>> orders.update({"price": frazil.expr("price * 1.1")})         # doctest: +SKIP
+        """
         with self.transaction() as tx:
-            tx.update(assignments, where, summary=summary)
+            tx.update(assignments, where, params=params, summary=summary)
         return tx.result
 
     def upsert(
         self,
         rows: Rows,
-        on: Sequence[str] | None = None,
+        on: str | Sequence[str] | None = None,
         *,
         update_matched: bool = True,
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace rows whose key exists, insert the others; default keys: identifier fields."""
-        keys = list(on) if on is not None else sorted(self.schema.identifier_field_names())
+        """Replace rows whose key exists, insert the others; default keys: identifier fields.
+
+        Columns that the rows lack keep their values in matched rows.
+        """
+        keys = on if on is not None else sorted(self.schema.identifier_field_names())
         with self.transaction() as tx:
             tx.upsert(
                 rows,
@@ -197,16 +223,36 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             )
         return tx.result
 
+    def merge(self, source: Rows, on: str | Expression | Sequence[str]) -> Merge:
+        """Merge rows into the table. `on` names key columns that both sides have, or is an SQL
+        condition over the aliases `t` (the table) and `s` (the source).
+
+        >>> (
+        ...     orders.merge(changes, on="id")                           # doctest: +SKIP
+        ...     .when_matched_delete(condition="s.status = 'void'")
+        ...     .upsert()
+        ...     .execute()
+        ... )
+        """
+
+        def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
+            with self.transaction() as tx:
+                tx.apply_edit(change, summary=summary)
+            return tx.result
+
+        return merge(self.schema, source, on, run)
+
     def overwrite(
         self,
         rows: Rows,
-        where: str | BooleanExpression | None = None,
+        where: Where = None,
         *,
+        params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
         """Replace the rows that match, by default all, with new ones; one snapshot."""
         with self.transaction() as tx:
-            tx.overwrite(rows, where, summary=summary)
+            tx.overwrite(rows, where, params=params, summary=summary)
         return tx.result
 
     def overwrite_partitions(

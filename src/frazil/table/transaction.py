@@ -7,12 +7,10 @@ staged as a root that no table points to. The catalog sees one commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any
-
-from pyiceberg.expressions import BooleanExpression
 
 from frazil.commit.build import Builder
 from frazil.commit.change import Change
@@ -20,7 +18,7 @@ from frazil.commit.fold import fold
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import State
 from frazil.commit.loop import discard
-from frazil.commit.result import CommitResult
+from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.row_input import Rows
 from frazil.entrance import entrance
@@ -32,13 +30,18 @@ from frazil.errors import (
     InvalidInput,
     NotFound,
 )
+from frazil.expr.condition import Where
+from frazil.expr.sql_text import Expression
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.checks import check_summary
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.editor import RowEditor
+from frazil.rows.engine import Engine
+from frazil.rows.merge import Merge, merge
 from frazil.rows.scan import Scan
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
-from frazil.table.rows import RowEditor
 
 
 @entrance
@@ -50,11 +53,14 @@ class Transaction:
     ...     tx.append(corrections)
     """
 
-    def __init__(self, handle: TableHandle, *, branch: str = MAIN) -> None:
+    def __init__(
+        self, handle: TableHandle, *, branch: str = MAIN, engine: Engine | None = None
+    ) -> None:
         handle.check_writable()
         self._handle = handle
         self._state = handle.state
         self._branch = branch
+        self._engine = engine or DuckDbEngine()
         self._change: Change | None = None
         self._staged: tuple[State, Builder] | None = None
         self._written: list[str] = []
@@ -105,27 +111,34 @@ class Transaction:
         return self.apply(self._editor(plans=False).append(rows), summary=summary)
 
     def delete(
-        self, where: str | BooleanExpression, *, summary: Mapping[str, str] | None = None
+        self,
+        where: Where,
+        *,
+        params: Sequence[Any] = (),
+        summary: Mapping[str, str] | None = None,
     ) -> Transaction:
-        """Delete the rows that match."""
+        """Delete the rows that match: any SQL condition, with `?` for values in `params`."""
         check_summary(summary)
-        return self.apply(self._editor().delete(where), summary=summary)
+        return self.apply(self._editor().delete(where, params), summary=summary)
 
     def update(
         self,
         assignments: Mapping[str, Any],
-        where: str | BooleanExpression | None = None,
+        where: Where = None,
         *,
+        params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
-        """Give the rows that match new values; texts are SQL-like expressions."""
+        """Give the rows that match new values. `frazil.expr("price * 2")` is an expression; any
+        other value is taken as it is."""
         check_summary(summary)
-        return self.apply(self._editor().update(assignments, where), summary=summary)
+        change = self._editor().update(assignments, where, params)
+        return self.apply(change, summary=summary)
 
     def upsert(
         self,
         rows: Rows,
-        on: Sequence[str],
+        on: str | Sequence[str],
         *,
         update_matched: bool = True,
         insert_unmatched: bool = True,
@@ -134,20 +147,33 @@ class Transaction:
         """Replace rows whose key exists, insert the others."""
         check_summary(summary)
         change = self._editor().upsert(
-            rows, on, update_matched=update_matched, insert_unmatched=insert_unmatched
+            rows,
+            [on] if isinstance(on, str) else list(on),
+            update_matched=update_matched,
+            insert_unmatched=insert_unmatched,
         )
         return self.apply(change, summary=summary)
+
+    def merge(self, source: Rows, on: str | Expression | Sequence[str]) -> Merge:
+        """Merge rows; `execute()` of the builder adds the change to this transaction."""
+
+        def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
+            self.apply_edit(change, summary=summary)
+            return CommitResult.nothing(STAGED)
+
+        return merge(self.metadata.schema(), source, on, run)
 
     def overwrite(
         self,
         rows: Rows,
-        where: str | BooleanExpression | None = None,
+        where: Where = None,
         *,
+        params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
         """Replace the rows that match, by default all, with new ones."""
         check_summary(summary)
-        return self.apply(self._editor().overwrite(rows, where), summary=summary)
+        return self.apply(self._editor().overwrite(rows, where, params), summary=summary)
 
     def overwrite_partitions(
         self, rows: Rows, *, summary: Mapping[str, str] | None = None
@@ -190,13 +216,19 @@ class Transaction:
 
     # Reading what is staged
 
-    def scan(self, where: str | BooleanExpression | None = None, **options: Any) -> Scan:
+    def scan(self, where: Where = None, **options: Any) -> Scan:
         """A scan that sees this transaction's changes."""
         editor = self._editor()
         columns = options.pop("columns", None)
         return replace(editor.scan(where, columns), **options)
 
     # Ending
+
+    def apply_edit(
+        self, edit: Callable[[RowEditor], Change], *, summary: Mapping[str, str] | None = None
+    ) -> Transaction:
+        """Add a change that is made on what the transaction has done so far."""
+        return self.apply(edit(self._editor()), summary=summary)
 
     def apply(self, change: Change, *, summary: Mapping[str, str] | None = None) -> Transaction:
         """Add a change, as the methods above do."""
@@ -281,6 +313,7 @@ class Transaction:
             snapshot=snapshot,
             branch=self._branch,
             written=self._written,
+            engine=self._engine,
         )
 
     def _staged_snapshot(self) -> Snapshot | None:

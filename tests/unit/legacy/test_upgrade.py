@@ -285,7 +285,7 @@ def test_the_first_change_of_an_upgraded_table_gives_every_row_an_id_of_its_own(
     if change == "upsert":
         table.upsert(pa.table([[1, 2, 9], ["y", "y", "y"]], schema=SCHEMA), on=["id"])
     elif change == "update":
-        table.update({"name": "'y'"}, where="id <= 2")
+        table.update({"name": "y"}, where="id <= 2")
     else:
         table.overwrite(rows(9), where="id <= 2")
     ids = [row["_row_id"] for row in table.scan(columns=["id", "_row_id"]).to_pylist()]

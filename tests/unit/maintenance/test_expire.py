@@ -240,7 +240,7 @@ def test_what_is_left_is_what_is_reached(tmp_path: Path, seed: int) -> None:
             case "d":
                 table.delete(f"id >= {pick} and id < {pick + chance.choice([1, 7])}")
             case "u":
-                table.update({"v": "'y'"}, where=f"id = {pick}")
+                table.update({"v": "y"}, where=f"id = {pick}")
             case "t":
                 table.tag(f"t{step}", chance.choice(table.snapshots()).snapshot_id)
             case "g" if named:

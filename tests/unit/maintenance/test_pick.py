@@ -72,7 +72,7 @@ def test_a_picked_append_brings_its_files_and_row_ids(table: Table) -> None:
 
 def test_picked_updates_and_deletes_apply_to_this_branchs_rows(table: Table) -> None:
     audit = table.branch("audit")
-    audit.update({"v": "'y'"}, where="id = 2")
+    audit.update({"v": "y"}, where="id = 2")
     update = snapshot_id(audit)
     audit.delete("id = 3")
     delete = snapshot_id(audit)
@@ -125,7 +125,7 @@ def test_a_snapshot_is_picked_once(table: Table) -> None:
 
 def test_rows_that_are_gone_on_this_branch_are_a_conflict(table: Table) -> None:
     audit = table.branch("audit")
-    audit.update({"v": "'y'"}, where="id = 2")
+    audit.update({"v": "y"}, where="id = 2")
     table.refresh().delete("id >= 0")
     before = snapshot_id(table)
     with pytest.raises(CommitConflict):

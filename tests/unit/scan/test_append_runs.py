@@ -96,7 +96,7 @@ def test_a_run_ends_where_something_else_is_done(table: Table) -> None:
     _append(table, 1)
     table.delete("id = 0")
     _append(table, 1)
-    table.update({"v": "'y'"}, where="id = 100")
+    table.update({"v": "y"}, where="id = 100")
     _append(table, 1)
     table.rewrite_manifests()
     _append(table, 1)

@@ -87,7 +87,7 @@ def test_rows_deleted_before_are_not_deleted_again_with_their_file(table: Table)
 def test_updates_are_pairs_with_one_row_id(table: Table) -> None:
     table.append(rows(1, 2, 3))
     start = snapshot_id(table)
-    table.update({"v": "'y'"}, where="id = 2")
+    table.update({"v": "y"}, where="id = 2")
     feed = table.changes(since=start).to_pylist()
     assert told(feed) == [(0, "update_postimage", "y", 2), (0, "update_preimage", "x", 2)]
     assert [row["_row_id"] for row in feed] == [1, 1]
@@ -96,7 +96,7 @@ def test_updates_are_pairs_with_one_row_id(table: Table) -> None:
 def test_updates_unpaired_are_a_delete_and_an_insert(table: Table) -> None:
     table.append(rows(1))
     start = snapshot_id(table)
-    table.update({"v": "'y'"}, where="id = 1")
+    table.update({"v": "y"}, where="id = 1")
     feed = table.changes(since=start, pair_updates=False)
     assert told(feed) == [(0, "delete", "x", 1), (0, "insert", "y", 1)]
 
@@ -107,7 +107,7 @@ def test_one_snapshot_can_insert_update_and_delete(table: Table) -> None:
     with table.transaction() as tx:
         tx.append(rows(4))
         tx.delete("id = 1")
-        tx.update({"v": "'y'"}, where="id = 2")
+        tx.update({"v": "y"}, where="id = 2")
     assert told(table.changes(since=start)) == [
         (0, "delete", "x", 1),
         (0, "insert", "x", 4),
@@ -179,7 +179,7 @@ def test_rewritten_data_files_change_nothing(table: Table) -> None:
     table.delete("id = 2")
     old, new = _copied(table)
     table.rewrite(old, new)
-    table.update({"v": "'y'"}, where="id = 1")
+    table.update({"v": "y"}, where="id = 1")
     assert told(table.changes(since=start)) == [
         (0, "delete", "x", 2),
         (2, "update_postimage", "y", 1),
@@ -214,9 +214,9 @@ def test_net_changes_leave_out_what_came_and_went(table: Table) -> None:
     table.append(rows(4, 5))
     table.delete("id = 4")
     table.delete("id = 1")
-    table.update({"v": "'y'"}, where="id = 2")
-    table.update({"v": "'z'"}, where="id = 2")
-    table.update({"v": "'y'"}, where="id = 3")
+    table.update({"v": "y"}, where="id = 2")
+    table.update({"v": "z"}, where="id = 2")
+    table.update({"v": "y"}, where="id = 3")
     table.delete("id = 3")
     assert told(table.changes(since=start, collapse=True)) == [
         (0, "delete", "x", 1),
@@ -392,7 +392,7 @@ def test_any_range_replays_to_the_rows_at_its_end(tmp_path: Path, seed: int) -> 
             case "d":
                 table.delete(f"id = {pick}")
             case "u":
-                table.update({"v": "'y'"}, where=f"id = {pick}")
+                table.update({"v": "y"}, where=f"id = {pick}")
             case "e":
                 keys = pa.table({"id": [pick]})
                 table.set_properties({"write.equality-deletes.enabled": "true"})

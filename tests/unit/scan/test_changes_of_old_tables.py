@@ -77,7 +77,7 @@ def test_a_range_across_the_upgrade_is_one_story(
     start = table.snapshots()[1].snapshot_id
     table.upgrade()
     table.append(rows(5))
-    table.update({"v": "'y'"}, where="id = 1")
+    table.update({"v": "y"}, where="id = 1")
     table.delete("id = 4")
     table.rewrite_manifests()
     assert told(table.changes(since=start)) == [

@@ -235,6 +235,6 @@ def test_a_column_that_was_partitioned_by_once_can_be_dropped(tmp_path: Path, te
     orders.evolve_schema().drop_column("country").commit()
     orders.append(pa.table({"id": [3]}))
     assert orders.inspect.partitions.column("spec_id").to_pylist() == [0, 0, 1]
-    orders.update({"id": "id + 10"}, where="id > 1")
+    orders.update({"id": frazil.expr("id + 10")}, where="id > 1")
     orders.delete("id = 13")
     assert sorted(orders.scan(columns=["id"]).to_arrow().column("id").to_pylist()) == [1, 12]

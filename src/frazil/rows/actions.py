@@ -1,0 +1,270 @@
+"""Rows with actions: the algebra of row-level changes, the same for every engine.
+
+An engine gives rows that each say what is to happen (`ACTION`) and to which row of the table
+(`KEY`, a number of `Planned`). A `RowSink` writes the rows that live on and notes the keys of those
+that leave; the outcome of all sinks becomes one `Change`. Rows pass once, so a source that gives
+other rows when it is read again can do no harm.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyroaring import BitMap64
+
+from frazil.commit.change import VectorEdit
+from frazil.data.metadata_columns import LINEAGE, with_columns
+from frazil.data.row_input import conformed
+from frazil.data.write_files import write_rows
+from frazil.errors import InvalidInput
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import TableMetadata
+from frazil.rows.planned import Longs, Planned
+from frazil.scan.tasks import Task, TaskReader
+from frazil.storage import Storage
+from frazil.tree.read import LEAF, POSITION
+
+KEY: Final = "__frazil_key"
+"""Column with the number of the row that is replaced or deleted; null for new rows."""
+ACTION: Final = "__frazil_action"
+SOURCE_ROW: Final = "__frazil_source"
+"""Column with the number of the source row, where each may meet one row of the table only."""
+_JOB_COLUMNS: Final = (KEY, ACTION, SOURCE_ROW)
+
+
+class Action(IntEnum):
+    """What happens to a row."""
+
+    KEEP = 0
+    DELETE = 1
+    UPDATE = 2
+    INSERT = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SinkResult:
+    """What one sink saw: its entries, keys by action, counts by action, and source rows met."""
+
+    entries: EntryBatch
+    keys: Mapping[int, BitMap64]
+    counts: Mapping[int, int]
+    sources: BitMap64
+    matched: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSink:
+    """Writes the rows that live on. It is picklable, so engines can take it elsewhere."""
+
+    metadata: TableMetadata
+    schema: Schema
+    storage: Storage
+    location: str
+    properties: Mapping[str, str]
+    written: list[str] | None = None
+
+    @staticmethod
+    def of(
+        metadata: TableMetadata,
+        *,
+        storage: Storage,
+        location: str,
+        with_lineage: bool = True,
+        written: list[str] | None = None,
+    ) -> RowSink:
+        """A sink for rows of the table's schema, with `_row_id` and the sequence number."""
+        schema = metadata.schema()
+        return RowSink(
+            metadata=metadata,
+            schema=with_columns(schema, LINEAGE) if with_lineage else schema,
+            storage=storage,
+            location=location,
+            properties=metadata.properties,
+            written=written,
+        )
+
+    def run(self, rows: pa.RecordBatchReader) -> SinkResult:
+        """Write a stream of rows with actions."""
+        notes = _Notes()
+        living = pa.schema([column for column in rows.schema if column.name not in _JOB_COLUMNS])
+        stream = pa.RecordBatchReader.from_batches(living, notes.living(rows))
+        metadata = self.metadata
+        entries = write_rows(
+            conformed(stream, self.schema),
+            storage=self.storage,
+            location=self.location,
+            schema=self.schema,
+            spec=metadata.spec(),
+            sort_order=metadata.sort_order(),
+            derived=metadata.expressions,
+            properties=self.properties,
+            write_id=uuid.uuid4(),
+            written=self.written,
+        )
+        return SinkResult(
+            entries=entries,
+            keys=notes.keys,
+            counts=notes.counts,
+            sources=notes.sources,
+            matched=notes.matched,
+        )
+
+
+@dataclass(slots=True)
+class _Notes:
+    """Takes keys and actions off the rows that pass by."""
+
+    keys: dict[int, BitMap64] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+    sources: BitMap64 = field(default_factory=BitMap64)
+    matched: int = 0
+
+    def living(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows to write, without the columns of the job."""
+        for batch in batches:
+            actions = np.asarray(batch.column(ACTION))
+            self._note(batch, actions)
+            lives = actions >= Action.UPDATE
+            if lives.any():
+                rows = batch if lives.all() else pc.filter(batch, pa.array(lives))
+                names = [name for name in _JOB_COLUMNS if name in rows.schema.names]
+                yield rows.drop_columns(names)
+
+    def _note(
+        self, batch: pa.RecordBatch, actions: np.ndarray[tuple[int], np.dtype[np.generic]]
+    ) -> None:
+        for action in np.unique(actions).tolist():
+            mine = actions == action
+            self.counts[action] = self.counts.get(action, 0) + int(mine.sum())
+            if action == Action.INSERT:
+                continue
+            chosen = pa.array(mine)
+            self.keys.setdefault(action, BitMap64()).update(_numbers(batch, KEY, chosen))
+            if SOURCE_ROW in batch.schema.names:
+                found = _numbers(batch, SOURCE_ROW, chosen)
+                self.matched += len(found)
+                self.sources.update(found)
+
+
+def _numbers(
+    batch: pa.RecordBatch, name: str, chosen: pa.Array
+) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    return np.asarray(batch.column(name).filter(chosen)).astype(np.uint64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """The results of all sinks together."""
+
+    entries: EntryBatch
+    keys: Mapping[int, BitMap64]
+    counts: Mapping[int, int]
+    sources: int
+    matched: int
+
+    @staticmethod
+    def of(results: Sequence[SinkResult]) -> Outcome:
+        """Add results up."""
+        keys: dict[int, BitMap64] = {}
+        counts: dict[int, int] = {}
+        sources = BitMap64()
+        for result in results:
+            sources |= result.sources
+            for action, found in result.keys.items():
+                keys[action] = keys.get(action, BitMap64()) | found
+            for action, count in result.counts.items():
+                counts[action] = counts.get(action, 0) + count
+        return Outcome(
+            entries=EntryBatch.concat([result.entries for result in results]),
+            keys=keys,
+            counts=counts,
+            sources=len(sources),
+            matched=sum(result.matched for result in results),
+        )
+
+    def check(self) -> None:
+        """Refuse a row of the table, or a numbered row of the source, that was met twice."""
+        met = sum(count for action, count in self.counts.items() if action != Action.INSERT)
+        distinct = len(BitMap64.union(*self.keys.values())) if self.keys else 0
+        if met > distinct:
+            raise InvalidInput(
+                f"{met - distinct} more source rows than rows of the table they match: a row of "
+                "the table may match one source row; make the source distinct first"
+            )
+        if self.matched > self.sources:
+            raise InvalidInput(
+                f"{self.matched - self.sources} rows of the table have the key of another row; "
+                "the key columns must identify a row"
+            )
+
+    def retired(self, planned: Planned) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:
+        """Rows that leave, as files that go and vector edits; a file is named once.
+
+        A file that an update moves rows out of stays, with the vector edit that tells conflicts.
+        """
+        deleted, updated = (_longs(self.keys.get(a)) for a in (Action.DELETE, Action.UPDATE))
+        moved_from = {row for row, _ in planned.located(updated)} if len(updated) else set()
+        alone: list[Longs] = []
+        beside: list[Longs] = [updated]
+        for row, positions in planned.located(deleted) if len(deleted) else ():
+            (beside if row in moved_from else alone).append(positions + planned.bases[row])
+        gone, plain = removal_of(planned, _joined(alone))
+        _, exclusive = removal_of(planned, _joined(beside), exclusive=True)
+        return entries_of(gone), (*plain, *exclusive)
+
+
+def removal_of(
+    planned: Planned, keys: Longs, *, exclusive: bool = False
+) -> tuple[list[Task], tuple[VectorEdit, ...]]:
+    """Row keys of a plan as files that lose every row, and vector edits of the others.
+
+    Rows that are `exclusive` live on elsewhere: their files stay, so that conflicts are seen.
+    """
+    located = list(planned.located(keys)) if len(keys) else []
+    tasks = planned.tasks(np.array([row for row, _ in located], dtype=np.intp)) if located else []
+    reader = TaskReader(planned.reading())
+    whole: list[Task] = []
+    edits: list[VectorEdit] = []
+    for task, (_, positions) in zip(tasks, located, strict=True):
+        if not exclusive and task.live_records == len(positions):
+            whole.append(task)
+            continue
+        edits.append(
+            VectorEdit(
+                location=task.location,
+                positions=positions,
+                resolved=reader.resolved(task),
+                leaf=task.leaf,
+                position=task.position,
+                exclusive=exclusive,
+            )
+        )
+    return whole, tuple(edits)
+
+
+def entries_of(tasks: Sequence[Task]) -> EntryBatch | None:
+    """Files as a commit removes them."""
+    if not tasks:
+        return None
+    return EntryBatch.from_rows(
+        [{"location": task.location, LEAF: task.leaf, POSITION: task.position} for task in tasks],
+        {LEAF: pa.string(), POSITION: pa.int64()},
+    )
+
+
+def _joined(parts: list[Longs]) -> Longs:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _longs(keys: BitMap64 | None) -> Longs:
+    if keys is None or not len(keys):
+        return np.zeros(0, dtype=np.int64)
+    return np.array(keys.to_array(), dtype=np.int64)

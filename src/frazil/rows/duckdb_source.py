@@ -1,0 +1,158 @@
+"""Rows to merge, held in a temporary DuckDB table: read once, used as often as needed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
+
+from frazil.data.row_input import record_batches
+from frazil.errors import InvalidInput
+from frazil.rows.duckdb_scan import explained
+from frazil.rows.duckdb_types import quoted, type_text
+from frazil.rows.engine import KeyValues
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@dataclass(frozen=True, kw_only=True)
+class DuckDbSource:
+    """A temporary table of rows to merge."""
+
+    connection: duckdb.DuckDBPyConnection
+    name: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    num_rows: int
+
+    def named(self, name: str) -> str | None:
+        """The source's spelling of a column, if it has it."""
+        return next((known for known in self.columns if known.lower() == name.lower()), None)
+
+    def keys(
+        self, names: Sequence[str], kinds: Sequence[IcebergType], *, limit: int
+    ) -> list[KeyValues | None]:
+        """The values of columns, or their ends; None where they are of another kind of type."""
+        return [
+            self._values(name, kind, limit) if self._is_alike(name, kind) else None
+            for name, kind in zip(names, kinds, strict=True)
+        ]
+
+    def _is_alike(self, name: str, kind: IcebergType) -> bool:
+        found = self.types[self.columns.index(name)]
+        if isinstance(kind, IntegerType | LongType):
+            return found in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+        return found == type_text(kind)
+
+    def _values(self, name: str, kind: IcebergType, limit: int) -> KeyValues | None:
+        column = f"CAST({quoted(name)} AS {type_text(kind)})"
+        ends = self.connection.sql(
+            f"SELECT approx_count_distinct({column}) AS n, min({column}) AS low, "
+            f"max({column}) AS high FROM {self.name}"
+        ).to_arrow_table()
+        if not ends["low"][0].is_valid:
+            return KeyValues(values=pa.array([], ends["low"].type), is_all=True)
+        if ends["n"][0].as_py() <= 2 * limit:
+            found = self.connection.sql(
+                f"SELECT DISTINCT {column} AS v FROM {self.name} WHERE {column} IS NOT NULL "
+                f"LIMIT {limit + 1}"
+            ).to_arrow_table()["v"]
+            if len(found) <= limit:
+                return KeyValues(values=found.combine_chunks(), is_all=True)
+        both = pa.concat_arrays([ends["low"].combine_chunks(), ends["high"].combine_chunks()])
+        return KeyValues(values=both, is_all=False)
+
+    def duplicates(self, names: Sequence[str]) -> int:
+        """How many rows have the key of another."""
+        chosen = ", ".join(map(quoted, names))
+        (found,) = self.connection.sql(
+            f"SELECT count(*) FROM (SELECT DISTINCT {chosen} FROM {self.name})"
+        ).fetchall()
+        return self.num_rows - int(found[0])
+
+    def nulls(self, name: str) -> int:
+        """How many rows have no value in a column."""
+        query = f"SELECT count(*) FROM {self.name} WHERE {quoted(name)} IS NULL"
+        return int(self.connection.sql(query).fetchall()[0][0])
+
+    def close(self) -> None:
+        """Drop the rows."""
+        self.connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+
+
+def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> DuckDbSource:
+    """Copy rows into a temporary table."""
+    stream = _readable(given(rows, schema), schema)
+    folded: dict[str, str] = {}
+    for name in stream.schema.names:
+        if folded.setdefault(name.lower(), name) != name or stream.schema.names.count(name) > 1:
+            raise InvalidInput(f"the source has the column {name} twice; rename one")
+    name, passing = (f"__frazil_{part}_{uuid.uuid4().hex[:12]}" for part in ("source", "stream"))
+    connection.register(passing, stream)
+    try:
+        with explained("source"):
+            connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")
+    finally:
+        connection.unregister(passing)
+    described = connection.sql(f"SELECT * FROM {name}")
+    (count,) = connection.sql(f"SELECT count(*) FROM {name}").fetchall()
+    return DuckDbSource(
+        connection=connection,
+        name=name,
+        columns=tuple(described.columns),
+        types=tuple(str(kind) for kind in described.types),
+        num_rows=int(count[0]),
+    )
+
+
+def given(rows: Any, schema: Schema) -> pa.RecordBatchReader:
+    """The rows with the columns that they have; Python rows get the table's types."""
+    if isinstance(rows, Mapping):
+        names = list(rows)
+    elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
+        names = list(rows[0])
+        for at, row in enumerate(rows):
+            if set(row) != set(names):
+                raise InvalidInput(
+                    f"row {at} has the columns {', '.join(map(str, row))}; the first row has "
+                    f"{', '.join(map(str, names))}. Give every row the same columns"
+                )
+    else:
+        return record_batches(rows, schema)
+    fields = {field.name: field for field in schema.fields}
+    unknown = [str(name) for name in names if name not in fields]
+    if unknown:
+        return record_batches(_inferred(rows), schema)
+    return record_batches(rows, Schema(*(fields[name] for name in names)))
+
+
+def _inferred(rows: Any) -> pa.Table:
+    try:
+        return pa.table(dict(rows)) if isinstance(rows, Mapping) else pa.Table.from_pylist(rows)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+        raise InvalidInput(f"The rows have no Arrow form: {error}") from error
+
+
+def _readable(stream: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:
+    """Columns as DuckDB keeps their values: UUIDs as such, no zoned nanoseconds."""
+    known = {field.name: field.field_type for field in schema.fields}
+    fields = []
+    for field in stream.schema:
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and field.type.tz:
+            field = field.with_type(pa.timestamp("us", field.type.tz))
+        if isinstance(known.get(field.name), UUIDType) and field.type == pa.binary(16):
+            field = field.with_type(pa.uuid())
+        fields.append(field)
+    wanted = pa.schema(fields)
+    if wanted == stream.schema:
+        return stream
+    try:
+        return stream.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidInput(f"the source has values that DuckDB cannot hold: {error}") from error

@@ -1,0 +1,347 @@
+"""Row-level changes: find the rows, write what is new, and say it as one `Change`.
+
+Deletes become deletion vectors, or drop whole files when statistics or the count prove it. Updates
+and merges write the new rows with their row ids kept. What a plain filter says is evaluated here;
+everything else is the business of an engine.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
+from pyiceberg.types import StructType
+
+from frazil.commit.change import Change, Isolation, VectorEdit
+from frazil.commit.handle import TableHandle
+from frazil.data.metadata_columns import LINEAGE, with_columns
+from frazil.data.row_input import Rows, conformed
+from frazil.data.write_files import write_rows
+from frazil.errors import InvalidInput
+from frazil.expr.condition import Where
+from frazil.expr.sql_text import TARGET, Expression, columns_of_schema, sql_text
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.rows.actions import Action, Outcome, RowSink, SinkResult, entries_of, removal_of
+from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb_source import given
+from frazil.rows.engine import (
+    Assignments,
+    Clause,
+    Constant,
+    Engine,
+    KeyPair,
+    MergePlan,
+    Side,
+    Source,
+    Value,
+    reach,
+)
+from frazil.rows.partitions import Replaced
+from frazil.rows.planned import Longs, Planned
+from frazil.rows.scan import Scan
+from frazil.scan.plan import MUST_MATCH
+from frazil.scan.tasks import Task, TaskReader
+
+DELETE_ISOLATION = "write.delete.isolation-level"
+UPDATE_ISOLATION = "write.update.isolation-level"
+MERGE_ISOLATION = "write.merge.isolation-level"
+OVERWRITE_ISOLATION = "write.overwrite.isolation-level"
+
+
+@dataclass(slots=True)
+class RowEditor:
+    """Builds row-level changes on one snapshot of a table.
+
+    `written` collects data files as they appear, so that a failed commit can remove them.
+    """
+
+    handle: TableHandle
+    metadata: TableMetadata
+    snapshot: Snapshot | None
+    branch: str
+    written: list[str] = field(default_factory=list)
+    engine: Engine = field(default_factory=DuckDbEngine)
+
+    # Rows that come
+
+    def append(self, rows: Rows) -> Change:
+        """New rows."""
+        return self._change(added=self.write(conformed(rows, self.metadata.schema())))
+
+    def write(self, batches: Iterable[pa.RecordBatch], *, with_lineage: bool = False) -> EntryBatch:
+        """Write conforming batches to data files."""
+        metadata = self.metadata
+        schema = metadata.schema()
+        return write_rows(
+            batches,
+            storage=self.handle.storage,
+            location=self.handle.location,
+            schema=with_columns(schema, LINEAGE) if with_lineage else schema,
+            spec=metadata.spec(),
+            sort_order=metadata.sort_order(),
+            derived=metadata.expressions,
+            properties=metadata.properties,
+            write_id=uuid.uuid4(),
+            written=self.written,
+        )
+
+    # Rows that go
+
+    def delete(self, where: Where, params: Sequence[Any] = ()) -> Change:
+        """Rows that match go."""
+        if where is None:
+            raise InvalidInput("delete needs a condition; 'true' deletes every row")
+        return self._removal(where, params, DELETE_ISOLATION)
+
+    def overwrite(self, rows: Rows, where: Where, params: Sequence[Any] = ()) -> Change:
+        """Rows that match go, by default all, and new rows come; one snapshot."""
+        removal = self._removal(where, params, OVERWRITE_ISOLATION)
+        return replace(removal, added=self.append(rows).added)
+
+    def overwrite_partitions(self, rows: Rows) -> Change:
+        """Replace every partition that the new rows have a row for."""
+        if not self.metadata.spec().fields:
+            raise InvalidInput(
+                "the table is not partitioned: use overwrite, with or without a filter"
+            )
+        added = self.append(rows).added
+        assert added is not None
+        replaced = Replaced.of(added, self.metadata)
+        scan = self.scan(replaced.filter, None)
+        removed, vectors = replaced.removal(Planned.of(scan))
+        return self._change(
+            added=added,
+            removed=removed,
+            vectors=vectors,
+            conflict_filter=scan.condition.filter,
+            isolation=self._isolation(OVERWRITE_ISOLATION),
+        )
+
+    def _removal(self, where: Where, params: Sequence[Any], isolation: str) -> Change:
+        scan = self.scan(where, (), params=params)
+        planned = Planned.of(scan)
+        if scan.condition.sql is None:
+            gone, vectors = self._matching(planned)
+        else:
+            gone, vectors = removal_of(planned, self.engine.matching(planned))
+        return self._change(
+            removed=entries_of(gone),
+            vectors=vectors,
+            conflict_filter=scan.condition.filter,
+            isolation=self._isolation(isolation),
+        )
+
+    def _matching(self, planned: Planned) -> tuple[list[Task], tuple[VectorEdit, ...]]:
+        """Files whose rows all match, and positions in others, read side by side."""
+        sure = np.array(planned.plan.files.pylist(MUST_MATCH), dtype=np.bool_)
+        if planned.scan.condition.is_everything:
+            sure = np.ones(planned.num_files, dtype=np.bool_)
+        gone = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
+        partial = np.flatnonzero(~sure)
+        reader = TaskReader(replace(planned.scan, columns=("_pos",)).reading())
+
+        def keys(work: tuple[int, Task]) -> Longs:
+            row, task = work
+            parts = [np.asarray(batch.column("_pos")) for batch in reader.read(task)]
+            found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            return np.asarray(found + planned.bases[row], dtype=np.int64)
+
+        tasks = planned.tasks(partial) if len(partial) else []
+        work = list(zip(partial.tolist(), tasks, strict=True))
+        found = list(self.handle.reader().each(work, keys))
+        whole, vectors = removal_of(planned, np.concatenate(found) if found else np.zeros(0, int))
+        return [*gone, *whole], vectors
+
+    # Rows that change
+
+    def update(
+        self, assignments: Mapping[str, Any], where: Where, params: Sequence[Any] = ()
+    ) -> Change:
+        """Rows that match get new values; their row ids stay."""
+        schema = self.metadata.schema()
+        values = assigned(assignments, schema, {TARGET: columns_of_schema(schema)})
+        scan = self.scan(where, None, params=params)
+        planned = Planned.of(scan)
+        results = self.engine.update(planned, values, self._sink())
+        return self._outcome(results, planned, scan, UPDATE_ISOLATION)
+
+    def merge(self, source: Source, plan: MergePlan) -> Change:
+        """Rows of a source meet rows of the table, and clauses say what becomes of them."""
+        if not plan.clauses:
+            raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
+        everything = plan.has(Side.TARGET_ONLY)
+        where = AlwaysTrue() if everything else reach(source, plan.pairs, plan.schema)
+        scan = self.scan(where, None)
+        planned = Planned.of(scan)
+        results = self.engine.merge(planned, source, plan, self._sink(with_lineage=plan.updates))
+        return self._outcome(results, planned, scan, MERGE_ISOLATION)
+
+    def upsert(
+        self,
+        rows: Rows,
+        on: Sequence[str],
+        *,
+        update_matched: bool = True,
+        insert_unmatched: bool = True,
+    ) -> Change:
+        """Rows whose key exists replace the old ones, keeping row ids; others are new.
+
+        A matched row that is equal in every column is left alone. Columns that the rows lack keep
+        their values in matched rows and get their defaults in new ones.
+        """
+        schema = self.metadata.schema()
+        _check_keys(on, schema)
+        source = self._upsert_source(rows, on, schema)
+        clauses = []
+        if update_matched:
+            clauses.append(Clause(side=Side.MATCHED, action=Action.UPDATE))
+        if insert_unmatched:
+            clauses.append(Clause(side=Side.SOURCE_ONLY, action=Action.INSERT))
+        if not clauses or not source.num_rows:
+            return self._change(conflict_filter=AlwaysTrue())
+        plan = MergePlan(
+            schema=schema,
+            pairs=[KeyPair(target=name, source=name) for name in on],
+            on=None,
+            clauses=clauses,
+            only_changes=True,
+        )
+        return self.merge(source, plan)
+
+    def _upsert_source(self, rows: Rows, on: Sequence[str], schema: Schema) -> Source:
+        """The rows in the table's types, with keys that are there and differ."""
+        stream = given(rows, schema)
+        have = [column for column in schema.fields if column.name in stream.schema.names]
+        missing = [name for name in on if name not in stream.schema.names]
+        if missing and stream.schema.names:
+            raise InvalidInput(
+                f"the rows to upsert have no key column {', '.join(missing)}; they have "
+                + ", ".join(stream.schema.names)
+            )
+        extra = set(stream.schema.names) - {column.name for column in have}
+        # Columns that the table does not have are refused with the others that do not fit.
+        fitting = conformed(stream, schema if extra else Schema(*have))
+        from frazil.data.schema import arrow_schema
+
+        batches = pa.RecordBatchReader.from_batches(arrow_schema(Schema(*have)), fitting)
+        source = self.engine.source(batches, schema)
+        for name in on if source.num_rows else ():
+            if source.nulls(name):
+                raise InvalidInput(f"key column {name} has nulls in the rows to upsert")
+        if source.num_rows and source.duplicates(on):
+            raise InvalidInput(
+                f"the rows to upsert have duplicate keys in {', '.join(on)}; keep one row per key"
+            )
+        return source
+
+    def _outcome(
+        self, results: Sequence[SinkResult], planned: Planned, scan: Scan, isolation: str
+    ) -> Change:
+        outcome = Outcome.of(results)
+        outcome.check()
+        removed, vectors = outcome.retired(planned)
+        return self._change(
+            added=outcome.entries if outcome.entries.num_rows else None,
+            removed=removed,
+            vectors=vectors,
+            conflict_filter=scan.condition.filter,
+            isolation=self._isolation(isolation),
+            rows_updated=outcome.counts.get(Action.UPDATE, 0),
+        )
+
+    def _sink(self, *, with_lineage: bool = True) -> RowSink:
+        return RowSink.of(
+            self.metadata,
+            storage=self.handle.storage,
+            location=self.handle.location,
+            with_lineage=with_lineage,
+            written=self.written,
+        )
+
+    def scan(
+        self, where: Where, columns: Sequence[str] | None, *, params: Sequence[Any] = ()
+    ) -> Scan:
+        """A scan of the snapshot this editor works on, in the current schema."""
+        return Scan(
+            handle=self.handle,
+            snapshot=self.snapshot,
+            where=where,
+            columns=None if columns is None else tuple(columns),
+            schema_override=self.metadata.schema(),
+            params=tuple(params),
+        )
+
+    def _isolation(self, name: str) -> Isolation:
+        return Isolation.parse(self.metadata.properties.get(name, Isolation.SERIALIZABLE))
+
+    def _change(self, **parts: Any) -> Change:
+        base = None if self.snapshot is None else int(self.snapshot.snapshot_id)
+        return Change(branch=self.branch, base_snapshot_id=base, **parts)
+
+
+def assigned(
+    assignments: Mapping[str, Any], schema: Schema, scopes: Mapping[str, Any]
+) -> Assignments:
+    """New values by path. Values are taken as they are; only `frazil.expr` makes an expression."""
+    if not assignments:
+        raise InvalidInput("an update needs at least one assignment: {'column': value}")
+    found: dict[tuple[str, ...], Value] = {}
+    for name, value in assignments.items():
+        path = _path(name, schema)
+        clash = next((known for known in found if _meet(known, path)), None)
+        if clash is not None:
+            raise InvalidInput(f"{name} and {'.'.join(clash)} are assigned at once; keep one")
+        if isinstance(value, Expression):
+            what = f"expression for {name}"
+            found[path] = sql_text(value.text, scopes, params=value.params, what=what)
+        else:
+            found[path] = Constant(value=value)
+    return found
+
+
+def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def _path(name: str, schema: Schema) -> tuple[str, ...]:
+    """A column by its name, or a part of a struct by its path; a name may hold dots."""
+
+    def walk(fields: Iterable[Any], rest: str) -> Iterator[tuple[str, ...]]:
+        for column in fields:
+            if rest == column.name:
+                yield (column.name,)
+            elif rest.startswith(f"{column.name}.") and isinstance(column.field_type, StructType):
+                inner = rest[len(column.name) + 1 :]
+                yield from ((column.name, *path) for path in walk(column.field_type.fields, inner))
+
+    found = sorted(walk(schema.fields, name), key=len)
+    if not found:
+        from frazil.expr.filter_columns import ColumnIndex
+
+        raise InvalidInput(f"unknown column '{name}'. {ColumnIndex.of(schema).known_names(name)}")
+    return found[0]
+
+
+def _check_keys(on: Sequence[str], schema: Schema) -> None:
+    if not on:
+        raise InvalidInput("upsert needs at least one key column: on=[…]")
+    names = [column.name for column in schema.fields]
+    unknown = [name for name in on if name not in names]
+    if unknown:
+        raise InvalidInput(
+            f"unknown key column {', '.join(unknown)}; the table has {', '.join(names)}"
+        )
+    twice = sorted({name for name in on if list(on).count(name) > 1})
+    if twice:
+        raise InvalidInput(f"key column {', '.join(twice)} is given twice")
+
+
+__all__ = ["RowEditor", "assigned"]

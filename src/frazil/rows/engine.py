@@ -1,0 +1,178 @@
+"""What an engine does for row-level changes, and the merge it is asked for.
+
+Engines get a plan and values that no engine owns (expressions as checked text, a sink that can
+travel) and give back what their sinks saw. `DuckDbEngine` is the embedded one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.types import IcebergType, PrimitiveType
+
+from frazil.expr.bind import conjunction, predicate
+from frazil.expr.filter_columns import Column, ColumnIndex
+from frazil.expr.literals import typed
+from frazil.expr.operators import Op
+from frazil.expr.parse import parse
+from frazil.expr.sql_text import SqlText
+from frazil.format.types import plain
+from frazil.rows.actions import Action, RowSink, SinkResult
+from frazil.rows.planned import Longs, Planned
+
+MAX_KEYS_IN_FILTER = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A value of a column's type."""
+
+    value: Any
+
+
+Value = SqlText | Constant
+Assignments = Mapping[tuple[str, ...], Value]
+"""New values by path: a column, or a part of a struct."""
+
+
+class Side(Enum):
+    """Which rows a clause of a merge is for."""
+
+    MATCHED = "matched"
+    SOURCE_ONLY = "not matched"
+    TARGET_ONLY = "not matched by source"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """What to do with some rows. `values` None takes the columns that the source has."""
+
+    side: Side
+    action: Action
+    condition: SqlText | None = None
+    values: Assignments | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPair:
+    """A column of the table and the column of the source that it must equal."""
+
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValues:
+    """What a source column holds, nulls aside: every value, or its ends when there are many."""
+
+    values: pa.Array
+    is_all: bool
+
+
+class Source(Protocol):
+    """Rows to merge, held so that they can be read more than once."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Names of the columns."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+
+    def keys(
+        self, names: Sequence[str], kinds: Sequence[IcebergType], *, limit: int
+    ) -> Sequence[KeyValues | None]:
+        """The values of key columns as values of these types: all of them up to a limit, else the
+        least and the greatest; None for a column that compares differently."""
+
+    def duplicates(self, names: Sequence[str]) -> int:
+        """How many rows have the key of another."""
+
+    def nulls(self, name: str) -> int:
+        """How many rows have no value in a column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePlan:
+    """A merge for an engine to carry out. Rows meet where `on` holds and all `pairs` are equal.
+
+    Of the clauses for a row the first whose condition holds applies; without one it stays. With
+    `only_changes`, an update that changes no column is left out, and each source row may meet one
+    row of the table only.
+    """
+
+    schema: Schema
+    pairs: Sequence[KeyPair]
+    on: SqlText | None
+    clauses: Sequence[Clause]
+    only_changes: bool = False
+
+    def has(self, *sides: Side) -> bool:
+        """Whether a clause is for one of these sides."""
+        return any(clause.side in sides for clause in self.clauses)
+
+    @property
+    def updates(self) -> bool:
+        """Whether rows live on in new files."""
+        return any(clause.action is Action.UPDATE for clause in self.clauses)
+
+
+class Engine(Protocol):
+    """Evaluates SQL over the rows of a plan."""
+
+    def matching(self, planned: Planned) -> Longs:
+        """Keys of the rows that the scan's condition holds for."""
+
+    def update(self, planned: Planned, values: Assignments, sink: RowSink) -> list[SinkResult]:
+        """Rows that match, with new values, into sinks."""
+
+    def source(self, rows: Any, schema: Schema) -> Source:
+        """Rows to merge; columns that the table has, too, get its types."""
+
+    def merge(
+        self, planned: Planned, source: Any, plan: MergePlan, sink: RowSink
+    ) -> list[SinkResult]:
+        """Rows of the table joined with a source of this engine, into sinks."""
+
+    def sorted(
+        self, planned: Planned, order: Sequence[SqlText | str], sink: RowSink
+    ) -> list[SinkResult]:
+        """All rows of the plan's files with their lineage, in an order (empty: as they come)."""
+
+
+def reach(source: Source, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:
+    """A filter that every row of the table with a key of the source passes."""
+    columns = ColumnIndex.of(schema)
+    usable = [
+        (pair, columns.with_id(schema.find_field(pair.target).field_id))
+        for pair in pairs
+        if isinstance(schema.find_field(pair.target).field_type, PrimitiveType)
+    ]
+    found = source.keys(
+        [pair.source for pair, _ in usable],
+        [column.field.field_type for _, column in usable],
+        limit=MAX_KEYS_IN_FILTER,
+    )
+    parts = [
+        part
+        for (_, column), keys in zip(usable, found, strict=True)
+        if keys is not None
+        for part in _filters(column, keys)
+    ]
+    return parse(conjunction(parts), schema) if parts else parse(None, schema)
+
+
+def _filters(column: Column, keys: KeyValues) -> list[BooleanExpression]:
+    kind = column.field.field_type
+    values = [typed(plain(value, kind), kind) for value in keys.values]
+    if keys.is_all:
+        return [predicate(Op.IN, column, values)]
+    least, greatest = values  # NaN is the greatest, and `<= NaN` holds for every number
+    return [predicate(Op.GE, column, [least]), predicate(Op.LE, column, [greatest])]

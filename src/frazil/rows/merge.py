@@ -1,0 +1,197 @@
+"""Merging rows into a table: a builder that collects clauses and carries them out at the end."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyiceberg.schema import Schema
+
+from frazil.commit.change import Change
+from frazil.commit.result import CommitResult
+from frazil.data.row_input import Rows
+from frazil.errors import InvalidInput
+from frazil.expr.sql_text import (
+    SOURCE,
+    TARGET,
+    Columns,
+    Expression,
+    SqlText,
+    columns_of_schema,
+    conjuncts,
+    sql_text,
+)
+from frazil.rows.actions import Action
+from frazil.rows.editor import RowEditor, assigned
+from frazil.rows.engine import Assignments, Clause, KeyPair, MergePlan, Side
+
+Condition = str | Expression | None
+Run = Callable[[Callable[[RowEditor], Change], Mapping[str, str]], CommitResult]
+"""Gives an editor to what makes the change, and commits it with a summary."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """A clause as it was asked for."""
+
+    side: Side
+    action: Action
+    condition: Condition
+    values: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Merge:
+    """A merge being put together: every method returns a longer one, `execute` carries it out.
+
+    Of the clauses for a row the first whose condition holds applies; without one it stays.
+    Conditions are SQL over the aliases `t` (the table) and `s` (the source). Values are taken as
+    they are, `frazil.expr("s.price * 2")` makes an expression.
+    """
+
+    schema: Schema
+    source: Rows
+    on: str | Expression | tuple[str, ...]
+    run: Run
+    wishes: tuple[_Wish, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def when_matched_update(
+        self, values: Mapping[str, Any] | None = None, *, condition: Condition = None
+    ) -> Merge:
+        """Give matched rows new values; by default those of every column that the source has."""
+        return self._with(Side.MATCHED, Action.UPDATE, condition, values)
+
+    def when_matched_delete(self, *, condition: Condition = None) -> Merge:
+        """Delete matched rows."""
+        return self._with(Side.MATCHED, Action.DELETE, condition)
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, Any] | None = None, *, condition: Condition = None
+    ) -> Merge:
+        """Insert source rows that match nothing; by default with every column of the source."""
+        return self._with(Side.SOURCE_ONLY, Action.INSERT, condition, values)
+
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, Any], *, condition: Condition = None
+    ) -> Merge:
+        """Give rows of the table that match nothing new values."""
+        return self._with(Side.TARGET_ONLY, Action.UPDATE, condition, values)
+
+    def when_not_matched_by_source_delete(self, *, condition: Condition = None) -> Merge:
+        """Delete rows of the table that match nothing."""
+        return self._with(Side.TARGET_ONLY, Action.DELETE, condition)
+
+    def upsert(self) -> Merge:
+        """Update what matches, insert what does not."""
+        return self.when_matched_update().when_not_matched_insert()
+
+    def summary(self, properties: Mapping[str, str]) -> Merge:
+        """Properties for the snapshot's summary."""
+        return replace(self, properties={**self.properties, **properties})
+
+    def execute(self) -> CommitResult:
+        """Carry it out as one snapshot."""
+        return self.run(self._change, self.properties)
+
+    def _with(
+        self,
+        side: Side,
+        action: Action,
+        condition: Condition,
+        values: Mapping[str, Any] | None = None,
+    ) -> Merge:
+        wish = _Wish(side=side, action=action, condition=condition, values=values)
+        return replace(self, wishes=(*self.wishes, wish))
+
+    def _change(self, editor: RowEditor) -> Change:
+        if not self.wishes:
+            raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
+        source = editor.engine.source(self.source, self.schema)
+        scopes: dict[str, Columns] = {
+            TARGET: columns_of_schema(self.schema),
+            SOURCE: dict.fromkeys(source.columns),
+        }
+        on, pairs = self._meeting(scopes)
+        plan = MergePlan(
+            schema=self.schema,
+            pairs=pairs,
+            on=on,
+            clauses=[self._clause(wish, scopes) for wish in self.wishes],
+        )
+        return editor.merge(source, plan)
+
+    def _meeting(self, scopes: Mapping[str, Columns]) -> tuple[SqlText | None, list[KeyPair]]:
+        """Which rows meet: a condition that is left over, and columns that must be equal."""
+        if isinstance(self.on, tuple):
+            return None, [self._pair(name, scopes[SOURCE]) for name in self.on]
+        text = _checked(self.on, scopes, "merge condition")
+        pairs = [pair for part in conjuncts(text.tree) if (pair := _equality(part, scopes))]
+        return text, pairs
+
+    def _pair(self, name: str, source: Columns) -> KeyPair:
+        tables = [column.name for column in self.schema.fields]
+        if name not in tables or name not in source:
+            where = "table" if name not in tables else "source"
+            known = tables if name not in tables else list(source)
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise InvalidInput(f"key column {name!r} is not in the {where}{hint}")
+        return KeyPair(target=name, source=name)
+
+    def _clause(self, wish: _Wish, scopes: Mapping[str, Columns]) -> Clause:
+        visible = dict(scopes)
+        if wish.side is Side.SOURCE_ONLY:
+            visible.pop(TARGET)
+        elif wish.side is Side.TARGET_ONLY:
+            visible.pop(SOURCE)
+        condition = None
+        if wish.condition is not None:
+            condition = _checked(wish.condition, visible, "condition")
+        values: Assignments | None = None
+        if wish.values is not None:
+            values = assigned(wish.values, self.schema, visible)
+            if wish.action is Action.INSERT and any(len(path) > 1 for path in values):
+                raise InvalidInput("an insert names whole columns, not parts of structs")
+        return Clause(side=wish.side, action=wish.action, condition=condition, values=values)
+
+
+def _checked(text: str | Expression, scopes: Mapping[str, Columns], what: str) -> SqlText:
+    if isinstance(text, Expression):
+        return sql_text(text.text, scopes, params=text.params, what=what).qualified(scopes)
+    return sql_text(text, scopes, what=what).qualified(scopes)
+
+
+def _equality(part: str, scopes: Mapping[str, Columns]) -> KeyPair | None:
+    """The columns that a conjunct wants to be equal, one of each side."""
+    from sqlglot import exp, parse_one
+
+    tree = parse_one(part, dialect="duckdb")
+    if not isinstance(tree, exp.EQ):
+        return None
+    names: dict[str, str] = {}
+    for side in (tree.left, tree.right):
+        if not isinstance(side, exp.Column) or len(side.parts) != 2:
+            return None
+        alias, name = (found.name for found in side.parts)
+        if alias not in scopes or name not in scopes[alias]:
+            return None
+        names[alias] = name
+    if set(names) != {TARGET, SOURCE}:
+        return None
+    return KeyPair(target=names[TARGET], source=names[SOURCE])
+
+
+def merge(schema: Schema, source: Rows, on: str | Expression | Sequence[str], run: Run) -> Merge:
+    """Begin a merge. `on` names key columns that both sides have, or is a condition over the
+    aliases `t` (the table) and `s` (the source)."""
+    if isinstance(on, str):
+        is_name = on in {column.name for column in schema.fields}
+        found: str | Expression | tuple[str, ...] = (on,) if is_name else on
+    else:
+        found = on if isinstance(on, Expression) else tuple(on)
+    if not found:
+        raise InvalidInput("merge needs a condition or key columns: on=['id']")
+    return Merge(schema=schema, source=source, on=found, run=run)
