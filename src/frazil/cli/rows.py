@@ -22,6 +22,7 @@ from frazil.cli.row_files import read_rows
 from frazil.cli.tables import pairs
 from frazil.commit.result import CommitResult
 from frazil.errors import InvalidInput
+from frazil.expr.sql_text import Expression
 
 LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")]
 ColumnsOption = Annotated[
@@ -181,5 +182,6 @@ def update(
 
     Example: `frazil update shop.orders --set "status='shipped'" --where "id = 7"`
     """
-    done = open_table(table, catalog).update(pairs(assignments), where)
+    values = {name: Expression(text=text) for name, text in pairs(assignments).items()}
+    done = open_table(table, catalog).update(values, where)
     report(done, as_json=as_json)

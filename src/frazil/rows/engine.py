@@ -16,7 +16,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, PrimitiveType
 
-from frazil.expr.bind import conjunction, predicate
+from frazil.expr.bind import conjunction, disjunction, predicate
 from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.literals import typed
 from frazil.expr.operators import Op
@@ -171,8 +171,10 @@ def reach(source: Source, pairs: Sequence[KeyPair], schema: Schema) -> BooleanEx
 
 def _filters(column: Column, keys: KeyValues) -> list[BooleanExpression]:
     kind = column.field.field_type
-    values = [typed(plain(value, kind), kind) for value in keys.values]
-    if keys.is_all:
-        return [predicate(Op.IN, column, values)]
-    least, greatest = values  # NaN is the greatest, and `<= NaN` holds for every number
-    return [predicate(Op.GE, column, [least]), predicate(Op.LE, column, [greatest])]
+    values = [plain(value, kind) for value in keys.values]
+    numbers = [typed(value, kind) for value in values if value == value]
+    nan = [predicate(Op.IS_NAN, column)] if len(numbers) < len(values) else []
+    if keys.is_all or not numbers:
+        return [disjunction([predicate(Op.IN, column, numbers), *nan])]
+    parts = [predicate(Op.GE, column, numbers[:1])]  # NaN is greater than every number
+    return parts if nan else [*parts, predicate(Op.LE, column, numbers[1:])]

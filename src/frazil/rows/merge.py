@@ -152,7 +152,10 @@ class Merge:
             condition = _checked(wish.condition, visible, "condition")
         values: Assignments | None = None
         if wish.values is not None:
-            values = assigned(wish.values, self.schema, visible)
+            values = {
+                path: value.qualified(visible) if isinstance(value, SqlText) else value
+                for path, value in assigned(wish.values, self.schema, visible).items()
+            }
             if wish.action is Action.INSERT and any(len(path) > 1 for path in values):
                 raise InvalidInput("an insert names whole columns, not parts of structs")
         return Clause(side=wish.side, action=wish.action, condition=condition, values=values)

@@ -92,7 +92,9 @@ class Replaced:
         if value is None:
             return predicate(Op.IS_NULL, column)
         if isinstance(part.transform, IdentityTransform):
-            found = float("nan") if value == _NAN else _ZERO if value == _MINUS_ZERO else value
+            if value == _NAN:
+                return predicate(Op.IS_NAN, column)
+            found = _ZERO if value == _MINUS_ZERO else value
             return predicate(Op.EQ, column, [typed(plain(found, kind), kind)])
         ends = _day_range(part.transform, value)
         if ends is None:

@@ -252,9 +252,13 @@ def select_columns(
     }
     fields: list[Any] = []
     unknown: list[str] = []
+    own = {field.name: field for field in schema.fields}
     for name in names:
+        if name in own:  # a name may have dots
+            fields.append(own[name])
+            continue
         top = name.split(".")[0]
-        if name in known and top not in {field.name for field in schema.fields}:
+        if name in known and top not in own:
             fields.append(known[name])
             continue
         try:
@@ -268,7 +272,7 @@ def select_columns(
             f"unknown column{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}; "
             f"the table has {columns}"
         )
-    nested = [name for name in names if "." in name]
+    nested = [name for name in names if "." in name and name not in own]
     if nested:
         plain = [name for name in names if name not in known]
         chosen = schema.select(*plain, case_sensitive=case_sensitive)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from frazil.expr.sql_text import Expression
 from frazil.rows.duckdb_types import type_text
 from frazil.sql import statements as st
 from frazil.sql.result import Result, done
@@ -45,7 +46,8 @@ def _delete(statement: st.Delete, table: Table, at: Statement) -> Result:
 def _update(statement: st.Update, table: Table, at: Statement) -> Result:
     known = {field.name.lower(): field.name for field in table.schema.fields}
     assignments = {
-        _known(name, known, at): at.binder.plain(value) for name, value in statement.assignments
+        _known(name, known, at): Expression(text=at.binder.plain(value))
+        for name, value in statement.assignments
     }
     where = None if statement.where is None else at.binder.plain(statement.where)
     with at.place(statement.table.start), at.transactions.writing(table) as tx:
