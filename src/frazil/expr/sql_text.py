@@ -51,7 +51,7 @@ class SqlText:
     """A checked expression. `columns` are the top-level columns it names, by alias."""
 
     text: str
-    tree: exp.Expression
+    tree: exp.Expr
     columns: Mapping[str, frozenset[str]]
 
     def in_dialect(self, dialect: str) -> str:
@@ -62,7 +62,9 @@ class SqlText:
         """The same with the alias before every column; unchanged if it is there already."""
         from sqlglot import exp
 
-        def owned(node: exp.Expression) -> exp.Expression:
+        changed: list[exp.Expr] = []
+
+        def owned(node: exp.Expr) -> exp.Expr:
             if not isinstance(node, exp.Column) or node.find_ancestor(exp.Query):
                 return node
             parts = [part.copy() for part in node.parts]
@@ -71,13 +73,11 @@ class SqlText:
             owner = next((a for a, known in scopes.items() if parts[0].name in known), None)
             if owner is None:
                 return node
-            nonlocal is_changed
-            is_changed = True
+            changed.append(node)
             return exp.Dot.build([exp.to_identifier(owner), *parts])
 
-        is_changed = False
         tree = self.tree.transform(owned)
-        if not is_changed:
+        if not changed:
             return self
         return SqlText(text=tree.sql(DIALECT), tree=tree, columns=self.columns)
 
@@ -110,7 +110,7 @@ def sql_text(
     )
 
 
-def conjuncts(tree: exp.Expression) -> Iterator[str]:
+def conjuncts(tree: exp.Expr) -> Iterator[str]:
     """The conditions that all have to hold, as text of plain filters where it can be written so."""
     from sqlglot import exp
 
@@ -128,7 +128,7 @@ def conjuncts(tree: exp.Expression) -> Iterator[str]:
     )
 
 
-def _parsed(text: str, what: str) -> exp.Expression:
+def _parsed(text: str, what: str) -> exp.Expr:
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import ParseError, TokenError
@@ -164,7 +164,7 @@ class _Names:
         self._scopes = scopes
         self._case_sensitive = case_sensitive
 
-    def columns(self, tree: exp.Expression) -> Iterator[tuple[str, str]]:
+    def columns(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
         """Alias and name of every column, with complaints about those that nobody has."""
         from sqlglot import exp
 
