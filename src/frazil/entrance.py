@@ -32,6 +32,7 @@ ALIASES = {
     "TableName": "str | Sequence[str] | Identifier",
     "NamespaceName": "str | Sequence[str]",
     "ColumnPath": "str | Sequence[str]",
+    "Where": "str | BooleanExpression | None",
     "TypeLike": "str | IcebergType | DataType",
 }
 MEANINGS = {
@@ -47,6 +48,8 @@ MEANINGS = {
     "Mapping[str, str]": "a dictionary of texts",
     "Mapping[str, Any]": "a dictionary by column name",
     "BooleanExpression": "a PyIceberg expression",
+    "Expression": "an expression made by frazil.expr",
+    "Engine": "an engine",
     "os.PathLike[str]": "a path",
     "date": "a date",
     "datetime": "a time",
@@ -104,6 +107,7 @@ _CHECKS: dict[str, Check] = {
     "Any": lambda value: True,
     "Rows": lambda value: True,
     "Progress": callable,
+    "Engine": lambda value: hasattr(value, "matching"),
     "Sequence[str]": _are(is_text),
     "tuple[str, ...]": _are(is_text),
     "Sequence[Any]": _are(lambda value: True),
