@@ -147,7 +147,9 @@ def _parsed(text: str, what: str) -> exp.Expr:
     if len(trees) != 1 or trees[0] is None:
         raise InvalidInput(f"bad {what}: expected one expression\n  {text}")
     tree = trees[0]
-    if isinstance(tree, exp.Query | exp.DDL | exp.DML | exp.Command | exp.Alias):
+    inside = tree.this if isinstance(tree, exp.Subquery) else None  # (SELECT …) is a value
+    refused = exp.Query | exp.DDL | exp.DML | exp.Command | exp.Alias
+    if not isinstance(inside, exp.Query) and isinstance(tree, refused):
         kind = type(tree).__name__.upper()
         raise InvalidInput(f"bad {what}: expected an expression, found {kind}\n  {text}")
     return tree

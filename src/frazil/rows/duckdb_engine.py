@@ -143,7 +143,7 @@ def _needed(planned: Planned, plan: MergePlan) -> Planned:
     texts = [plan.on, *(clause.condition for clause in plan.clauses)]
     names = {pair.target for pair in plan.pairs}
     for found in texts:
-        names |= set() if found is None else found.columns[TARGET]
+        names |= set() if found is None else found.columns.get(TARGET, frozenset())
     ordered = tuple(column.name for column in plan.schema.fields if column.name in names)
     return Planned(replace(planned.scan, columns=ordered, limit=None), planned.plan)
 

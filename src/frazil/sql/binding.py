@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlglot
@@ -48,6 +49,7 @@ CHANGES_FUNCTION: Final = "table_changes"
 _SPECIAL: Final = frozenset({*METADATA_COLUMNS, "_partition"})
 _BEFORE_TABLE: Final = ("from", "join", "table", "summarize", "pivot", "unpivot", "using")
 _MAX_DEPTH: Final = 20
+_numbers = count()
 _SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 16 * 1024 * 1024
 _MANY_FILES: Final = 8
@@ -70,6 +72,7 @@ class Engine:
     names: Names
     given: Mapping[str, Any]
     scan: Callable[[Table, BooleanExpression, AsOf | None, Sequence[str] | None], Scan]
+    is_shared: bool = False
     bound: list[duckdb_scan.ScanSql] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     pruned: list[Pruned] = field(default_factory=list)
@@ -77,7 +80,7 @@ class Engine:
 
     def view(self, name: str) -> str:
         """A new name for a view, which stands for this one in messages."""
-        made = f"frazil_{len(self.shown)}"
+        made = f"frazil_{next(_numbers)}"
         self.shown[made] = name
         return made
 
@@ -88,7 +91,8 @@ class Engine:
         with suppress(duckdb.Error):  # the catalog, and the database with it, may be closed
             for each in self.bound:
                 each.release(self.connection)
-            self.connection.close()
+            if not self.is_shared:
+                self.connection.close()
         self.bound.clear()
 
 
@@ -140,11 +144,22 @@ class Binder:
         """A query as the engine takes it; its tables are bound."""
         return self._bind(parts, "", outer)
 
-    def expression(self, part: Part) -> str:
-        """An expression as the engine takes it; tables of its subqueries are bound."""
-        return self._bind([part], "SELECT ", ()).text.removeprefix("SELECT ").strip()
+    def expression(self, part: Part, scope: Scope) -> str:
+        """An expression over the rows of a table, as row-level changes take it: with their names
+        for the rows; tables of its subqueries are bound."""
+        return self._bind([part], "SELECT ", (), scope).text.removeprefix("SELECT ").strip()
 
-    def _bind(self, parts: Sequence[Part], prefix: str, outer: Sequence[exp.Expr]) -> Rewritten:
+    def rows_of(self, part: Part) -> Rewritten:
+        """All columns of a table, or of a query in brackets."""
+        return self._bind([part], "SELECT * FROM ", ())
+
+    def _bind(
+        self,
+        parts: Sequence[Part],
+        prefix: str,
+        outer: Sequence[exp.Expr],
+        scope: Scope | None = None,
+    ) -> Rewritten:
         changes = [edit for part in parts for edit in self._change_functions(part)]
         edits = [
             edit
@@ -158,6 +173,8 @@ class Binder:
         self._attach_all(references, found)
         edits += [self._edit(each) for each in references]
         edits += self._qualifiers(parts, references)
+        if scope is not None:
+            edits += self._scoped(tree, read, parts[0], scope)
         return rewrite(self.source, parts, edits, prefix=prefix)
 
     # Finding tables
@@ -423,6 +440,72 @@ class Binder:
                     start = self._tokens[first + 2 * (size - 1)].start
                     edits.append((name.start, start, ""))
         return edits
+
+    def _scoped(
+        self, tree: exp.Expr | None, read: Rewritten, part: Part, scope: Scope
+    ) -> list[Edit]:
+        """Columns of the changed table under the names that row-level changes have for them."""
+        if tree is None:
+            raise self.source.problem(part.start, "the expression cannot be read")
+        edits: list[Edit] = []
+        for column in tree.find_all(exp.Column):
+            names = [each.name for each in column.parts]
+            starts = [int(each.meta["start"]) for each in column.parts if "start" in each.meta]
+            if len(starts) != len(names):
+                continue
+            start = read.origin(starts[0])
+            size, alias = scope.qualifier(names)
+            inner = _aliases_around(column)
+            if size and names[size - 1].lower() not in inner:
+                if alias in inner:
+                    raise self.source.unsupported(
+                        start,
+                        f"a subquery uses the alias {alias!r} and looks at {'.'.join(names)} "
+                        "outside of it; give it another alias",
+                        feature=f"alias {alias} in a subquery",
+                    )
+                edits.append((start, read.origin(starts[size]), f"{alias}."))
+            spelled = scope.spelled(names[size]) if not inner else None
+            if spelled is not None and spelled != names[size]:
+                at = read.origin(starts[size])
+                edits.append((at, self._tokens[self._index[at]].end, quoted(spelled)))
+        return edits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The names that stand for the rows of a change, and what row-level changes call them."""
+
+    aliases: Mapping[tuple[str, ...], str]
+    columns: Sequence[str]
+
+    def qualifier(self, names: Sequence[str]) -> tuple[int, str]:
+        """How many of a column's names are a table's, and what it is called; 0 for none."""
+        for size in range(len(names) - 1, 0, -1):
+            alias = self.aliases.get(tuple(name.lower() for name in names[:size]))
+            if alias is not None:
+                return size, alias
+        return 0, ""
+
+    def spelled(self, name: str) -> str | None:
+        """A column as the table spells it; SQL ignores case."""
+        if name in self.columns:
+            return name
+        found = [column for column in self.columns if column.lower() == name.lower()]
+        return found[0] if len(found) == 1 else None
+
+
+def _aliases_around(node: exp.Expr) -> set[str]:
+    """The tables of the subqueries a node is in; the outermost SELECT is our own."""
+    found: set[str] = set()
+    select = node.find_ancestor(exp.Select)
+    while select is not None and (outer := select.find_ancestor(exp.Select)) is not None:
+        start = select.args.get("from_")
+        sources = [] if start is None else [start.this, *(start.this.args.get("joins") or ())]
+        sources += [join.this for join in select.args.get("joins") or ()]
+        found |= {(each.alias_or_name or "").lower() for each in sources}
+        select = outer
+    return found
 
 
 def view_query(metadata: Mapping[str, Any], name: str) -> tuple[str, tuple[str, ...], list[str]]:

@@ -272,6 +272,8 @@ class _Walk:
             return None
         if not _may_prune(condition, stage, source, joins):
             return None
+        if isinstance(condition, exp.Or):
+            return self._of_arms(condition, stage, source, sources, joins)
         made = condition.copy()
         wrapper = exp.Paren(this=made)
         seen = False
@@ -282,6 +284,27 @@ class _Walk:
             column.replace(_path(resolved[1]))
             seen = True
         return wrapper.this if seen else None
+
+    def _of_arms(
+        self,
+        condition: exp.Or,
+        stage: int,
+        source: _Source,
+        sources: list[_Source],
+        joins: list[exp.Join],
+    ) -> exp.Expr | None:
+        """What every arm of an OR says of the source: one of that must hold."""
+        arms: list[exp.Expr] = []
+        for arm in condition.flatten():
+            parts = [
+                found
+                for each in _split(arm)
+                if (found := self._of_source(each, stage, source, sources, joins)) is not None
+            ]
+            if not parts:
+                return None
+            arms.append(exp.and_(*parts, copy=False))
+        return exp.or_(*arms, copy=False)
 
     def _equalities(
         self, sources: list[_Source], joins: list[exp.Join], own: list[tuple[int, exp.Expr]]

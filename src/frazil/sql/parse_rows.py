@@ -177,21 +177,7 @@ def parse_merge(cursor: Cursor) -> Merge:
     table = chain(cursor)
     alias = _alias(cursor, "using")
     cursor.expect("using")
-    start = cursor.offset
-    if cursor.token is not None and cursor.token.is_symbol("("):
-        depth = 0
-        while (token := cursor.token) is not None:
-            depth += token.is_symbol("(") - token.is_symbol(")")
-            cursor.index += 1
-            if depth == 0:
-                break
-    else:
-        cursor.until("as", "on", "using", what="a table or a query in brackets")
-        previous = cursor.tokens[cursor.index - 2 : cursor.index]
-        if len(previous) == 2 and all(token.is_name for token in previous):
-            cursor.index -= 1  # the last name is an alias
-    source = Part(start, cursor.tokens[cursor.index - 1].end)
-    source_alias = _alias(cursor, "on", "using")
+    source, source_alias = table_and_alias(cursor)
     if cursor.ahead("using"):
         raise cursor.source.unsupported(
             cursor.offset, "write ON t.key = s.key instead of USING (key)", feature="MERGE … USING"
@@ -213,6 +199,33 @@ def parse_merge(cursor: Cursor) -> Merge:
         on=on,
         clauses=tuple(clauses),
     )
+
+
+def table_and_alias(cursor: Cursor) -> tuple[Part, str | None]:
+    """A table, with time travel or arguments perhaps, or a query in brackets; and its alias."""
+    start = cursor.offset
+    if cursor.token is not None and cursor.token.is_symbol("("):
+        depth = 0
+        while (token := cursor.token) is not None:
+            depth += token.is_symbol("(") - token.is_symbol(")")
+            cursor.index += 1
+            if depth == 0:
+                break
+    else:
+        cursor.until("as", "on", "using", what="a table or a query in brackets")
+        while cursor.ahead("as", "of"):  # VERSION AS OF
+            cursor.index += 2
+            cursor.until("as", "on", "using", what="a version or time")
+        previous = [t for t in cursor.tokens[: cursor.index] if t.start >= start][-2:]
+        if len(previous) == 2 and previous[1].is_name and not previous[0].is_symbol("."):
+            cursor.index -= 1  # the last name is an alias
+    source = Part(start, cursor.tokens[cursor.index - 1].end)
+    alias = _alias(cursor, "on", "using")
+    if alias is not None and cursor.take_symbol("("):  # v(a, b) names the columns
+        _names(cursor)
+        cursor.expect_symbol(")")
+        source = Part(start, cursor.tokens[cursor.index - 1].end)
+    return source, alias
 
 
 def _clause(cursor: Cursor) -> MergeClause:

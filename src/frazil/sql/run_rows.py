@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from frazil.expr.sql_text import Expression
+from frazil.expr.sql_text import SOURCE, TARGET, Expression
 from frazil.rows.duckdb_types import type_text
+from frazil.rows.merge import Merge
 from frazil.sql import statements as st
+from frazil.sql.binding import Scope
+from frazil.sql.parse_rows import table_and_alias
 from frazil.sql.result import Result, done
 from frazil.sql.rewriting import Rewritten
 from frazil.sql.run_tables import CountedRows
-from frazil.sql.text import Name, quoted
+from frazil.sql.text import Cursor, Name, Part, chain, quoted
 from frazil.table.table import Table
+from frazil.table.transaction import Transaction
 
 if TYPE_CHECKING:
     from frazil.sql.statement import Statement
@@ -28,31 +33,200 @@ def run(statement: st.Insert | st.Delete | st.Update | st.Merge, at: Statement) 
             return _insert(statement, table, at)
         case st.Delete():
             return _delete(statement, table, at)
-        case st.Update():
-            return _update(statement, table, at)
-    raise at.source.unsupported(
-        statement.table.start, "MERGE is not supported", feature="MERGE INTO"
+        case st.Merge():
+            return _merge(statement, table, at)
+    if statement.source is None:
+        return _update(statement, table, at)
+    return _update_from(statement, table, at)
+
+
+def _scope(table: Table, name: Name, alias: str | None) -> Scope:
+    """The names of the changed table's rows in an expression."""
+    names = [name.parts, name.parts[-1:]] if alias is None else [(alias,)]
+    return Scope(
+        aliases={tuple(part.lower() for part in each): TARGET for each in names},
+        columns=[field.name for field in table.schema.fields],
     )
 
 
+def _done(at: Statement, tx: Transaction, **keys: str) -> Result:
+    """What landed; nothing is known yet inside a transaction."""
+    if at.transactions.is_open:
+        return done(**dict.fromkeys(keys))
+    return done(**{name: getattr(tx.result, key) for name, key in keys.items()})
+
+
 def _delete(statement: st.Delete, table: Table, at: Statement) -> Result:
-    where = "true" if statement.where is None else at.binder.plain(statement.where)
-    start = statement.table.start if statement.where is None else statement.where.start
-    with at.place(start), at.transactions.writing(table) as tx:
+    where, start = "true", statement.table.start
+    if statement.where is not None:
+        start = statement.where.start
+        scope = _scope(table, statement.table, statement.alias)
+        where = at.row_binder.expression(statement.where, scope)
+    with at.place(start), at.writing(table) as tx:
         tx.delete(where)
-    return done(deleted=None if at.transactions.is_open else tx.result.rows_removed)
+    return _done(at, tx, deleted="rows_removed")
 
 
 def _update(statement: st.Update, table: Table, at: Statement) -> Result:
-    known = {field.name.lower(): field.name for field in table.schema.fields}
-    assignments = {
-        _known(name, known, at): Expression(text=at.binder.plain(value))
-        for name, value in statement.assignments
-    }
-    where = None if statement.where is None else at.binder.plain(statement.where)
-    with at.place(statement.table.start), at.transactions.writing(table) as tx:
-        tx.update(assignments, where)
-    return done(updated=None if at.transactions.is_open else tx.result.rows_updated)
+    scope = _scope(table, statement.table, statement.alias)
+    values = _assigned(statement.assignments, table, scope, at)
+    where = None
+    if statement.where is not None:
+        where = at.row_binder.expression(statement.where, scope)
+    with at.place(statement.assignments[0][0].start), at.writing(table) as tx:
+        tx.update(values, where)
+    return _done(at, tx, updated="rows_updated")
+
+
+def _assigned(
+    pairs: Iterable[tuple[Name, Part]], table: Table, scope: Scope, at: Statement
+) -> dict[str, Any]:
+    """New values by column: expressions, or the column's default."""
+    found: dict[str, Any] = {}
+    for name, part in pairs:
+        path = _path(name, table, scope, at)
+        if path in found:
+            raise at.source.problem(name.start, f"column {path} is assigned twice")
+        if at.source.of(part).strip().lower() == "default":
+            found[path] = table.schema.find_field(path).write_default
+        else:
+            found[path] = Expression(text=at.row_binder.expression(part, scope))
+    return found
+
+
+def _path(name: Name, table: Table, scope: Scope, at: Statement) -> str:
+    """A column, or a part of one, that is assigned to; it may be qualified."""
+    for parts in (name.parts, name.parts[scope.qualifier(name.parts)[0] :]):
+        try:
+            field = table.schema.find_field(".".join(parts), case_sensitive=False)
+        except ValueError:
+            continue
+        return str(table.schema.find_column_name(field.field_id))
+    columns = ", ".join(field.name for field in table.schema.fields)
+    raise at.source.problem(name.start, f"unknown column {name}; the table has {columns}")
+
+
+# MERGE
+
+
+def _update_from(statement: st.Update, table: Table, at: Statement) -> Result:
+    """UPDATE … FROM source WHERE condition: a merge that updates what matches."""
+    assert statement.source is not None
+    if statement.where is None:
+        raise at.source.problem(statement.source.start, "UPDATE … FROM needs WHERE")
+    source, alias = _split_alias(statement.source, at)
+    clause = st.MergeClause(
+        start=statement.table.start,
+        matching=st.Matching.MATCHED,
+        condition=None,
+        action=st.Action.UPDATE,
+        columns=tuple(name for name, _ in statement.assignments),
+        values=tuple(part for _, part in statement.assignments),
+    )
+    merge = st.Merge(
+        table=statement.table,
+        alias=statement.alias,
+        source=source,
+        source_alias=alias,
+        on=statement.where,
+        clauses=(clause,),
+    )
+    return _merge(merge, table, at)
+
+
+def _split_alias(part: Part, at: Statement) -> tuple[Part, str | None]:
+    """One table with its alias; several are refused."""
+    cursor = Cursor(at.source, [t for t in at.tokens if part.start <= t.start < part.end])
+    source, alias = table_and_alias(cursor)
+    if cursor.token is not None:
+        raise at.source.unsupported(
+            cursor.offset,
+            "UPDATE … FROM takes one table or one query in brackets",
+            feature="UPDATE … FROM several tables",
+        )
+    return source, alias
+
+
+def _merge(statement: st.Merge, table: Table, at: Statement) -> Result:
+    rows = at.stream(at.binder.rows_of(statement.source))
+    own = _scope(table, statement.table, statement.alias)
+    source = _source_names(statement, at)
+    clash = set(own.aliases) & set(source)
+    if clash:
+        raise at.source.problem(
+            statement.source.start, f"table and source are both called {'.'.join(clash.pop())}"
+        )
+    aliases = {**own.aliases, **dict.fromkeys(source, SOURCE)}
+    both = Scope(aliases=aliases, columns=own.columns)
+    on = Expression(text=at.row_binder.expression(statement.on, both))
+    with at.place(statement.table.start), at.writing(table) as tx:
+        merge = tx.merge(rows, on)
+        settled: dict[st.Matching, list[str]] = {}
+        for clause in statement.clauses:
+            merge = _clause(merge, clause, table, both, settled, at)
+        merge.execute()
+    return _done(at, tx, inserted="rows_added", updated="rows_updated", deleted="rows_removed")
+
+
+def _source_names(statement: st.Merge, at: Statement) -> list[tuple[str, ...]]:
+    if statement.source_alias is not None:
+        return [(statement.source_alias.lower(),)]
+    cursor = Cursor(at.source, [t for t in at.tokens if t.start >= statement.source.start])
+    if cursor.token is None or not cursor.token.is_name:
+        return []
+    name = tuple(part.lower() for part in chain(cursor).parts)
+    return [name, name[-1:]]
+
+
+def _clause(
+    merge: Merge,
+    clause: st.MergeClause,
+    table: Table,
+    scope: Scope,
+    settled: dict[st.Matching, list[str]],
+    at: Statement,
+) -> Merge:
+    """The merge with one more clause. DO NOTHING keeps its rows from the clauses after it."""
+    own = None if clause.condition is None else at.row_binder.expression(clause.condition, scope)
+    earlier = settled.setdefault(clause.matching, [])
+    if clause.action is st.Action.NOTHING:
+        earlier.append("true" if own is None else own)
+        return merge
+    parts = [f"NOT coalesce(({each}), false)" for each in earlier]
+    parts += [f"({own})"] if own is not None else []
+    condition = Expression(text=" AND ".join(parts)) if parts else None
+    values: dict[str, Any] | None = None
+    if clause.values is not None:
+        values = _assigned(_pairs(clause, table, at), table, scope, at)
+    match clause.matching, clause.action:
+        case st.Matching.MATCHED, st.Action.UPDATE:
+            return merge.when_matched_update(values, condition=condition)
+        case st.Matching.MATCHED, _:
+            return merge.when_matched_delete(condition=condition)
+        case st.Matching.NOT_MATCHED, _:
+            return merge.when_not_matched_insert(values, condition=condition)
+        case _, st.Action.UPDATE:
+            assert values is not None
+            return merge.when_not_matched_by_source_update(values, condition=condition)
+    return merge.when_not_matched_by_source_delete(condition=condition)
+
+
+def _pairs(clause: st.MergeClause, table: Table, at: Statement) -> list[tuple[Name, Part]]:
+    """Columns and values of a clause; an insert without columns fills all of them."""
+    assert clause.values is not None
+    columns = clause.columns
+    if columns is None:
+        fields = table.schema.fields
+        columns = tuple(Name((field.name,), clause.start, clause.start) for field in fields)
+    if len(columns) != len(clause.values):
+        raise at.source.problem(
+            clause.values[0].start,
+            f"{len(columns)} columns are to be filled, but there are {len(clause.values)} values",
+        )
+    return list(zip(columns, clause.values, strict=True))
+
+
+# INSERT
 
 
 def _insert(statement: st.Insert, table: Table, at: Statement) -> Result:
@@ -63,8 +237,8 @@ def _insert(statement: st.Insert, table: Table, at: Statement) -> Result:
     with at.place(statement.query.start):
         rows = _cast(ran, relation.columns, targets, table, at)
     counted = CountedRows(rows)
-    where = _replaced(statement, at)
-    with at.place(statement.table.start), at.transactions.writing(table) as tx:
+    where = _replaced(statement, table, at)
+    with at.place(statement.table.start), at.writing(table) as tx:
         match statement.mode:
             case st.InsertMode.APPEND if where is None:
                 tx.append(counted.reader())
@@ -75,10 +249,10 @@ def _insert(statement: st.Insert, table: Table, at: Statement) -> Result:
     return done(inserted=counted.rows)
 
 
-def _replaced(statement: st.Insert, at: Statement) -> str | None:
+def _replaced(statement: st.Insert, table: Table, at: Statement) -> str | None:
     """The condition of the rows that new ones take the place of."""
     if statement.where is not None:
-        return at.binder.plain(statement.where)
+        return at.row_binder.expression(statement.where, _scope(table, statement.table, None))
     if not statement.fixed:
         return None
     return " and ".join(
@@ -99,7 +273,8 @@ def _targets(
         wanted = [_known(name, known, at) for name in statement.columns]
     else:
         wanted = [name for name in known.values() if name not in fixed]
-    twice = sorted({name for name in [*wanted, *fixed] if [*wanted, *fixed].count(name) > 1})
+    filled = [*wanted, *fixed]
+    twice = sorted({name for name in filled if filled.count(name) > 1})
     if twice:
         raise at.source.problem(statement.table.end, f"column {twice[0]} is filled twice")
     if len(wanted) != len(given):
@@ -108,7 +283,7 @@ def _targets(
             f"{len(wanted)} column{'s' * (len(wanted) != 1)} of {table.name} "
             f"({', '.join(wanted)}) are to be filled, but the query gives {len(given)}",
         )
-    return [(name, f"c{at}") for at, name in enumerate(wanted)] + list(fixed.items())
+    return [(name, f"c{number}") for number, name in enumerate(wanted)] + list(fixed.items())
 
 
 def _known(name: Name, known: dict[str, str], at: Statement) -> str:

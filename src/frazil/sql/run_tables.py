@@ -276,7 +276,7 @@ def _alter(statement: st.AlterTable, at: Statement) -> Result:
                 at.transactions.refuse("DROP BRANCH or TAG")
                 _drop_ref(table, name, is_branch=is_branch, if_exists=if_exists)
             case does:
-                with at.transactions.writing(table) as tx:
+                with at.writing(table) as tx:
                     _alter_in(tx, does, at)
     return done(altered=table.name)
 

@@ -16,7 +16,7 @@ from frazil.sql.names import Names
 from frazil.sql.parse import parse_script
 from frazil.sql.result import Result, done
 from frazil.sql.rewriting import Parameters
-from frazil.sql.statement import Statement
+from frazil.sql.statement import Statement, new_cursor
 from frazil.sql.text import Source
 from frazil.sql.transactions import Transactions
 from frazil.table.catalog import Catalog
@@ -117,7 +117,7 @@ class Session:
         try:
             match bracket:
                 case st.Bracket.BEGIN:
-                    self.transactions.begin()
+                    self.transactions.begin(new_cursor(self.database()))
                     self.names = self.names.fresh()
                 case st.Bracket.COMMIT:
                     self.transactions.commit()

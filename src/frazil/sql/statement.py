@@ -13,6 +13,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from frazil.errors import FrazilError
 from frazil.rows import duckdb_scan
+from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
 from frazil.sql.binding import Binder, Engine
 from frazil.sql.engine import failure, value_of
@@ -23,6 +24,7 @@ from frazil.sql.text import Cursor, Kind, Name, Part, Source, quoted, tokens
 from frazil.sql.transactions import Transactions
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
+from frazil.table.transaction import Transaction
 
 if TYPE_CHECKING:
     import duckdb
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 100_000
 _HUGE = re.compile(r"\bHUGEINT\b")
 _TEXT = re.compile(r"\b(UHUGEINT|BIT|TIME WITH TIME ZONE|BIGNUM|VARINT)\b")
+
+
+def new_cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A connection to the engine's database, set as Frazil needs it."""
+    connection = database.cursor()
+    for setting in duckdb_scan.SETTINGS:
+        connection.execute(setting)
+    return connection
 
 
 class Statement:
@@ -51,10 +61,11 @@ class Statement:
         self.source = source
         self.names = names if transactions.is_open else names.fresh()
         self._database = database
-        self._tokens = cursor.tokens
+        self.tokens = cursor.tokens
         self._parameters = values.edits(source, cursor.tokens)
         self._given = given
         self._binder: Binder | None = None
+        self._row_binder: Binder | None = None
 
     @contextmanager
     def place(self, offset: int) -> Iterator[None]:
@@ -68,15 +79,35 @@ class Statement:
 
     @property
     def binder(self) -> Binder:
-        """What brings tables to the engine."""
+        """What brings the tables of queries to the engine, on a connection of its own: a stream
+        of rows ends when its connection is used for something else."""
         if self._binder is None:
-            connection = self._database().cursor()
-            for setting in duckdb_scan.SETTINGS:
-                connection.execute(setting)
-            engine = Engine(connection, self.names, self._given, self._scan)
-            self._binder = Binder(engine, self.source, self._tokens, self._parameters)
-            weakref.finalize(self._binder, engine.release)
+            self._binder = self._new_binder(None)
         return self._binder
+
+    @property
+    def row_binder(self) -> Binder:
+        """The same for expressions over the rows of a change; all statements of a transaction
+        share its connection."""
+        if self._row_binder is None:
+            self._row_binder = self._new_binder(self.transactions.connection)
+        return self._row_binder
+
+    def _new_binder(self, shared: duckdb.DuckDBPyConnection | None) -> Binder:
+        connection = shared or new_cursor(self._database())
+        engine = Engine(
+            connection, self.names, self._given, self._scan, is_shared=shared is not None
+        )
+        made = Binder(engine, self.source, self.tokens, self._parameters)
+        weakref.finalize(made, engine.release)
+        return made
+
+    @contextmanager
+    def writing(self, table: Table) -> Iterator[Transaction]:
+        """A transaction to change a table in, whose engine knows the tables of this statement."""
+        connection = self.row_binder.engine.connection
+        with self.transactions.writing(table, DuckDbEngine(connection)) as tx:
+            yield tx
 
     @property
     def engine(self) -> Engine:
@@ -134,11 +165,11 @@ class Statement:
     def _suspect(self, message: str) -> int:
         """Where an error that names no place may come from: a literal it quotes, or the start."""
         if message.startswith("syntax error at end"):
-            return self._tokens[-1].end
-        for token in self._tokens:
+            return self.tokens[-1].end
+        for token in self.tokens:
             if token.kind is Kind.STRING and repr(token.value) in message:
                 return token.start
-        return self._tokens[0].start
+        return self.tokens[0].start
 
     def _scan(
         self,

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidInput, Unsupported
+from frazil.rows.engine import Engine
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 class Transactions:
@@ -15,48 +20,56 @@ class Transactions:
     commit."""
 
     def __init__(self) -> None:
-        self.is_open = False
+        self.connection: duckdb.DuckDBPyConnection | None = None
+        """The engine's connection while a transaction is open: one for all its statements."""
         self._table: Table | None = None
         self._open: Transaction | None = None
 
-    def begin(self) -> None:
-        """BEGIN."""
+    @property
+    def is_open(self) -> bool:
+        """Whether BEGIN was said."""
+        return self.connection is not None
+
+    def begin(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """BEGIN; statements until COMMIT or ROLLBACK run on the connection."""
         if self.is_open:
             raise InvalidInput("a transaction is open already; COMMIT or ROLLBACK it first")
-        self.is_open = True
+        self.connection = connection
 
     def commit(self) -> None:
         """COMMIT."""
         if not self.is_open:
             raise InvalidInput("no transaction is open; BEGIN starts one")
-        opened = self._open
-        self._forget()
-        if opened is not None:
-            opened.commit()
+        try:
+            if self._open is not None:
+                self._open.commit()
+        finally:
+            self._forget()
 
     def roll_back(self, *, must_be_open: bool = False) -> None:
         """ROLLBACK."""
         if must_be_open and not self.is_open:
             raise InvalidInput("no transaction is open; BEGIN starts one")
-        opened = self._open
-        self._forget()
-        if opened is not None:
-            opened.abort()
+        try:
+            if self._open is not None:
+                self._open.abort()
+        finally:
+            self._forget()
 
     def staged(self, table: Table) -> Transaction | None:
         """The open transaction of a table, if it has one: reading goes through it."""
         return self._open if self._is_mine(table) else None
 
     @contextmanager
-    def writing(self, table: Table) -> Iterator[Transaction]:
+    def writing(self, table: Table, engine: Engine) -> Iterator[Transaction]:
         """A transaction to change a table in: the open one, or one of its own that lands at
         the end."""
         if not self.is_open:
-            with table.transaction() as own:
+            with table.transaction(engine=engine) as own:
                 yield own
             return
         if self._open is None:
-            self._table, self._open = table, table.transaction()
+            self._table, self._open = table, table.transaction(engine=engine)
         elif not self._is_mine(table):
             assert self._table is not None
             raise Unsupported(
@@ -79,4 +92,6 @@ class Transactions:
         )
 
     def _forget(self) -> None:
-        self.is_open, self._table, self._open = False, None, None
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = self._table = self._open = None

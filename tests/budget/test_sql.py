@@ -1,0 +1,108 @@
+"""What SQL may read: bytes and files of an object store, counted by the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.storage import Call
+from frazil.table.catalog import Catalog
+from tests.support.s3 import s3_server
+
+FILES, ROWS, GROUP = 12, 120_000, 30_000
+BLOCKS = 600_000
+"""What a file costs besides its values: the end with the footer, and whole blocks of 256 KiB."""
+
+
+@pytest.fixture(scope="module")
+def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
+    """Twelve files of four row groups each, and a small table of keys."""
+    folder: Path = tmp_path_factory.mktemp("budget")
+    with s3_server() as s3:
+        place = {"warehouse": s3.warehouse, **s3.properties}
+        with frazil.connect(f"sqlite:///{folder}/catalog.db", **place) as made:
+            made.sql(
+                "CREATE TABLE s.big (id BIGINT, noise BIGINT, more BIGINT) "
+                f"TBLPROPERTIES ('write.parquet.row-group-limit' = '{GROUP}')"
+            )
+            random = np.random.default_rng(7)
+            for at in range(FILES):
+                ids = np.arange(at * ROWS, (at + 1) * ROWS)
+                noise, more = (random.integers(0, 2**62, ROWS) for _ in range(2))
+                rows = pa.table({"id": ids, "noise": noise, "more": more})
+                made.load_table("s.big").append(rows)
+            made.sql("CREATE TABLE s.keys (id BIGINT, name STRING)")
+            made.sql(f"INSERT INTO s.keys VALUES (5, 'a'), ({ROWS + 7}, 'b')")
+            yield made
+
+
+def reads(catalog: Catalog, text: str) -> tuple[int, list[Call]]:
+    """Rows of a query, and the reads of data files that it took."""
+    storage = catalog.pointers.storage(catalog.load_table("s.big").location)
+    with storage.recording() as calls:
+        rows = catalog.sql(text).to_arrow().num_rows
+    return rows, [call for call in calls if "/data/" in call.path and call.verb == "read"]
+
+
+def group_bytes(columns: int) -> int:
+    """What one row group takes, with this number of columns."""
+    return columns * GROUP * 8 + BLOCKS
+
+
+def test_a_selective_query_reads_one_row_group_of_one_file(catalog: Catalog) -> None:
+    rows, calls = reads(catalog, f"SELECT noise FROM s.big WHERE id = {5 * ROWS + 17}")
+    assert rows == 1
+    assert len({call.path for call in calls}) == 1
+    assert 0 < sum(call.bytes for call in calls) <= group_bytes(2)
+
+
+def test_a_limit_reads_one_row_group(catalog: Catalog) -> None:
+    rows, calls = reads(catalog, "SELECT noise FROM s.big LIMIT 1")
+    assert rows == 1
+    assert 0 < sum(call.bytes for call in calls) <= group_bytes(1)
+
+
+def test_a_count_of_one_column_reads_that_column_once(catalog: Catalog) -> None:
+    rows, calls = reads(catalog, "SELECT count(noise) FROM s.big")
+    assert rows == 1
+    assert sum(call.bytes for call in calls) <= FILES * (ROWS * 8 + BLOCKS)
+
+
+def test_no_byte_is_read_twice(catalog: Catalog) -> None:
+    text = f"SELECT sum(noise) FROM s.big WHERE id BETWEEN {ROWS} AND {3 * ROWS - 1}"
+    rows, calls = reads(catalog, text)
+    assert rows == 1
+    assert len({call.path for call in calls}) == 2
+    assert sum(call.bytes for call in calls) <= 2 * (2 * ROWS * 8 + BLOCKS)
+
+
+def test_a_join_with_few_keys_reads_the_files_that_hold_them(catalog: Catalog) -> None:
+    text = "SELECT b.noise FROM s.big b JOIN s.keys k ON b.id = k.id"
+    rows, calls = reads(catalog, text)
+    assert rows == 2
+    big = [call for call in calls if "/big/" in call.path]
+    assert len({call.path for call in big}) == 2
+    small = [call for call in calls if "/keys/" in call.path]
+    assert sum(call.bytes for call in small) < 10_000
+
+
+def test_making_a_result_reads_no_rows(catalog: Catalog) -> None:
+    storage = catalog.pointers.storage(catalog.load_table("s.big").location)
+    with storage.recording() as calls:
+        result = catalog.sql("SELECT * FROM s.big ORDER BY noise")
+    assert result.columns == ["id", "noise", "more"]
+    assert not [call for call in calls if "/data/" in call.path]
+
+
+def test_showing_a_result_reads_its_first_rows(catalog: Catalog) -> None:
+    storage = catalog.pointers.storage(catalog.load_table("s.big").location)
+    result = catalog.sql("SELECT noise FROM s.big")
+    with storage.recording() as calls:
+        assert "… the first 20 rows" in repr(result)
+    files = {call.path for call in calls if "/data/" in call.path}
+    assert len(files) <= FILES // 2

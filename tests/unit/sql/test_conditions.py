@@ -1,0 +1,205 @@
+"""Which conditions may prune which table; expected by hand, from what SQL means."""
+
+from __future__ import annotations
+
+import pytest
+import sqlglot
+from sqlglot import exp
+
+from frazil.sql.conditions import conditions, output_columns
+
+COLUMNS = {
+    "o": ["id", "k", "d", "p"],
+    "c": ["k", "name", "seg"],
+    "l": ["id", "sd"],
+}
+
+
+def over(text: str, *, outer: str = "") -> dict[str, list[list[str]]]:
+    """Conditions by table, in the order of the tables in the text."""
+    tree = sqlglot.parse_one(text, dialect="duckdb")
+    given = [sqlglot.parse_one(outer, dialect="duckdb")] if outer else []
+
+    def columns(table: exp.Table) -> list[str] | None:
+        return COLUMNS.get(table.name)
+
+    found = conditions(tree, columns, outer=given)
+    named: dict[str, list[list[str]]] = {}
+    for table in tree.find_all(exp.Table):
+        if id(table) in found.tables:
+            shown = [
+                sorted(each.sql("duckdb").replace('"', "") for each in alternative)
+                for alternative in found.tables[id(table)]
+            ]
+            named[table.name if table.name not in named else f"{table.name}2"] = shown
+    return named
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "SELECT * FROM o WHERE id = 3 AND (p = 1 OR p = 2)",
+            {"o": [["id = 3", "p = 1 OR p = 2"]]},
+        ),
+        ("SELECT * FROM s.o WHERE s.o.id = 3 AND o.p.x = 4", {"o": [["id = 3", "p.x = 4"]]}),
+        ("FROM o WHERE id = 1", {"o": [["id = 1"]]}),
+        ("SELECT *, row_number() OVER () FROM o WHERE id = 2", {"o": [["id = 2"]]}),
+    ],
+)
+def test_conjuncts_of_where_are_found(text: str, expected: dict[str, list[list[str]]]) -> None:
+    assert over(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # WHERE on the null-extended side counts only where it refuses nulls.
+        (
+            "SELECT * FROM o LEFT JOIN c ON o.k = c.k WHERE c.name IS NULL AND o.id = 1",
+            {"o": [["id = 1"]], "c": [[]]},
+        ),
+        (
+            "SELECT * FROM o LEFT JOIN c ON o.k = c.k WHERE c.name = 'x'",
+            {"o": [[]], "c": [["name = 'x'"]]},
+        ),
+        (
+            "SELECT * FROM o LEFT JOIN c ON o.k = c.k WHERE c.name = 'x' OR c.name IS NULL",
+            {"o": [[]], "c": [[]]},
+        ),
+        # ON of a LEFT JOIN chooses among the right side's rows; the left side's all stay.
+        (
+            "SELECT * FROM o LEFT JOIN c ON o.k = c.k AND c.seg = 'x' AND o.id = 2",
+            {"o": [[]], "c": [["seg = 'x'"]]},
+        ),
+        (
+            "SELECT * FROM o RIGHT JOIN c ON o.k = c.k AND c.seg = 'x' AND o.id = 2",
+            {"o": [["id = 2"]], "c": [[]]},
+        ),
+        (
+            "SELECT * FROM o FULL JOIN c ON o.k = c.k AND o.id = 2 WHERE c.seg = 'x'",
+            {"o": [[]], "c": [["seg = 'x'"]]},
+        ),
+        (
+            "SELECT * FROM o ANTI JOIN c ON o.k = c.k AND o.id = 2 AND c.seg = 'x'",
+            {"o": [[]], "c": [["seg = 'x'"]]},
+        ),
+        (
+            "SELECT * FROM o SEMI JOIN c ON o.k = c.k AND o.id = 2 AND c.seg = 'x'",
+            {"o": [["id = 2"]], "c": [["seg = 'x'"]]},
+        ),
+        # Later joins do not undo what an inner join asked for before.
+        (
+            "SELECT * FROM o JOIN c ON o.k = c.k AND o.id = 2 FULL JOIN l ON l.id = o.id",
+            {"o": [["id = 2"]], "c": [[]], "l": [[]]},
+        ),
+        # Which row is nearest, or at a position, depends on rows that fail the condition.
+        ("SELECT * FROM o ASOF JOIN l ON o.id >= l.id WHERE l.sd = 1", {"o": [[]], "l": [[]]}),
+        ("SELECT * FROM o POSITIONAL JOIN l WHERE o.id = 1", {"o": [[]], "l": [[]]}),
+        ("SELECT * FROM o TABLESAMPLE 10% WHERE id = 1", {"o": [[]]}),
+        ("SELECT * FROM o WHERE id = 1 USING SAMPLE 3 ROWS", {"o": [[]]}),
+    ],
+)
+def test_joins_let_pass_what_cannot_change_the_result(
+    text: str, expected: dict[str, list[list[str]]]
+) -> None:
+    assert over(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "SELECT * FROM o JOIN l ON o.id = l.id WHERE o.id BETWEEN 3 AND 5",
+            {"o": [["id BETWEEN 3 AND 5"]], "l": [["id BETWEEN 3 AND 5"]]},
+        ),
+        (
+            "SELECT * FROM o LEFT JOIN l ON o.id = l.id WHERE o.id = 3",
+            {"o": [["id = 3"]], "l": [[]]},
+        ),
+        (
+            "SELECT * FROM o, c WHERE o.k = c.k AND ((o.p = 1 AND c.seg = 'a') OR (o.p = 2 AND "
+            "o.d > 4 AND c.seg = 'b'))",
+            {
+                "o": [["p = 1 OR (p = 2 AND d > 4)"]],
+                "c": [["seg = 'a' OR seg = 'b'"]],
+            },
+        ),
+        ("SELECT * FROM o, c WHERE o.p = 1 OR c.seg = 'a'", {"o": [[]], "c": [[]]}),
+    ],
+)
+def test_keys_and_arms_carry_conditions(text: str, expected: dict[str, list[list[str]]]) -> None:
+    assert over(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT * FROM (SELECT id AS i, p FROM o) q WHERE i = 4 AND p > 1", [["id = 4", "p > 1"]]),
+        ("SELECT * FROM (SELECT id + 1 AS i FROM o) WHERE i = 4", [[]]),
+        ("SELECT * FROM (SELECT * FROM o LIMIT 3) WHERE id = 1", [[]]),
+        (
+            "SELECT * FROM (SELECT id, sum(p) s FROM o GROUP BY id) WHERE id = 4 AND s > 1",
+            [["id = 4"]],
+        ),
+        ("SELECT * FROM (SELECT id, sum(p) s FROM o GROUP BY 1) WHERE id = 4", [["id = 4"]]),
+        ("SELECT * FROM (SELECT id, rank() OVER (ORDER BY p) r FROM o) WHERE id = 4", [[]]),
+        ("SELECT * FROM (SELECT DISTINCT ON (k) id, k FROM o) WHERE id = 4", [[]]),
+        ("SELECT * FROM (SELECT DISTINCT id, k FROM o) WHERE id = 4", [["id = 4"]]),
+        ("SELECT id FROM o GROUP BY id HAVING id = 3 AND sum(p) > 1", [["id = 3"]]),
+        ("SELECT k FROM o GROUP BY CUBE (k) HAVING k = 3", [[]]),
+        ("SELECT * FROM o AS x(a, b) WHERE a = 1", [[]]),
+        (
+            "WITH w AS (SELECT * FROM o WHERE p = 1) SELECT * FROM w WHERE id = 2",
+            [["id = 2", "p = 1"]],
+        ),
+        (
+            "WITH o AS (SELECT * FROM o WHERE p = 1) SELECT * FROM o WHERE id = 2",
+            [["id = 2", "p = 1"]],
+        ),
+        (
+            "WITH w AS (SELECT * FROM o) SELECT * FROM w WHERE id = 1 UNION ALL "
+            "SELECT * FROM w WHERE k = 2",
+            [["id = 1"], ["k = 2"]],
+        ),
+        ("WITH w AS (SELECT * FROM o) SELECT * FROM w a, w b WHERE a.id = 1", [["id = 1"], []]),
+        (
+            "WITH RECURSIVE r AS (SELECT id FROM o WHERE id = 1 UNION ALL SELECT id + 1 FROM r) "
+            "SELECT * FROM r WHERE id = 7",
+            [["id = 1"]],
+        ),
+    ],
+)
+def test_subqueries_are_looked_through(text: str, expected: list[list[str]]) -> None:
+    assert over(text)["o"] == expected
+
+
+def test_set_operations_push_by_position() -> None:
+    found = over("SELECT * FROM (SELECT id, d FROM o UNION ALL SELECT id, sd FROM l) WHERE d = 3")
+    assert found == {"o": [["d = 3"]], "l": [["sd = 3"]]}
+    found = over("SELECT id FROM o WHERE p = 1 EXCEPT SELECT id FROM l WHERE sd = 2")
+    assert found == {"o": [["p = 1"]], "l": [["sd = 2"]]}
+
+
+def test_a_correlated_subquery_is_pruned_by_its_own_conditions() -> None:
+    found = over(
+        "SELECT * FROM o WHERE d = 5 AND EXISTS (SELECT 1 FROM l WHERE l.id = o.id AND sd = 1)"
+    )
+    assert found == {"o": [["d = 5"]], "l": [["sd = 1"]]}
+
+
+def test_conditions_over_a_query_reach_its_tables() -> None:
+    assert over("SELECT id AS number, p FROM o WHERE p > 0", outer="number = 7") == {
+        "o": [["id = 7", "p > 0"]]
+    }
+
+
+def test_output_columns_are_told_where_they_can_be() -> None:
+    def outputs(text: str) -> list[str] | None:
+        tree = sqlglot.parse_one(text, dialect="duckdb")
+        return output_columns(tree, lambda table: COLUMNS.get(table.name))
+
+    assert outputs("SELECT o.*, 1 AS x FROM o, c") == ["id", "k", "d", "p", "x"]
+    assert outputs("SELECT * FROM unknown") is None
+    assert outputs("SELECT * EXCLUDE (k) FROM o") is None
+    assert outputs("SELECT * FROM o JOIN c USING (k)") is None
