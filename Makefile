@@ -7,6 +7,9 @@ STAMP_DEV := $(VENV)/.ready-dev
 WORKERS ?= logical
 SPREAD := --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
+# What pyarrow 22 cannot do: write bloom filters, make arrays of UUID objects.
+NEWER_PYARROW := -k "not bloom_filter_is_written and not lossless_cast_is_made and not pyiceberg"
+
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
@@ -40,7 +43,7 @@ test-lowest: ## test the oldest versions that the package allows, in a virtual e
 	.cache/venvs/lowest/bin/python -m pip install -q -c constraints/lowest.txt . \
 		pandas polars fastavro pytest pytest-timeout hypothesis
 	.cache/venvs/lowest/bin/python -m pytest tests/table/test_table.py tests/table/test_results.py \
-		tests/unit/data tests/unit/format tests/unit/commit
+		tests/unit/data tests/unit/format tests/unit/commit $(NEWER_PYARROW)
 
 demo: setup ## run the whole story and leave a warehouse and a report
 	$(BIN)/frazil demo

@@ -18,19 +18,24 @@ from frazil.expr.transforms import transform_array
 def sort_rows(batch: pa.RecordBatch, order: SortOrder, schema: Schema) -> pa.RecordBatch:
     """The rows of a batch in a sort order; rows that compare equal keep their places."""
     columns: list[pa.Array] = []
-    keys: list[tuple[str, str, str]] = []
+    keys: list[tuple[str, str]] = []
+
+    def add(values: pa.Array, direction: str) -> None:
+        columns.append(values)
+        keys.append((str(len(keys)), direction))
+
     for field in order.fields:
         kind = schema.find_field(field.source_id).field_type
         source = column_at(batch, path_of(schema, field.source_id))
         values = transform_array(field.transform, source, kind)
         direction = "ascending" if field.direction == SortDirection.ASC else "descending"
-        nulls = "at_start" if field.null_order == NullOrder.NULLS_FIRST else "at_end"
+        if values.null_count:  # True comes after False
+            first = field.null_order == NullOrder.NULLS_FIRST
+            add(pc.is_null(values), "descending" if first else "ascending")
         if pa.types.is_floating(values.type):
-            columns.append(pc.is_nan(values))
-            keys.append((str(len(keys)), direction, nulls))
-        columns.append(values)
-        keys.append((str(len(keys)), direction, nulls))
+            add(pc.is_nan(values), direction)
+        add(values, direction)
     if not keys or batch.num_rows < 2:
         return batch
-    table = pa.table(columns, names=[name for name, _, _ in keys])
+    table = pa.table(columns, names=[name for name, _ in keys])
     return batch.take(pc.sort_indices(table, options=pc.SortOptions(sort_keys=keys)))

@@ -89,7 +89,7 @@ def extremes(column: pa.Array | pa.ChunkedArray) -> tuple[Any, Any]:
     lower, upper = plain_of(found["min"]), plain_of(found["max"])
     if lower is None or not pa.types.is_floating(column.type):
         return lower, upper
-    if lower != lower:  # nothing but NaN
+    if lower != lower or lower > upper:  # nothing but NaN, as newer and older pyarrow say it
         return None, None
     if lower == 0.0 or upper == 0.0:
         numbers = np.asarray(column.drop_null().to_numpy())

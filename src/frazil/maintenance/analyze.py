@@ -19,6 +19,7 @@ from frazil.maintenance.reachable import root_address
 from frazil.maintenance.retention import Retention, due
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import Tree
+from frazil.words import card, counted
 
 _KEYS = (
     "content_type",
@@ -71,6 +72,22 @@ class Health:
     dead_entries: int
     overlap: Overlap = field(default_factory=Overlap)
     advice: tuple[Advice, ...] = ()
+
+    def __repr__(self) -> str:
+        return (
+            f"Health({self.table}: {counted(self.records, 'row')} in "
+            f"{counted(self.data_files, 'file')}, {counted(self.snapshots, 'snapshot')})"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "snapshots": f"{self.snapshots:,}",
+            "rows": f"{self.records:,}",
+            "files": f"{self.data_files:,}",
+            "small files": f"{self.small_files:,}",
+            "bytes": f"{self.data_bytes:,}",
+        }
+        return card(f"health of {self.table}", facts)
 
     @property
     def delete_ratio(self) -> float:

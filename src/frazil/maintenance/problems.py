@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from frazil.errors import FormatError
+from frazil.words import card, counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,20 @@ class CheckReport:
     is_deep: bool
     repaired: tuple[Problem, ...] = ()
     revisions: Mapping[str, int] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        found = counted(len(self.problems), "problem") if self.problems else "ok"
+        return f"CheckReport({self.table}: {found})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "result": counted(len(self.problems), "problem") if self.problems else "ok",
+            "first": str(self.problems[0]) if self.problems else None,
+            "snapshots": self.snapshots,
+            "manifests": self.manifests,
+            "files": self.files,
+        }
+        return card(f"check of {self.table}", facts)
 
     @property
     def ok(self) -> bool:

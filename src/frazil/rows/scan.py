@@ -25,6 +25,7 @@ from frazil.scan.plan import Plan, plan
 from frazil.scan.pyiceberg_tasks import file_scan_tasks
 from frazil.scan.report import ScanReport
 from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
+from frazil.words import card
 
 if TYPE_CHECKING:
     import duckdb
@@ -50,6 +51,22 @@ class Scan:
     case_sensitive: bool = True
     schema_override: Schema | None = None
     params: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        columns = "all columns" if self.columns is None else ", ".join(self.columns)
+        where = "" if self.where is None else f" where {self.where}"
+        limit = "" if self.limit is None else f" limit {self.limit}"
+        at = "empty" if self.snapshot is None else f"snapshot {self.snapshot.snapshot_id}"
+        return f"Scan({self.handle.name}: {columns}{where}{limit}; {at})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "columns": None if self.columns is None else ", ".join(self.columns),
+            "where": self.where,
+            "limit": self.limit,
+            "snapshot": None if self.snapshot is None else self.snapshot.snapshot_id,
+        }
+        return card(f"scan of {self.handle.name}", facts)
 
     @cached_property
     def table_schema(self) -> Schema:

@@ -25,6 +25,7 @@ from frazil.scan.row_changes import (
     feed_schema,
 )
 from frazil.tree.read import TreeReader
+from frazil.words import card, counted
 
 if TYPE_CHECKING:
     import pandas
@@ -46,6 +47,19 @@ class Changes:
     collapse: bool = False
     pair_updates: bool = True
     starts_whole: bool = False
+
+    def __repr__(self) -> str:
+        after = "the beginning" if self.since is None else f"snapshot {self.since.snapshot_id}"
+        kind = "net changes" if self.collapse else "changes"
+        return f"Changes({kind} of {counted(len(self.snapshots), 'snapshot')} after {after})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "after": None if self.since is None else self.since.snapshot_id,
+            "up to": self.snapshots[-1].snapshot_id if self.snapshots else None,
+            "snapshots": len(self.snapshots),
+        }
+        return card("net changes" if self.collapse else "changes", facts)
 
     @property
     def schema(self) -> pa.Schema:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from frazil.words import card, counted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelReport:
@@ -44,6 +46,22 @@ class ScanReport:
     equality_deletes: int = 0
     position_deletes: int = 0
     ms: float = 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"ScanReport({counted(self.files, 'file')}, {counted(self.records, 'row')} to read; "
+            f"filter {self.filter})"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "snapshot": self.snapshot_id,
+            "filter": self.filter,
+            "files": f"{self.files:,}",
+            "rows": f"{self.records:,}",
+            "bytes": f"{self.bytes:,}",
+        }
+        return card("scan report", facts)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -40,10 +40,11 @@ from frazil.table.iceberg import IcebergOperations
 from frazil.table.inspect import Inspect
 from frazil.table.refs import AsOf
 from frazil.table.transaction import Transaction
+from frazil.words import card
 
 
 @entrance
-@dataclass
+@dataclass(eq=False)
 class Table(FileOperations, HistoryOperations, IcebergOperations):
     """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`."""
 
@@ -53,6 +54,24 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def __repr__(self) -> str:
         on = "" if self.branch_name == MAIN else f"@{self.branch_name}"
         return f"Table({self.name}{on})"
+
+    def _repr_html_(self) -> str:
+        tip = self.current_snapshot()
+        summary = {} if tip is None else tip.summary
+        facts = {
+            "location": self.location,
+            "branch": self.branch_name,
+            "columns": ", ".join(f"{each.name} {each.field_type}" for each in self.schema.fields),
+            "partitioned by": ", ".join(each.name for each in self.spec.fields),
+            "snapshot": None if tip is None else tip.snapshot_id,
+            "rows": summary.get("total-records"),
+            "files": summary.get("total-data-files"),
+        }
+        return card(self.name, facts)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows for any library that takes Arrow data."""
+        return self.scan().to_reader().__arrow_c_stream__(requested_schema)
 
     # What it is
 
