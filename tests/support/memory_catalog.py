@@ -202,6 +202,7 @@ class MemoryCatalog:
     ) -> None:
         self._name = name
         self._warehouse = None if warehouse is None else warehouse.rstrip("/")
+        self._notes = MemoryNotes()
         self._storages = Storages(properties)
         self._lock = threading.RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
@@ -224,6 +225,10 @@ class MemoryCatalog:
     @property
     def views(self) -> MemoryViews:
         return self._views
+
+    @property
+    def notes(self) -> Notes:
+        return self._notes
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)

@@ -80,6 +80,10 @@ class Pointers(Protocol):
         """Where tables go that are given no location."""
 
     @property
+    def notes(self) -> Notes:
+        """Small texts kept beside the catalog itself."""
+
+    @property
     def views(self) -> Views:
         """Its views."""
 

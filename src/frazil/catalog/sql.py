@@ -24,6 +24,7 @@ from frazil.catalog.names import (
     table_location,
     undotted,
 )
+from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.ownership import Neighbourhood
 from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName
 from frazil.catalog.sql_head import SqlHead
@@ -58,6 +59,10 @@ _RENAME = """
 UPDATE {table} SET table_namespace = :to_namespace, table_name = :to_name
 WHERE catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name
 """
+
+
+_OF_THE_CATALOG = 0
+"""The table id of notes that belong to no table: ids of tables start at 1."""
 
 
 class SqlCatalog:
@@ -104,6 +109,10 @@ class SqlCatalog:
     @property
     def views(self) -> SqlViews:
         return self._views
+
+    @property
+    def notes(self) -> Notes:
+        return SqlNotes(self._database, _OF_THE_CATALOG)
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)

@@ -113,7 +113,13 @@ class _Rest:
             )
             if service.settings.is_read_only and found.endpoint.right == "write":
                 raise RestError(403, "ForbiddenException", "this server is read-only")
-            return found.endpoint.handler(service, call)
+            endpoint = found.endpoint
+            if endpoint.right != "write":
+                return endpoint.handler(service, call)
+            again = endpoint.again or endpoint.handler
+            return service.replay.answer(
+                call, lambda: endpoint.handler(service, call), lambda: again(service, call)
+            )
         except RestError as error:
             return _refused(error)
         except FrazilError as error:

@@ -434,7 +434,13 @@ def _folders(metadata: TableMetadata) -> list[str]:
 
 
 ENDPOINTS = (
-    Endpoint(method="POST", template=tables.ONE, handler=commit_table, right="write"),
+    Endpoint(
+        method="POST",
+        template=tables.ONE,
+        handler=commit_table,
+        right="write",
+        again=tables.load_table,
+    ),
     Endpoint(
         method="POST",
         template="/v1/{prefix}/transactions/commit",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from frazil.serve import replay
 from frazil.serve.exchange import Answer, Call, Endpoint
 from frazil.serve.service import Service
 
-IDEMPOTENCY_KEYS_LIVE = "PT30M"
 PREFIXES = {"v2": 2, "v3": 3}
 """Prefixes that show all tables as one format version."""
 _ONLY_V2 = "pyiceberg/"
@@ -31,7 +31,7 @@ def endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
                 "defaults": defaults,
                 "overrides": {},
                 "endpoints": offered,
-                "idempotency-key-lifetime": IDEMPOTENCY_KEYS_LIVE,
+                "idempotency-key-lifetime": replay.LIFETIME,
             }
         )
 

@@ -77,6 +77,8 @@ class Endpoint:
     template: str
     handler: Handler
     right: Right = "read"
+    again: Handler | None = None
+    """What answers a repeated request whose answer was too large to keep."""
     is_advertised: bool = True
 
     def __str__(self) -> str:

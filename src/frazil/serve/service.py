@@ -6,6 +6,7 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import NotFound
 from frazil.serve.errors import no_namespace, no_table
 from frazil.serve.facade import Facade
+from frazil.serve.replay import Replay
 from frazil.serve.settings import Settings
 from frazil.table import Catalog, Table
 
@@ -20,6 +21,7 @@ class Service:
     ) -> None:
         self.catalog = catalog
         self.settings = settings or Settings()
+        self.replay = Replay(catalog.pointers.notes)
         self.facade = Facade(clients_collect=self.settings.clients_collect)
 
     def need_namespace(self, namespace: Namespace) -> None:

@@ -63,6 +63,12 @@ def create_table(service: Service, call: Call) -> Answer:
     return shown(service, service.table(identifier), call)
 
 
+def created_before(service: Service, call: Call) -> Answer:
+    """The table that an earlier request created."""
+    name = call.decode(wire.CreateTable).name
+    return shown(service, service.table(Identifier.parse((*call.namespace(), name))), call)
+
+
 def load_table(service: Service, call: Call) -> Answer:
     """GET: the metadata, or 304 when the client has it."""
     return shown(service, service.table(call.identifier()), call)
@@ -223,7 +229,9 @@ def _make_folders(location: str) -> None:
 
 ENDPOINTS = (
     Endpoint(method="GET", template=ROOT, handler=list_tables),
-    Endpoint(method="POST", template=ROOT, handler=create_table, right="write"),
+    Endpoint(
+        method="POST", template=ROOT, handler=create_table, right="write", again=created_before
+    ),
     Endpoint(method="GET", template=ONE, handler=load_table),
     Endpoint(method="HEAD", template=ONE, handler=table_exists),
     Endpoint(method="DELETE", template=ONE, handler=drop_table, right="write"),

@@ -1,0 +1,168 @@
+"""Answers that never arrive: what landed stays, lands once, and is never taken for a refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import CommitStateUnknownException
+from starlette.testclient import TestClient
+
+from frazil.errors import CatalogError, CommitUnknown
+from frazil.serve import commits
+from frazil.serve.app import build
+from frazil.serve.running import Running
+from frazil.serve.service import Service
+from frazil.table import Catalog
+from tests.serve.test_namespaces_and_tables import SCHEMA, error_of, make
+
+ORDERS = "/v1/namespaces/shop/tables/orders"
+
+
+class Recorder:
+    """Keeps the last commit that a real client sent, to send it again."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.bodies: list[bytes] = []
+        original = commits.commit_table
+
+        def recording(service: Any, call: Any) -> Any:
+            self.bodies.append(call.body)
+            return original(service, call)
+
+        self._endpoints = commits.ENDPOINTS
+        changed = tuple(
+            each
+            if each.handler is not original
+            else type(each)(
+                method=each.method, template=each.template, handler=recording, right="write"
+            )
+            for each in commits.ENDPOINTS
+        )
+        monkeypatch.setattr(commits, "ENDPOINTS", changed)
+
+
+def test_a_repeated_commit_lands_once(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    recorder = Recorder(monkeypatch)
+    service = Service(catalog)
+    with TestClient(build(service)) as client, Running(build(service)) as server:
+        remote = RestCatalog("x", uri=server.uri)
+        remote.create_namespace("shop")
+        table = remote.create_table("shop.orders", schema=pa.schema([("id", pa.int64())]))
+        table.append(pa.table({"id": [1, 2]}))
+        catalog["shop.orders"].append(pa.table({"id": [3]}))  # the base has moved meanwhile
+        again = client.post(f"/v1/v2{ORDERS[3:]}", content=recorder.bodies[-1])
+        assert again.status_code == 200
+        assert len(again.json()["metadata"]["snapshots"]) == 2
+    assert sorted(catalog["shop.orders"].scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_a_commit_in_doubt_is_never_a_refusal(
+    catalog: Catalog, server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote = RestCatalog("x", uri=server.uri)
+    remote.create_namespace("shop")
+    table = remote.create_table("shop.orders", schema=pa.schema([("id", pa.int64())]))
+
+    def doubtful(*_: Any) -> None:
+        raise CommitUnknown("the connection was lost")
+
+    monkeypatch.setattr(commits, "commit_together", doubtful)
+    with pytest.raises(CommitStateUnknownException):
+        table.append(pa.table({"id": [1]}))
+
+
+def test_a_commit_that_landed_and_cannot_be_shown_is_in_doubt(
+    catalog: Catalog, service: Service, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(client)
+
+    def broken(*_: Any) -> None:
+        raise CatalogError("gone")
+
+    monkeypatch.setattr(service.facade, "show", broken)
+    body = {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+    answer = client.post(ORDERS, json=body)
+    assert error_of(answer) == (500, "CommitStateUnknownException")
+    assert catalog["shop.orders"].metadata.properties["a"] == "b"
+
+
+def test_a_request_with_a_key_is_answered_once(client: TestClient) -> None:
+    key = {"Idempotency-Key": "018f-1"}
+    space = {"namespace": ["shop"]}
+    first = client.post("/v1/namespaces", json=space, headers=key)
+    assert client.post("/v1/namespaces", json=space, headers=key).json() == first.json()
+    assert client.post("/v1/namespaces", json=space).status_code == 409
+    other = client.post("/v1/namespaces", json={"namespace": ["b"]}, headers=key)
+    assert error_of(other) == (422, "UnprocessableEntityException")
+    key = {"Idempotency-Key": "018f-2"}
+    body = {"name": "t", "schema": SCHEMA}
+    made = client.post("/v1/namespaces/shop/tables", json=body, headers=key).json()
+    again = client.post("/v1/namespaces/shop/tables", json=body, headers=key).json()
+    assert again["metadata"]["table-uuid"] == made["metadata"]["table-uuid"]
+    key = {"Idempotency-Key": "018f-3"}
+    for _ in range(2):
+        gone = client.delete("/v1/namespaces/shop/tables/t", headers=key)
+        assert gone.status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("update", "status"),
+    [
+        ({"action": "dance"}, 400),
+        ({"action": "set-current-schema", "schema-id": -1}, 400),
+        ({"action": "upgrade-format-version", "format-version": 1}, 400),
+        ({"action": "upgrade-format-version", "format-version": 9}, 400),
+        ({"action": "set-location", "location": "file:///etc"}, 403),
+        ({"action": "set-properties", "updates": {"write.data.path": "file:///etc"}}, 403),
+    ],
+)
+def test_updates_that_cannot_be_are_refused(
+    client: TestClient, update: dict[str, Any], status: int
+) -> None:
+    make(client)
+    assert client.post(ORDERS, json={"updates": [update]}).status_code == status
+
+
+def test_requirements_that_are_unknown_or_fail(client: TestClient) -> None:
+    make(client)
+    unknown = {"requirements": [{"type": "assert-mood"}], "updates": []}
+    assert error_of(client.post(ORDERS, json=unknown))[0] == 400
+    for requirement in (
+        {"type": "assert-create"},
+        {"type": "assert-table-uuid", "uuid": "x"},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 5},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 9},
+        {"type": "assert-current-schema-id", "current-schema-id": 9},
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 9},
+        {"type": "assert-default-spec-id", "default-spec-id": 9},
+        {"type": "assert-default-sort-order-id", "default-sort-order-id": 9},
+    ):
+        answer = client.post(ORDERS, json={"requirements": [requirement], "updates": []})
+        assert answer.status_code == 409, requirement
+
+
+def test_a_manifest_list_outside_the_table_is_not_read(client: TestClient) -> None:
+    make(client)
+    snapshot = {
+        "snapshot-id": 5,
+        "timestamp-ms": 1,
+        "sequence-number": 1,
+        "manifest-list": "file:///etc/passwd",
+        "summary": {"operation": "append"},
+    }
+    updates = [
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {
+            "action": "set-snapshot-ref",
+            "ref-name": "main",
+            "type": "branch",
+            "snapshot-id": 5,
+        },
+    ]
+    assert error_of(client.post(ORDERS, json={"updates": updates})) == (403, "ForbiddenException")
