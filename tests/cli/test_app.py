@@ -32,14 +32,15 @@ def every_command() -> Iterator[tuple[str, Any]]:
 
 COMMANDS = dict(every_command())
 ASKED_FOR = (
-    "init tables create describe schema append scan sql log tree plan explain changes diff "
-    "branch tag rollback upgrade publish import analyze check export recover bench demo "
+    "init tables create describe schema append scan sql log tree plan explain changes compare "
+    "branch tag rollback upgrade publish import analyze check export recover demo "
 )
 
 
 def test_every_command_asked_for_is_there() -> None:
-    wanted = {*ASKED_FOR.split(), *(f"maintain {part}" for part in ("flush", "compact", "rewrite"))}
-    wanted |= {"maintain expire", "maintain orphans"}
+    care = "compact-metadata rewrite-manifests rewrite-data-files expire-snapshots"
+    wanted = {*ASKED_FOR.split(), *(f"maintain {part}" for part in care.split())}
+    wanted |= {"maintain remove-orphan-files"}
     assert wanted - set(COMMANDS) == set()
 
 

@@ -12,19 +12,19 @@ from tests.cli.conftest import Run
 
 
 def test_flush_moves_entries_to_a_leaf_and_then_has_nothing_to_do(shop: Run) -> None:
-    assert shop("maintain", "flush", "shop.orders", "--json").json["metadata-files"] == 2
+    assert shop("maintain", "compact-metadata", "shop.orders", "--json").json["metadata-files"] == 2
     entries = shop("tree", "shop.orders", "--json").json["entries"]
     assert [entry["kind"] for entry in entries] == ["M"]
-    assert "nothing committed" in shop("maintain", "flush", "shop.orders").out
+    assert "nothing committed" in shop("maintain", "compact-metadata", "shop.orders").out
 
 
 def test_rewrite_writes_leaves_anew(shop: Run) -> None:
-    assert shop("maintain", "rewrite", "shop.orders", "--json").json["snapshot-id"]
-    assert "nothing committed" in shop("maintain", "rewrite", "shop.orders").out
+    assert shop("maintain", "rewrite-manifests", "shop.orders", "--json").json["snapshot-id"]
+    assert "nothing committed" in shop("maintain", "rewrite-manifests", "shop.orders").out
 
 
 def test_expire_forgets_old_snapshots(shop: Run) -> None:
-    expire = ("maintain", "expire", "shop.orders", "--older-than", "0s")
+    expire = ("maintain", "expire-snapshots", "shop.orders", "--older-than", "0s")
     dry = shop(*expire, "--dry-run", "--json").json
     assert dry["dry-run"] is True
     assert len(dry["snapshots"]) == 1
@@ -39,10 +39,18 @@ def test_orphans_are_found_and_removed(shop: Run, tmp_path: Path) -> None:
     stray = tmp_path / "warehouse" / "shop" / "orders" / "data" / "stray.parquet"
     stray.parent.mkdir(parents=True, exist_ok=True)
     stray.write_bytes(b"x")
-    dry = shop("maintain", "orphans", "shop.orders", "--older-than", "0s", "--dry-run", "--json")
+    dry = shop(
+        "maintain",
+        "remove-orphan-files",
+        "shop.orders",
+        "--older-than",
+        "0s",
+        "--dry-run",
+        "--json",
+    )
     assert "stray.parquet" in dry.out
     assert stray.exists()
-    assert shop("maintain", "orphans", "shop.orders", "--older-than", "0s").code == 0
+    assert shop("maintain", "remove-orphan-files", "shop.orders", "--older-than", "0s").code == 0
     assert not stray.exists()
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 5}
 

@@ -16,7 +16,15 @@ from tests.cli.conftest import Run
 def test_small_files_become_one(shop: Run, tmp_path: Path) -> None:
     for _ in range(3):
         assert shop("append", "shop.orders", "tuesday.csv").code == 0
-    command = ["maintain", "compact", "shop.orders", "--all", "--sort-by", "price desc", "--json"]
+    command = [
+        "maintain",
+        "rewrite-data-files",
+        "shop.orders",
+        "--all",
+        "--sort-by",
+        "price desc",
+        "--json",
+    ]
     done = subprocess.run(
         [sys.executable, "-c", "from frazil.cli import main; main()", *command],
         cwd=tmp_path,
@@ -33,5 +41,7 @@ def test_small_files_become_one(shop: Run, tmp_path: Path) -> None:
 
 
 def test_two_orders_at_once_are_refused(shop: Run) -> None:
-    done = shop("maintain", "compact", "shop.orders", "--sort-by", "price", "--z-order-by", "day")
+    done = shop(
+        "maintain", "rewrite-data-files", "shop.orders", "--sort-by", "price", "--z-order-by", "day"
+    )
     assert done.code == 2

@@ -32,7 +32,7 @@ def test_tree_as_text_shows_statuses_and_bounds(shop: Run) -> None:
 
 
 def test_tree_shows_a_leaf_with_its_dead_positions(shop: Run) -> None:
-    assert shop("maintain", "flush", "shop.orders").code == 0
+    assert shop("maintain", "compact-metadata", "shop.orders").code == 0
     assert shop("delete", "shop.orders", "-w", "day = '2024-01-15'").code == 0
     (leaf,) = [
         entry
@@ -86,7 +86,7 @@ def test_branches_are_made_written_and_published(shop: Run) -> None:
     assert shop("append", "shop.orders@audit", "tuesday.csv").code == 0
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 5}
     assert shop("scan", "shop.orders@audit", "--count", "--json").json == {"count": 7}
-    assert shop("diff", "shop.orders", "audit", "--json").code == 0
+    assert shop("compare", "shop.orders", "audit", "--json").code == 0
     assert shop("branch", "shop.orders", "main", "--fast-forward", "audit").code == 0
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 7}
     assert shop("branch", "shop.orders", "audit").code == 2
@@ -135,15 +135,15 @@ def test_changes_are_cut_with_a_note(shop: Run) -> None:
 
 def test_diff_compares_tables(shop: Run) -> None:
     shop("create", "shop.copy", "--from", "monday.csv")
-    done = shop("diff", "shop.orders", "shop.copy", "--json")
+    done = shop("compare", "shop.orders", "shop.copy", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)
-    assert shop("diff", "shop.orders", "nothing").code == 3
+    assert shop("compare", "shop.orders", "nothing").code == 3
 
 
 @pytest.mark.parametrize("form", ["text", "mermaid", "svg", "json"])
 def test_every_format_draws_opened_leaves(shop: Run, form: str) -> None:
-    shop("maintain", "flush", "shop.orders")
+    shop("maintain", "compact-metadata", "shop.orders")
     done = shop("tree", "shop.orders", "--leaves", "--format", form)
     assert done.code == 0
     assert done.out.count(".parquet") >= 4

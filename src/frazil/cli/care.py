@@ -49,11 +49,13 @@ OlderThanOption = Annotated[
 ]
 
 
-@maintain.command()
-def flush(table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False) -> None:
+@maintain.command("compact-metadata")
+def compact_metadata(
+    table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
+) -> None:
     """Move the root's entries to leaves and merge small leaves.
 
-    Example: `frazil maintain flush shop.orders`
+    Example: `frazil maintain compact-metadata shop.orders`
     """
     found = open_table(table, catalog)
     with output.bar("flushing", quiet=as_json) as step:
@@ -61,8 +63,8 @@ def flush(table: TableArgument, catalog: CatalogOption = None, as_json: JsonOpti
     report(done, as_json=as_json)
 
 
-@maintain.command()
-def compact(
+@maintain.command("rewrite-data-files")
+def rewrite_data_files(
     table: TableArgument,
     where: WhereOption = None,
     sort_by: Annotated[
@@ -80,14 +82,14 @@ def compact(
 ) -> None:
     """Write small data files and files with many deleted rows anew, with Spark.
 
-    Example: `frazil maintain compact shop.orders --where "day >= '2024-01-01'"`
+    Example: `frazil maintain rewrite-data-files shop.orders --where "day >= '2024-01-01'"`
     """
     if sort_by and z_order_by:
         raise InvalidInput("give --sort-by or --z-order-by, not both")
     found = open_table(table, catalog)
     from frazil.cli.spark_session import local_spark
 
-    with local_spark("frazil maintain compact") as spark:
+    with local_spark("frazil maintain rewrite-data-files") as spark:
         from frazil.spark.jobs import rewrite_data_files
 
         done = rewrite_data_files(
@@ -103,13 +105,13 @@ def compact(
     output.emit_text(str(done), asdict(done), as_json=as_json)
 
 
-@maintain.command()
-def rewrite(
+@maintain.command("rewrite-manifests")
+def rewrite_manifests(
     table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
 ) -> None:
     """Rewrite all leaves, clustered, as v4; old manifests of an upgrade go.
 
-    Example: `frazil maintain rewrite shop.orders`
+    Example: `frazil maintain rewrite-manifests shop.orders`
     """
     found = open_table(table, catalog)
     with output.bar("rewriting manifests", quiet=as_json) as step:
@@ -117,8 +119,8 @@ def rewrite(
     report(done, as_json=as_json)
 
 
-@maintain.command()
-def expire(
+@maintain.command("expire-snapshots")
+def expire_snapshots(
     table: TableArgument,
     older_than: OlderThanOption = None,
     keep_last: Annotated[
@@ -130,7 +132,7 @@ def expire(
 ) -> None:
     """Expire old snapshots and delete the files that only they used.
 
-    Example: `frazil maintain expire shop.orders --older-than 7d --keep-last 10`
+    Example: `frazil maintain expire-snapshots shop.orders --older-than 7d --keep-last 10`
     """
     found = open_table(table, catalog)
     with output.bar("expiring", quiet=as_json) as step:
@@ -140,8 +142,8 @@ def expire(
     output.emit_text(str(done), done.to_dict(), as_json=as_json)
 
 
-@maintain.command()
-def orphans(
+@maintain.command("remove-orphan-files")
+def remove_orphan_files(
     table: TableArgument,
     older_than: OlderThanOption = None,
     dry_run: DryRunOption = False,
@@ -150,7 +152,7 @@ def orphans(
 ) -> None:
     """Delete files below the table that no snapshot reaches.
 
-    Example: `frazil maintain orphans shop.orders --dry-run`
+    Example: `frazil maintain remove-orphan-files shop.orders --dry-run`
     """
     found = open_table(table, catalog)
     with output.bar("looking for orphans", quiet=as_json) as step:

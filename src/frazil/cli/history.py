@@ -250,7 +250,7 @@ def changes(
 
 
 @app.command()
-def diff(
+def compare(
     table: TableArgument,
     other: Annotated[str, typer.Argument(help="Snapshot, ref, or another table.")],
     as_of: AsOfOption = None,
@@ -259,7 +259,7 @@ def diff(
 ) -> None:
     """Compare two snapshots, branches or tables: schema, properties, files, rows.
 
-    Example: `frazil diff shop.orders audit`
+    Example: `frazil compare shop.orders audit`
     """
     found = open_table(table, catalog)
     second: Any = other
