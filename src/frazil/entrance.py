@@ -107,6 +107,7 @@ _CHECKS: dict[str, Check] = {
     "Any": lambda value: True,
     "Rows": lambda value: True,
     "Progress": callable,
+    "Callable[[RowEditor], Change]": callable,
     "Engine": lambda value: hasattr(value, "matching"),
     "Sequence[str]": _are(is_text),
     "tuple[str, ...]": _are(is_text),

@@ -185,7 +185,7 @@ def test_rows_added_meanwhile_conflict(table: frazil.Table, engine: Engine) -> N
 @pytest.mark.parametrize(
     ("act", "problem"),
     [
-        (lambda tx: tx.delete(None), "'true' deletes every row"),
+        (lambda tx: tx.delete(None), "where is None; expected text"),
         (lambda tx: tx.delete("lenght(name) = 1"), "length"),
         (lambda tx: tx.delete("nam % 2 = 1"), "Did you mean 'name'"),
         (lambda tx: tx.delete("id = ?"), "1 placeholder .*and 0 values"),

@@ -135,7 +135,7 @@ def given(rows: Any, schema: Schema) -> pa.RecordBatchReader:
 def _inferred(rows: Any) -> pa.Table:
     try:
         return pa.table(dict(rows)) if isinstance(rows, Mapping) else pa.Table.from_pylist(rows)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as error:
+    except (pa.ArrowInvalid, TypeError, ValueError) as error:
         raise InvalidInput(f"The rows have no Arrow form: {error}") from error
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
@@ -187,7 +188,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def delete(
         self,
-        where: Where,
+        where: str | BooleanExpression,
         *,
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,

@@ -12,6 +12,8 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from pyiceberg.expressions import BooleanExpression
+
 from frazil.commit.build import Builder
 from frazil.commit.change import Change
 from frazil.commit.fold import fold
@@ -112,7 +114,7 @@ class Transaction:
 
     def delete(
         self,
-        where: Where,
+        where: str | BooleanExpression,
         *,
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
