@@ -38,8 +38,10 @@ from frazil.sql.names import (
     metadata_rows,
 )
 from frazil.sql.rewriting import Edit, Rewritten, rewrite
+from frazil.sql.scopes import Scope, aliases_around, is_cte
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, quoted, tokens
 from frazil.sql.times import TimeTravel, time_travels
+from frazil.sql.view_sql import view_query
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -185,7 +187,7 @@ class Binder:
             starts = [part.meta["start"] for part in node.parts if "start" in part.meta]
             if not starts or not isinstance(node.this, exp.Identifier | exp.Dot):
                 continue
-            if _is_cte(node) or node.name.startswith("frazil_"):
+            if is_cte(node) or node.name.startswith("frazil_"):
                 continue
             at = self._index.get(read.origin(min(starts)))
             if at is None or not self._tokens[at].is_name:
@@ -455,7 +457,7 @@ class Binder:
                 continue
             start = read.origin(starts[0])
             size, alias = scope.qualifier(names)
-            inner = _aliases_around(column)
+            inner = aliases_around(column)
             if size and names[size - 1].lower() not in inner:
                 if alias in inner:
                     raise self.source.unsupported(
@@ -470,71 +472,6 @@ class Binder:
                 at = read.origin(starts[size])
                 edits.append((at, self._tokens[self._index[at]].end, quoted(spelled)))
         return edits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scope:
-    """The names that stand for the rows of a change, and what row-level changes call them."""
-
-    aliases: Mapping[tuple[str, ...], str]
-    columns: Sequence[str]
-
-    def qualifier(self, names: Sequence[str]) -> tuple[int, str]:
-        """How many of a column's names are a table's, and what it is called; 0 for none."""
-        for size in range(len(names) - 1, 0, -1):
-            alias = self.aliases.get(tuple(name.lower() for name in names[:size]))
-            if alias is not None:
-                return size, alias
-        return 0, ""
-
-    def spelled(self, name: str) -> str | None:
-        """A column as the table spells it; SQL ignores case."""
-        if name in self.columns:
-            return name
-        found = [column for column in self.columns if column.lower() == name.lower()]
-        return found[0] if len(found) == 1 else None
-
-
-def _aliases_around(node: exp.Expr) -> set[str]:
-    """The tables of the subqueries a node is in; the outermost SELECT is our own."""
-    found: set[str] = set()
-    select = node.find_ancestor(exp.Select)
-    while select is not None and (outer := select.find_ancestor(exp.Select)) is not None:
-        start = select.args.get("from_")
-        sources = [] if start is None else [start.this, *(start.this.args.get("joins") or ())]
-        sources += [join.this for join in select.args.get("joins") or ()]
-        found |= {(each.alias_or_name or "").lower() for each in sources}
-        select = outer
-    return found
-
-
-def view_query(metadata: Mapping[str, Any], name: str) -> tuple[str, tuple[str, ...], list[str]]:
-    """The SQL of a view for this engine, the namespace its names start from, its columns."""
-    current = metadata.get("current-version-id")
-    versions = [v for v in metadata.get("versions", ()) if v.get("version-id") == current]
-    if not versions:
-        raise NotFound(f"view {name} has no version {current}")
-    version = versions[0]
-    texts = {
-        str(each.get("dialect", "")).lower(): str(each["sql"])
-        for each in version.get("representations", ())
-        if each.get("type") == "sql"
-    }
-    namespace = tuple(version.get("default-namespace") or ())
-    schemas = {each.get("schema-id"): each for each in metadata.get("schemas", ())}
-    schema = schemas.get(version.get("schema-id"), {})
-    columns = [each["name"] for each in schema.get("fields", ())]
-    if "duckdb" in texts:
-        return texts["duckdb"], namespace, columns
-    for dialect, text in texts.items():
-        try:
-            return sqlglot.transpile(text, read=dialect, write="duckdb")[0], namespace, columns
-        except (sqlglot.ParseError, ValueError):
-            continue
-    known = ", ".join(texts) or "none"
-    raise Unsupported(
-        f"view {name} has no SQL for this engine; its dialects: {known}", feature="view dialect"
-    )
 
 
 def _parsed(text: str) -> exp.Expr | None:
@@ -555,33 +492,6 @@ def _columns(references: list[_Reference]) -> Callable[[exp.Table], Sequence[str
                 columns = view_query(state.metadata, str(each.name))[2] or None
         known[id(each.node)] = columns
     return lambda node: known.get(id(node))
-
-
-def _is_cte(node: exp.Table) -> bool:
-    """Whether the name is one of a WITH clause that the table can see."""
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
-        return False
-    name = node.name.lower()
-    above: exp.Expr | None = node
-    while above is not None:
-        clause = above.args.get("with_")
-        if clause is not None:
-            inside = _inside(node, clause)
-            for each in clause.expressions:
-                if each is inside and not clause.args.get("recursive"):
-                    break  # a CTE sees those before it
-                if each.alias.lower() == name:
-                    return True
-        above = above.parent
-    return False
-
-
-def _inside(node: exp.Expr, clause: exp.Expr) -> exp.Expr | None:
-    """The CTE of a clause that a node is in."""
-    child = node
-    while child.parent is not None and child.parent is not clause:
-        child = child.parent
-    return child if child.parent is clause else None
 
 
 def _with_filter(scan: Scan, where: BooleanExpression) -> Scan:

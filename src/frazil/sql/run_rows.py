@@ -11,11 +11,11 @@ from frazil.expr.sql_text import SOURCE, TARGET, Expression
 from frazil.rows.duckdb_types import type_text
 from frazil.rows.merge import Merge
 from frazil.sql import statements as st
-from frazil.sql.binding import Scope
 from frazil.sql.parse_rows import table_and_alias
 from frazil.sql.result import Result, done
 from frazil.sql.rewriting import Rewritten
 from frazil.sql.run_tables import CountedRows
+from frazil.sql.scopes import Scope
 from frazil.sql.text import Cursor, Name, Part, chain, quoted
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction

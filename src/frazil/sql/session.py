@@ -120,7 +120,7 @@ class Session:
                     self.transactions.begin(new_cursor(self.database()))
                     self.names = self.names.fresh()
                 case st.Bracket.COMMIT:
-                    self.transactions.commit()
+                    self.transactions.commit(self.catalog.pointers)
                 case st.Bracket.ROLLBACK:
                     self.transactions.roll_back(must_be_open=True)
         except FrazilError as error:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from frazil.catalog.pointers import Pointers
 from frazil.errors import InvalidInput, Unsupported
 from frazil.rows.engine import Engine
 from frazil.table.table import Table
-from frazil.table.transaction import Transaction
+from frazil.table.transaction import Transaction, commit_all
 
 if TYPE_CHECKING:
     import duckdb
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 
 class Transactions:
     """What a session has begun. Statements inside see each other's changes; the catalog sees one
-    commit."""
+    commit of all tables."""
 
     def __init__(self) -> None:
         self.connection: duckdb.DuckDBPyConnection | None = None
         """The engine's connection while a transaction is open: one for all its statements."""
-        self._table: Table | None = None
-        self._open: Transaction | None = None
+        self._open: dict[str, tuple[Table, Transaction]] = {}
 
     @property
     def is_open(self) -> bool:
@@ -31,18 +31,21 @@ class Transactions:
         return self.connection is not None
 
     def begin(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """BEGIN; statements until COMMIT or ROLLBACK run on the connection."""
+        """BEGIN; changes until COMMIT or ROLLBACK are made on the connection."""
         if self.is_open:
             raise InvalidInput("a transaction is open already; COMMIT or ROLLBACK it first")
         self.connection = connection
 
-    def commit(self) -> None:
+    def commit(self, pointers: Pointers) -> None:
         """COMMIT."""
         if not self.is_open:
             raise InvalidInput("no transaction is open; BEGIN starts one")
+        opened = [tx for _, tx in self._open.values()]
         try:
-            if self._open is not None:
-                self._open.commit()
+            if len(opened) == 1:
+                opened[0].commit()
+            elif opened:
+                commit_all(opened, pointers)
         finally:
             self._forget()
 
@@ -51,14 +54,15 @@ class Transactions:
         if must_be_open and not self.is_open:
             raise InvalidInput("no transaction is open; BEGIN starts one")
         try:
-            if self._open is not None:
-                self._open.abort()
+            for _, tx in self._open.values():
+                tx.abort()
         finally:
             self._forget()
 
     def staged(self, table: Table) -> Transaction | None:
         """The open transaction of a table, if it has one: reading goes through it."""
-        return self._open if self._is_mine(table) else None
+        found, tx = self._open.get(table.name, (None, None))
+        return tx if found is not None and found.branch_name == table.branch_name else None
 
     @contextmanager
     def writing(self, table: Table, engine: Engine) -> Iterator[Transaction]:
@@ -68,30 +72,24 @@ class Transactions:
             with table.transaction(engine=engine) as own:
                 yield own
             return
-        if self._open is None:
-            self._table, self._open = table, table.transaction(engine=engine)
-        elif not self._is_mine(table):
-            assert self._table is not None
+        if table.name not in self._open:
+            self._open[table.name] = (table, table.transaction(engine=engine))
+        found, tx = self._open[table.name]
+        if found.branch_name != table.branch_name:
             raise Unsupported(
-                f"the open transaction changes {self._table.name}; a transaction can change one "
-                f"table, so COMMIT it before changing {table.name}",
-                feature="transactions over several tables",
+                f"the open transaction changes {table.name} on branch {found.branch_name}; "
+                f"COMMIT it before changing branch {table.branch_name}",
+                feature="transactions over several branches of a table",
             )
-        yield self._open
+        yield tx
 
     def refuse(self, what: str) -> None:
         """Refuse a statement that cannot be part of a transaction."""
         if self.is_open:
             raise InvalidInput(f"{what} cannot be part of a transaction; COMMIT or ROLLBACK first")
 
-    def _is_mine(self, table: Table) -> bool:
-        return (
-            self._table is not None
-            and self._table.name == table.name
-            and self._table.branch_name == table.branch_name
-        )
-
     def _forget(self) -> None:
         if self.connection is not None:
             self.connection.close()
-        self.connection = self._table = self._open = None
+        self.connection = None
+        self._open = {}

@@ -10,17 +10,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from pyiceberg.expressions import BooleanExpression
 
+from frazil.catalog.pointers import Pointers, TableHead
 from frazil.commit.build import Builder
 from frazil.commit.change import Change
 from frazil.commit.fold import fold
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import State
-from frazil.commit.loop import discard
-from frazil.commit.result import STAGED, CommitResult
+from frazil.commit.loop import Committed, discard
+from frazil.commit.result import STAGED, CommitResult, Counts
+from frazil.commit.together import Work, commit_together
 from frazil.commit.updates import MetadataUpdate, SetProperties
 from frazil.data.row_input import Rows
 from frazil.entrance import entrance
@@ -291,6 +293,20 @@ class Transaction:
             self._unstage()
             discard(self._handle.storage, self._written)
 
+    def _took(self, state: State) -> None:
+        """Take the state of a commit of several tables, and do what follows a commit."""
+        self._handle.state = state
+        done = Committed(
+            state=state,
+            snapshot=state.tip(self._branch),
+            counts=Counts(),
+            attempts=1,
+            metadata_files=0,
+            metadata_bytes=0,
+        )
+        for step in self._handle.after_commit:
+            step(self._handle, done)
+
     def _check_open(self) -> None:
         if self._ended:
             raise InvalidInput("the transaction has ended; start a new one")
@@ -353,3 +369,39 @@ def _files_of(change: Change, location: str) -> frozenset[str]:
         return frozenset()
     names = (*change.added.pylist("location"), *change.added.pylist("deletion_vector.location"))
     return frozenset(paths.resolve(location, name) for name in names if name is not None)
+
+
+def commit_all(opened: Sequence[Transaction], pointers: Pointers) -> None:
+    """Land transactions of several tables of one catalog at once: all of them, or none."""
+    for tx in opened:
+        tx._check_open()
+        tx._ended = True
+        tx._unstage()
+    changed = [(tx, tx._change) for tx in opened if tx._change is not None]
+    works = [_work(tx, change) for tx, change in changed if change.has_content or change.updates]
+    if not works:
+        return
+    try:
+        states = commit_together(
+            works,
+            lambda drafts: pointers.swap_all(
+                [(cast(TableHead, work.head), base, draft) for work, base, draft in drafts]
+            ),
+        )
+    except CommitUnknown:
+        raise
+    except BaseException:
+        for tx in opened:
+            discard(tx._handle.storage, tx._written)
+        raise
+    landed = {id(work.head): state for work, state in zip(works, states, strict=True)}
+    for tx, change in changed:
+        state = landed.get(id(tx._handle.head))
+        if state is not None:
+            tx._took(state)
+        used = _files_of(change, tx._handle.location)
+        discard(tx._handle.storage, [path for path in tx._written if path not in used])
+
+
+def _work(tx: Transaction, change: Change) -> Work:
+    return Work(head=tx._handle.head, around=tx._handle.around, plan=lambda state: [change])
