@@ -350,8 +350,10 @@ class _ScanSql:
         name = f"{self._prefix}_arrow"
         bases = self._planned.bases[rows] if self._key else None
         self._out.relations[name] = ArrowRows(self._reader, self._planned.tasks(rows), bases)
+        # DuckDB hands filters on plain columns to Arrow, for which NaN is not above all numbers.
         outputs = [
-            f"CAST({quoted(column.name)} AS {type_text(column.field_type)}) AS "
+            f"CASE WHEN {quoted(column.name)} IS NULL THEN NULL ELSE "
+            f"CAST({quoted(column.name)} AS {type_text(column.field_type)}) END AS "
             f"{quoted(column.name)}"
             for column in self._wanted.fields
         ]

@@ -332,8 +332,9 @@ def test_text_filters_take_any_character(catalog: frazil.Catalog) -> None:
         ("s.y = 'nan'::DOUBLE", 2),
     ],
 )
+@pytest.mark.parametrize("through_arrow", [False, True])
 def test_rows_with_nan_are_not_skipped_by_statistics(
-    catalog: frazil.Catalog, condition: str, expected: int
+    catalog: frazil.Catalog, condition: str, expected: int, through_arrow: bool
 ) -> None:
     inner = pa.struct([pa.field("y", pa.float64())])
     schema = pa.schema([pa.field("x", pa.float64()), pa.field("s", inner)])
@@ -341,5 +342,10 @@ def test_rows_with_nan_are_not_skipped_by_statistics(
     nan = float("nan")
     table.append(pa.table({"x": [1.0, nan, None], "s": [{"y": 1.0}, {"y": nan}, None]}))
     table.append(pa.table({"x": [1.0, nan, 1.0], "s": [{"y": 1.0}, {"y": nan}, {"y": 1.0}]}))
+    if through_arrow:
+        with table.evolve_schema() as change:
+            change.rename_column("s.y", "z")
+        condition = condition.replace("s.y", "s.z")
+    assert uses_arrow(table.scan()) == through_arrow
     found = table.scan().to_duckdb().filter(condition).aggregate("count(*)")
     assert found.fetchall() == [(expected,)]
