@@ -5,7 +5,8 @@ Knows nothing of what it shows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from html import escape
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -46,6 +47,16 @@ def listed(parts: Mapping[str, int], *, of: str) -> str:
     if found:
         texts[0] = f"{counted(found[0][1], of)} {found[0][0]}"
     return ", ".join(texts)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question to add to a message about a name that is not there; empty when none is near.
+
+    >>> did_you_mean("oders", ["orders", "items"])
+    '. Did you mean orders?'
+    """
+    near = get_close_matches(name, list(known), n=2, cutoff=0.6)
+    return f". Did you mean {' or '.join(near)}?" if near else ""
 
 
 def card(title: str, facts: Mapping[str, object]) -> str:

@@ -52,7 +52,7 @@ def test_help_has_an_example_of_this_command(name: str, run: Run) -> None:
     assert "Example" in shown.out
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"serve"}))
 def test_every_command_can_print_json(name: str) -> None:
     options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert "--json" in options
@@ -115,7 +115,7 @@ def test_an_interrupted_command_says_what_is_left(
     monkeypatch.setattr("frazil.table.Table.append", interrupted)
     done = shop("append", "shop.orders", "monday.csv")
     assert done.code == 130
-    assert "nothing half-done" in done.err
+    assert "nothing partial" in done.err
 
 
 def test_the_installed_command_runs() -> None:

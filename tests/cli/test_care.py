@@ -29,7 +29,7 @@ def test_expire_forgets_old_snapshots(shop: Run) -> None:
     assert dry["dry-run"] is True
     assert len(dry["snapshots"]) == 1
     assert len(shop("log", "shop.orders", "--json").json) == 2
-    done = shop(*expire, "--keep-last", "1")
+    done = shop(*expire, "--keep-last", "1", "--yes")
     assert done.code == 0, done.err
     assert len(shop("log", "shop.orders", "--json").json) == 1
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 5}
@@ -50,7 +50,10 @@ def test_orphans_are_found_and_removed(shop: Run, tmp_path: Path) -> None:
     )
     assert "stray.parquet" in dry.out
     assert stray.exists()
-    assert shop("maintain", "remove-orphan-files", "shop.orders", "--older-than", "0s").code == 0
+    assert (
+        shop("maintain", "remove-orphan-files", "shop.orders", "--older-than", "0s", "--yes").code
+        == 0
+    )
     assert not stray.exists()
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 5}
 

@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 
 def test_log_shows_snapshots_newest_first(shop: Run) -> None:
     newest, oldest = shop("log", "shop.orders", "--json").json
-    assert (oldest["rows added"], newest["rows added"]) == (3, 2)
+    assert (oldest["rows-added"], newest["rows-added"]) == (3, 2)
     assert (newest["rows"], newest["operation"], newest["refs"]) == (5, "append", "main")
     assert newest["bytes"] > oldest["bytes"] > 0
     assert len(shop("log", "shop.orders", "-n", "1", "--json").json) == 1
@@ -89,8 +89,10 @@ def test_branches_are_made_written_and_published(shop: Run) -> None:
     assert shop("compare", "shop.orders", "audit", "--json").code == 0
     assert shop("branch", "shop.orders", "main", "--fast-forward", "audit").code == 0
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 7}
-    assert shop("branch", "shop.orders", "audit").code == 2
-    names = [ref["name"] for ref in shop("branch", "shop.orders", "audit", "--drop", "--json").json]
+    assert shop("branch", "shop.orders", "audit").code == 4
+    drop = ("branch", "shop.orders", "audit", "--drop")
+    assert shop(*drop).code == 2
+    names = [ref["name"] for ref in shop(*drop, "--yes", "--json").json]
     assert names == ["main"]
     assert shop("scan", "shop.orders@audit").code == 3
 
@@ -100,12 +102,13 @@ def test_tags_name_snapshots(shop: Run) -> None:
     refs = shop("tag", "shop.orders", "monday", "--as-of", first, "--json").json
     assert {"name": "monday", "kind": "tag", "snapshot": first} in refs
     assert shop("scan", "shop.orders", "--as-of", "monday", "--count", "--json").json["count"] == 3
-    assert shop("tag", "shop.orders", "monday").code == 2
+    assert shop("tag", "shop.orders", "monday").code == 4
 
 
 def test_rollback_points_back(shop: Run) -> None:
     first = shop("log", "shop.orders", "--json").json[-1]["snapshot"]
-    assert shop("rollback", "shop.orders", first, "--json").json == {"snapshot-id": int(first)}
+    done = shop("rollback", "shop.orders", first, "--yes", "--json").json
+    assert done == {"snapshot-id": int(first), "rows": 3, "rows-before": 5}
     assert shop("scan", "shop.orders", "--count", "--json").json == {"count": 3}
     assert shop("rollback", "shop.orders", "nowhere").code == 3
 

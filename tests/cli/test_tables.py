@@ -18,6 +18,7 @@ def test_init_makes_a_warehouse_and_says_where(run: Run, tmp_path: Path) -> None
 
 
 def test_a_new_catalog_has_no_tables_and_says_what_to_do(run: Run) -> None:
+    assert run("init").code == 0
     done = run("tables")
     assert done.code == 0
     assert "frazil create" in done.out
@@ -107,6 +108,7 @@ def test_rename_and_drop(shop: Run) -> None:
 def test_drop_asks_first_and_stops_without_an_answer(
     shop: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", _refuse)
     assert shop("drop", "shop.orders").code == 130
     assert len(shop("tables", "--json").json) == 1
@@ -121,6 +123,7 @@ def _refuse(*_: object, **__: object) -> bool:
 def test_a_catalog_comes_from_the_option_the_environment_or_a_file(
     shop: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert shop("init", "--catalog", "elsewhere").code == 0
     assert shop("tables", "--catalog", "elsewhere", "--json").json == []
     monkeypatch.setenv("FRAZIL_CATALOG", str(tmp_path / "other"))
     assert shop("init", "--json").json["from"] == "FRAZIL_CATALOG"

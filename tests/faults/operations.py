@@ -62,7 +62,7 @@ def _transaction(table: frazil.Table) -> None:
 
 
 def _fast_forward(table: frazil.Table) -> None:
-    table.branch("audit").append(rows(200, 201))
+    table.branch("audit", create=True).append(rows(200, 201))
     table.fast_forward(to="audit")
 
 
@@ -114,7 +114,7 @@ OPERATIONS = {
     "evolve schema": Operation(
         lambda t: t.evolve_schema().add_column("note", "string").commit(), BEFORE
     ),
-    "branch": Operation(lambda t: t.branch("audit").append(rows(200, 201)), BEFORE),
+    "branch": Operation(lambda t: t.branch("audit", create=True).append(rows(200, 201)), BEFORE),
     "tag": Operation(lambda t: t.tag("now"), BEFORE),
     "rollback": Operation(lambda t: t.rollback("kept"), dict.fromkeys(range(10), "red")),
     "fast forward": Operation(_fast_forward, {**BEFORE, 200: "red"}),

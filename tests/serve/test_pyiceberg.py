@@ -135,7 +135,7 @@ def test_schema_properties_branches_and_tags(catalog: Catalog, table: IcebergTab
     assert native.metadata.properties["owner"] == "me"
     assert "gone" not in native.metadata.properties
     assert ids(native) == [1]
-    assert ids(native.branch("audit")) == [1, 2]
+    assert ids(native.branch("audit", create=True)) == [1, 2]
     assert ids(table.refresh()) == [1]
     assert len(table.scan(snapshot_id=first.snapshot_id).to_arrow()) == 1
 

@@ -121,7 +121,7 @@ def test_older_states_and_branches_are_read_by_option(
 ) -> None:
     first = table.snapshots()[0]
     table.tag("start")
-    table.branch("audit").append(sales(100, 103))
+    table.branch("audit", create=True).append(sales(100, 103))
     table.refresh().append(sales(40, 44))
     between = datetime.fromtimestamp(first.timestamp_ms / 1000, UTC).isoformat(
         timespec="milliseconds"
@@ -206,7 +206,7 @@ def test_a_frame_that_does_not_fit_is_refused_with_every_problem(
 def test_a_branch_is_written_to_by_option(
     spark: Any, table: frazil.Table, options: dict[str, str]
 ) -> None:
-    table.branch("audit")
+    table.branch("audit", create=True)
     more = spark.createDataFrame(pa.Table.from_pylist(sales(40, 42), SALES))
     more.write.format("frazil").options(**options, branch="audit").mode("append").save("shop.sales")
     assert table.refresh().scan().count() == 40

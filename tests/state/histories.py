@@ -280,7 +280,7 @@ class History:
         if self.table.current_snapshot() is None:
             return
         if rows is None:
-            self.table.branch("work")
+            self.table.branch("work", create=True)
             self.model.branches["work"] = copy.deepcopy(main)
         else:
             self._one(self.table.branch("work", create=False), rows)
@@ -292,7 +292,7 @@ class History:
         name = f"audit-{self.count}"
         self.count += 1
         rows = copy.deepcopy(self.model.branches[MAIN])
-        self._one(self.table.branch(name), rows)
+        self._one(self.table.branch(name, create=True), rows)
         self.table.fast_forward(to=name)
         self.table.drop_ref(name)
         self.model.branches[MAIN] = rows
@@ -304,7 +304,7 @@ class History:
         name = f"pick-{self.count}"
         self.count += 1
         made = self._fresh(2)
-        picked = self.table.branch(name).append(self._arrow(made)).snapshot
+        picked = self.table.branch(name, create=True).append(self._arrow(made)).snapshot
         assert picked is not None
         self._append(self.table.refresh(), self.model.branches[MAIN])
         self.table.cherry_pick(picked.snapshot_id)

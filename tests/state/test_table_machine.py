@@ -268,7 +268,7 @@ class TableMachine(RuleBasedStateMachine):
     def append_to_a_branch(self, count: int) -> None:
         if self._tip() is None:
             return
-        branch = self.table.branch("audit")
+        branch = self.table.branch("audit", create=True)
         version = self._version(self._tip("audit"))
         first = self.next_id
         branch.append(self._new_rows(count))

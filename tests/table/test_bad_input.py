@@ -315,7 +315,7 @@ def test_an_ended_transaction_takes_no_more(filled: frazil.Table) -> None:
 def test_a_tag_cannot_be_committed_to(filled: frazil.Table) -> None:
     filled.tag("v1")
     with pytest.raises(InvalidInput, match="v1"):
-        filled.branch("v1")
+        filled.branch("v1", create=True)
 
 
 def test_a_delete_of_rows_another_writer_removed_conflicts(

@@ -63,7 +63,7 @@ def test_a_snapshot_is_not_picked_again_after_the_first_pick_expired(
     catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
     table.append(orders(0, 1))
-    work = table.branch("work")
+    work = table.branch("work", create=True)
     work.append(orders(1, 2))
     picked = work.current_snapshot()
     assert picked is not None

@@ -44,7 +44,7 @@ def test_a_table_is_recovered_after_an_expiry(table: Table, tmp_path: Path, keep
 
 
 def test_a_branch_is_recovered_by_name_after_an_expiry(table: Table, tmp_path: Path) -> None:
-    side = table.branch("side")
+    side = table.branch("side", create=True)
     side.append(rows(70))
     table.append(rows(80))
     side.refresh().append(rows(71))

@@ -90,7 +90,7 @@ def test_a_bad_name_for_a_branch_or_tag_is_refused(table: Table, name: Any) -> N
     with pytest.raises(InvalidInput):
         table.tag(name)
     with pytest.raises(InvalidInput):
-        table.branch(name)
+        table.branch(name, create=True)
     assert list(table.refresh().metadata.refs) == ["main"]
 
 

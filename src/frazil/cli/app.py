@@ -12,7 +12,7 @@ from typer.exceptions import TyperException
 import frazil
 from frazil.cli import output
 from frazil.cli.settings import settings_for
-from frazil.errors import FrazilError
+from frazil.errors import FrazilError, InvalidInput
 from frazil.table import Catalog, Table
 
 INTERRUPTED = 130
@@ -49,7 +49,7 @@ CatalogOption = Annotated[
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Output JSON.")]
 TableArgument = Annotated[str, typer.Argument(help="Table as namespace.name, branch after @.")]
 WhereOption = Annotated[
     str | None, typer.Option("--where", "-w", help="Filter, e.g. \"price > 100 and day = '…'\".")
@@ -58,8 +58,10 @@ AsOfOption = Annotated[
     str | None,
     typer.Option("--as-of", help="Snapshot id, branch, tag or time (2024-01-15T10:00)."),
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what would happen, do nothing.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would happen; change nothing.")
+]
 
 
 def open_catalog(catalog: str | None) -> Catalog:
@@ -72,6 +74,16 @@ def open_table(name: str, catalog: str | None) -> Table:
     name, _, branch = name.partition("@")
     table = open_catalog(catalog).load_table(name)
     return table.branch(branch, create=False) if branch else table
+
+
+def confirm(question: str, *, yes: bool, otherwise: str) -> None:
+    """Ask before something is destroyed; without a terminal, `--yes` has to be given."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput(f"{otherwise}: confirmation needed; pass --yes")
+    if not typer.confirm(question):
+        raise InvalidInput(otherwise)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -88,5 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         output.errors.print(error.format_message(), markup=False, highlight=False)
         return error.exit_code
     if code == INTERRUPTED:
-        output.errors.print("stopped; what had landed stays, nothing half-done is visible")
+        output.errors.print(
+            "Interrupted. Changes already committed are kept; nothing partial is visible."
+        )
     return code if isinstance(code, int) else 0

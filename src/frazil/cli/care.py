@@ -16,11 +16,14 @@ from frazil.cli.app import (
     JsonOption,
     TableArgument,
     WhereOption,
+    YesOption,
     app,
+    confirm,
     open_table,
 )
 from frazil.cli.rows import report
 from frazil.errors import InvalidInput
+from frazil.words import counted
 
 maintain = typer.Typer(
     no_args_is_help=True, help="Flush, compact, rewrite, expire, remove orphans."
@@ -74,9 +77,15 @@ def rewrite_data_files(
         list[str] | None, typer.Option("--z-order-by", help="Z-order by columns; repeat.")
     ] = None,
     target_bytes: Annotated[
-        int | None, typer.Option("--target-bytes", help="Size of new files; default: as the table.")
+        int | None,
+        typer.Option(
+            "--target-bytes",
+            help="Target size of new files [default: table property write.target-file-size-bytes].",
+        ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Files of a good size too.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also rewrite files that already have a good size.")
+    ] = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -124,9 +133,11 @@ def expire_snapshots(
     table: TableArgument,
     older_than: OlderThanOption = None,
     keep_last: Annotated[
-        int | None, typer.Option("--keep-last", help="Keep at least so many per branch.")
+        int | None,
+        typer.Option("--keep-last", help="Minimum number of snapshots to keep per branch."),
     ] = None,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -135,6 +146,17 @@ def expire_snapshots(
     Example: `frazil maintain expire-snapshots shop.orders --older-than 7d --keep-last 10`
     """
     found = open_table(table, catalog)
+    if not (dry_run or yes):
+        would = found.expire_snapshots(
+            older_than=moment(older_than), keep_last=keep_last, dry_run=True
+        )
+        files = counted(sum(map(len, would.files.values())), "file")
+        snapshots = counted(len(would.snapshot_ids), "snapshot")
+        confirm(
+            f"Expire {snapshots} and delete {files} of {table}?",
+            yes=yes,
+            otherwise=f"Not expired: {snapshots}, {files}",
+        )
     with output.bar("expiring", quiet=as_json) as step:
         done = found.expire_snapshots(
             older_than=moment(older_than), keep_last=keep_last, dry_run=dry_run, progress=step
@@ -147,6 +169,7 @@ def remove_orphan_files(
     table: TableArgument,
     older_than: OlderThanOption = None,
     dry_run: DryRunOption = False,
+    yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -155,6 +178,10 @@ def remove_orphan_files(
     Example: `frazil maintain remove-orphan-files shop.orders --dry-run`
     """
     found = open_table(table, catalog)
+    if not (dry_run or yes):
+        would = found.remove_orphan_files(older_than=moment(older_than), dry_run=True)
+        files = counted(len(would.files), "file")
+        confirm(f"Delete {files} of {table}?", yes=yes, otherwise=f"Not deleted: {files}")
     with output.bar("looking for orphans", quiet=as_json) as step:
         done = found.remove_orphan_files(
             older_than=moment(older_than), dry_run=dry_run, progress=step

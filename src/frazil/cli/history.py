@@ -15,19 +15,23 @@ from frazil.cli.app import (
     CatalogOption,
     JsonOption,
     TableArgument,
+    YesOption,
     app,
+    confirm,
     open_catalog,
     open_table,
 )
-from frazil.errors import InvalidInput
+from frazil.cli.formats import Format, FormatOption, print_rows
+from frazil.errors import AlreadyExists
 from frazil.format.metadata import Snapshot
 from frazil.table import Table
+from frazil.words import counted
 
 
 @app.command()
 def log(
     table: TableArgument,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many snapshots.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Maximum number of snapshots.")] = 20,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -57,13 +61,13 @@ def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
         "refs": " ".join(names),
         "committed": output.when(snapshot.timestamp_ms),
         "operation": snapshot.operation or "",
-        "files added": number("added-data-files"),
-        "files removed": number("deleted-data-files"),
-        "rows added": number("added-records"),
-        "rows removed": number("deleted-records") + number("added-position-deletes"),
+        "files-added": number("added-data-files"),
+        "files-removed": number("deleted-data-files"),
+        "rows-added": number("added-records"),
+        "rows-removed": number("deleted-records") + number("added-position-deletes"),
         "rows": number("total-records") - number("total-position-deletes"),
         "bytes": number("total-files-size"),
-        "metadata bytes": number("frazil.metadata-bytes-written"),
+        "metadata-bytes": number("frazil.metadata-bytes-written"),
     }
 
 
@@ -74,11 +78,11 @@ def _short(line: dict[str, Any]) -> dict[str, Any]:
         "refs": line["refs"],
         "committed": line["committed"],
         "operation": line["operation"],
-        "files": f"+{line['files added']} −{line['files removed']}",
-        "rows": f"+{line['rows added']} −{line['rows removed']}",
+        "files": f"+{line['files-added']} −{line['files-removed']}",
+        "rows": f"+{line['rows-added']} −{line['rows-removed']}",
         "total": line["rows"],
         "bytes": drawing.size(line["bytes"]),
-        "metadata": drawing.size(line["metadata bytes"]),
+        "metadata": drawing.size(line["metadata-bytes"]),
     }
 
 
@@ -146,50 +150,63 @@ def _drawn(pictures: list[drawing.Drawing], form: TreeFormat) -> str:
 @app.command()
 def branch(
     table: TableArgument,
-    name: Annotated[str | None, typer.Argument(help="Branch to make; none lists them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Branch to create; lists branches if omitted.")
+    ] = None,
     as_of: AsOfOption = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Remove the branch.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop the branch.")] = False,
     fast_forward: Annotated[
         str | None, typer.Option("--fast-forward", help="Move it to another branch's snapshot.")
     ] = None,
+    yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List, make, move or remove branches.
+    """List, create, move or drop branches.
 
     Example: `frazil branch shop.orders audit`
     """
     found = open_table(table, catalog)
     if name is not None and drop:
-        found.drop_ref(name)
+        _drop_ref(found, name, "branch", yes=yes)
     elif name is not None and fast_forward is not None:
         found.fast_forward(name, to=fast_forward)
     elif name is not None:
         if name in found.metadata.refs:
-            raise InvalidInput(f"{name!r} exists already")
-        found.branch(name, as_of=as_of)
+            raise AlreadyExists(f"{found.name}: {name!r} exists already")
+        found.branch(name, create=True, as_of=as_of)
     _list_refs(found, as_json=as_json)
 
 
 @app.command()
 def tag(
     table: TableArgument,
-    name: Annotated[str | None, typer.Argument(help="Tag to make; none lists them.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Tag to create; lists tags if omitted.")
+    ] = None,
     as_of: AsOfOption = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Remove the tag.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Drop the tag.")] = False,
+    yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List, make or remove tags.
+    """List, create or drop tags.
 
     Example: `frazil tag shop.orders end-of-year --as-of 2024-12-31T23:59`
     """
     found = open_table(table, catalog)
     if name is not None and drop:
-        found.drop_ref(name)
+        _drop_ref(found, name, "tag", yes=yes)
     elif name is not None:
         found.tag(name, as_of)
     _list_refs(found, as_json=as_json)
+
+
+def _drop_ref(table: Table, name: str, kind: str, *, yes: bool) -> None:
+    if name in table.metadata.refs:
+        question = f"Drop {kind} {name} of {table.name}? Its snapshots may then expire."
+        confirm(question, yes=yes, otherwise=f"Not dropped: {kind} {name}")
+    table.drop_ref(name)
 
 
 def _list_refs(table: Table, *, as_json: bool) -> None:
@@ -204,6 +221,7 @@ def _list_refs(table: Table, *, as_json: bool) -> None:
 def rollback(
     table: TableArgument,
     to: Annotated[str, typer.Argument(help="Snapshot id, tag or time.")],
+    yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -212,13 +230,21 @@ def rollback(
     Example: `frazil rollback shop.orders 2024-01-15T10:00`
     """
     found = open_table(table, catalog)
-    found.rollback(to)
+    target = found.snapshot(to)
+    before, after = (found.scan(as_of=as_of).count() for as_of in (found.branch_name, target))
+    confirm(
+        f"Roll {found.name} back to {output.when(target.timestamp_ms)}, from {before} to "
+        f"{counted(after, 'row')}?",
+        yes=yes,
+        otherwise=f"Not rolled back: {found.name}",
+    )
+    found.rollback(target)
     snapshot = found.current_snapshot()
     assert snapshot is not None
     output.emit_text(
         f"{found.name} is at snapshot {snapshot.snapshot_id} of "
-        f"{output.when(snapshot.timestamp_ms)}",
-        {"snapshot-id": int(snapshot.snapshot_id)},
+        f"{output.when(snapshot.timestamp_ms)}: {counted(after, 'row')}, before {before}",
+        {"snapshot-id": int(snapshot.snapshot_id), "rows": after, "rows-before": before},
         as_json=as_json,
     )
 
@@ -234,7 +260,10 @@ def changes(
     until: UntilOption = None,
     files: Annotated[bool, typer.Option("--files", help="Files instead of rows.")] = False,
     collapse: Annotated[bool, typer.Option("--collapse", help="Net changes only.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", help="At most so many.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="Maximum number of rows or files.")
+    ] = 50,
+    format: FormatOption = Format.TABLE,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -244,8 +273,9 @@ def changes(
     """
     feed = open_table(table, catalog).changes(since=since, until=until, collapse=collapse)
     found = feed.files() if files else feed.to_arrow()
-    output.emit_arrow(found.slice(0, limit), as_json=as_json)
-    if not as_json and found.num_rows > limit:
+    shown = found.slice(0, limit)
+    print_rows(shown.schema, shown.to_batches(), format, as_json=as_json)
+    if not as_json and format is Format.TABLE and found.num_rows > limit:
         output.console.print(f"[dim]… {found.num_rows - limit:,} more[/dim]")
 
 

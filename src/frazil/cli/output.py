@@ -6,51 +6,21 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
 
-import pyarrow as pa
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
-from rich.table import Table as RichTable
+from rich.text import Text
 
 from frazil.errors import FrazilError
 from frazil.maintenance.progress import Progress, silent
-
-_PIPE_WIDTH = 200
+from frazil.sql.display import cell, plain
+from frazil.sql.text_layout import lay_out
 
 console = Console()
 errors = Console(stderr=True)
-
-
-def _width() -> int | None:
-    """What a table may take: the terminal, or a fixed width when nobody looks."""
-    return None if console.is_terminal else _PIPE_WIDTH
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    match value:
-        case dict():
-            return {str(key): plain(item) for key, item in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [plain(item) for item in value]
-        case bytes():
-            return value.hex()
-        case datetime() | date():
-            return value.isoformat()
-        case Decimal() | UUID():
-            return str(value)
-        case float() if value != value or value in (float("inf"), float("-inf")):
-            return str(value)
-        case bool() | int() | float() | str() | None:
-            return value
-        case _:
-            return str(value)
 
 
 def emit_json(value: Any) -> None:
@@ -63,58 +33,48 @@ def emit_rows(
     *,
     as_json: bool,
     title: str | None = None,
-    columns: Sequence[str] | None = None,
     empty: str = "nothing to show",
 ) -> None:
-    """Print rows as a table, or as a JSON array."""
+    """Print facts as a table whose headings have spaces for hyphens, or as a JSON array."""
     if as_json:
         emit_json(list(rows))
         return
     if not rows:
-        console.print(f"[dim]{empty}[/dim]")
+        console.print(empty, style="dim", highlight=False)
         return
-    names = list(columns or rows[0])
-    table = RichTable(title=title, title_justify="left", header_style="bold", expand=False)
-    for name in names:
-        first = next((row[name] for row in rows if row.get(name) is not None), None)
-        numeric = isinstance(first, int | float) and not isinstance(first, bool)
-        table.add_column(
-            escape(name),
-            justify="right" if numeric else "left",
-            overflow="fold",
-            no_wrap=isinstance(first, int | float | date),
-        )
-    for row in rows:
-        table.add_row(*(_cell(row.get(name)) for name in names))
-    console.print(table, width=_width())
+    names = list(rows[0])
+    numeric = [all(_is_number(row.get(name)) for row in rows) for name in names]
+    lines = lay_out(
+        [name.replace("-", " ") for name in names],
+        [[_cell(row.get(name)) for name in names] for row in rows],
+        numeric=numeric,
+        width=console.width if console.is_terminal else None,
+    )
+    if title is not None:
+        console.print(f"\n{title}", style="italic", markup=False, highlight=False)
+    print_table("\n".join(lines))
 
 
-def emit_arrow(table: pa.Table, *, as_json: bool, title: str | None = None) -> None:
-    """Print an Arrow table."""
-    if as_json:
-        emit_json(table.to_pylist())
-    else:
-        emit_rows(table.to_pylist(), as_json=False, title=title, columns=table.column_names)
+def print_table(text: str) -> None:
+    """Print lines as they are; on a terminal the first one, with the headings, is bold."""
+    if not console.is_terminal:
+        sys.stdout.write(text + "\n")
+        return
+    head, newline, rest = text.partition("\n")
+    shown = Text.assemble((head, "bold"), newline, rest)
+    console.print(shown, soft_wrap=True, highlight=False)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 def _cell(value: Any) -> str:
-    match value:
-        case None:
-            return "[dim]–[/dim]"
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}" if abs(value) < 10**12 else str(value)
-        case float():
-            return f"{value:,.4g}"
-        case bytes():
-            return value.hex()[:32]
-        case datetime():
-            return value.strftime("%Y-%m-%d %H:%M:%S")
-        case list() if all(isinstance(item, str) for item in value):
-            return escape(", ".join(value))
-        case _:
-            return escape(str(plain(value) if isinstance(value, dict | list) else value))
+    if value is None:
+        return "–"
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return cell(value)
 
 
 def emit_text(text: str, value: Any, *, as_json: bool) -> None:
@@ -136,8 +96,9 @@ def emit_error(error: FrazilError, *, as_json: bool) -> None:
 
 
 def when(timestamp_ms: int) -> str:
-    """A time for people, in UTC."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """A time in UTC that every command takes back, to the millisecond."""
+    moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @contextmanager
@@ -159,3 +120,17 @@ def bar(what: str, *, quiet: bool) -> Iterator[Progress]:
             progress.update(task, completed=done, total=total or None, description=doing)
 
         yield step
+
+
+__all__ = [
+    "bar",
+    "console",
+    "emit_error",
+    "emit_json",
+    "emit_rows",
+    "emit_text",
+    "errors",
+    "plain",
+    "print_table",
+    "when",
+]

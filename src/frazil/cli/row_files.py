@@ -1,8 +1,10 @@
-"""Rows from files a user names: csv, json (lines or an array), parquet, feather."""
+"""Rows from files a user names, or from standard input: CSV, JSON (lines or an array), Parquet,
+Arrow."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,35 +27,59 @@ def read_rows(files: Sequence[Path], *, into: Table | None = None) -> pa.Table:
 
 
 def _read(path: Path, wanted: pa.Schema | None) -> pa.Table:
-    if not path.is_file():
+    if str(path) == "-":
+        content = sys.stdin.buffer.read()
+        name, ending = "standard input", _ending_of(content)
+    elif path.is_file():
+        name, ending, content = str(path), path.suffix.lower(), None
+    else:
         raise NotFound(f"{path}: no such file")
-    ending = path.suffix.lower()
     try:
+        source = path if content is None else pa.BufferReader(content)
         if ending == ".csv":
-            types = {} if wanted is None else {field.name: field.type for field in wanted}
-            options = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True)
-            return pyarrow.csv.read_csv(path, convert_options=options)
+            return pyarrow.csv.read_csv(source, convert_options=_csv_options(wanted))
         if ending in (".json", ".jsonl", ".ndjson"):
-            return _read_json(path, wanted)
+            return _read_json(path.read_bytes() if content is None else content, name, wanted)
         if ending == ".parquet":
-            return pyarrow.parquet.read_table(path)
+            return pyarrow.parquet.read_table(source)
         if ending in (".arrow", ".feather"):
-            return pyarrow.feather.read_table(path)
+            return pyarrow.feather.read_table(source)
+        if ending == ".arrows":
+            return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{path}: {str(error).splitlines()[0]}") from error
-    raise InvalidInput(f"{path}: expected a .csv, .json, .jsonl, .parquet or .arrow file")
+        raise InvalidInput(f"{name}: {str(error).splitlines()[0]}") from error
+    raise InvalidInput(f"{name}: expected a .csv, .json, .jsonl, .parquet, .arrow or .arrows file")
 
 
-def _read_json(path: Path, wanted: pa.Schema | None) -> pa.Table:
-    content = path.read_bytes()
+def _ending_of(content: bytes) -> str:
+    """The format of what came without a name, by how it begins."""
+    magic = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrows"}
+    for start, ending in magic.items():
+        if content.startswith(start):
+            return ending
+    return ".json" if content.lstrip()[:1] in (b"{", b"[") else ".csv"
+
+
+def _csv_options(wanted: pa.Schema | None) -> pyarrow.csv.ConvertOptions:
+    """An empty field is null; text that merely looks like it ("NA", a quoted "") stays text."""
+    types = {} if wanted is None else {field.name: field.type for field in wanted}
+    return pyarrow.csv.ConvertOptions(
+        column_types=types,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+
+
+def _read_json(content: bytes, name: str, wanted: pa.Schema | None) -> pa.Table:
     if content[:1024].lstrip().startswith(b"["):
         try:
             rows = json.loads(content)
         except json.JSONDecodeError as error:
-            raise InvalidInput(f"{path}: {error}") from error
+            raise InvalidInput(f"{name}: {error}") from error
         content = "\n".join(json.dumps(row) for row in rows).encode()
     if not content.strip():
-        raise InvalidInput(f"{path}: has no rows")
+        raise InvalidInput(f"{name}: has no rows")
     found = pyarrow.json.read_json(pa.BufferReader(content))
     if wanted is None:
         return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 from frazil.cli import output
@@ -15,18 +14,35 @@ from frazil.cli.app import (
     JsonOption,
     TableArgument,
     WhereOption,
+    YesOption,
     app,
+    confirm,
     open_table,
 )
+from frazil.cli.formats import Format, FormatOption, print_rows, write_file
 from frazil.cli.row_files import read_rows
 from frazil.cli.tables import pairs
 from frazil.commit.result import CommitResult
-from frazil.errors import InvalidInput
 from frazil.expr.sql_text import Expression
+from frazil.words import counted
 
-LimitOption = Annotated[int | None, typer.Option("--limit", "-n", help="At most so many rows.")]
+_SHOWN_ROWS = 20
+
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        "-n",
+        min=0,
+        help=f"Maximum number of rows [default: {_SHOWN_ROWS} as a table, else all].",
+    ),
+]
 ColumnsOption = Annotated[
     str | None, typer.Option("--columns", help="Comma-separated; _file, _pos, _row_id work too.")
+]
+FilesArgument = Annotated[
+    list[Path],
+    typer.Argument(help="CSV, JSON, Parquet or Arrow files; `-` reads standard input."),
 ]
 
 
@@ -41,11 +57,11 @@ def report(done: CommitResult, *, as_json: bool) -> None:
 @app.command()
 def append(
     table: TableArgument,
-    files: Annotated[list[Path], typer.Argument(help="csv, json, parquet or arrow files.")],
+    files: FilesArgument,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Append the rows of files.
+    """Append the rows of files or of standard input.
 
     Example: `frazil append shop.orders monday.csv tuesday.parquet`
     """
@@ -56,7 +72,7 @@ def append(
 @app.command()
 def upsert(
     table: TableArgument,
-    files: Annotated[list[Path], typer.Argument(help="csv, json, parquet or arrow files.")],
+    files: FilesArgument,
     on: Annotated[str | None, typer.Option("--on", help="Key columns, comma-separated.")] = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -75,12 +91,14 @@ def scan(
     table: TableArgument,
     where: WhereOption = None,
     columns: ColumnsOption = None,
-    limit: LimitOption = 20,
+    limit: LimitOption = None,
     as_of: AsOfOption = None,
     count: Annotated[bool, typer.Option("--count", help="Only count the rows.")] = False,
     to: Annotated[
-        Path | None, typer.Option("--to", help="Write to a .parquet, .csv or .arrow file.")
+        Path | None,
+        typer.Option("--to", help="Write to a .parquet, .arrow, .csv, .jsonl or .json file."),
     ] = None,
+    format: FormatOption = Format.TABLE,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -90,32 +108,18 @@ def scan(
     """
     found = open_table(table, catalog)
     names = None if columns is None else [name.strip() for name in columns.split(",")]
-    chosen = found.scan(where, names, as_of=as_of, limit=None if count or to is not None else limit)
+    is_cut = limit is None and not (count or to or as_json) and format is Format.TABLE
+    chosen = found.scan(where, names, as_of=as_of, limit=_SHOWN_ROWS + 1 if is_cut else limit)
     if count:
         total = chosen.count()
-        output.emit_text(f"{total:,}", {"count": total}, as_json=as_json)
+        output.emit_text(str(total), {"count": total}, as_json=as_json)
     elif to is not None:
-        rows = _write(chosen.to_arrow(), to)
-        output.emit_text(f"{rows:,} rows to {to}", {"rows": rows, "file": str(to)}, as_json=as_json)
+        rows = write_file(chosen.arrow_schema, chosen.to_batches(), to)
+        value = {"rows": rows, "file": str(to)}
+        output.emit_text(f"{counted(rows, 'row')} written to {to}", value, as_json=as_json)
     else:
-        output.emit_arrow(chosen.to_arrow(), as_json=as_json)
-
-
-def _write(rows: pa.Table, path: Path) -> int:
-    import pyarrow.csv
-    import pyarrow.feather
-    import pyarrow.parquet
-
-    match path.suffix.lower():
-        case ".parquet":
-            pyarrow.parquet.write_table(rows, path)
-        case ".csv":
-            pyarrow.csv.write_csv(rows, path)
-        case ".arrow" | ".feather":
-            pyarrow.feather.write_feather(rows, path)
-        case other:
-            raise InvalidInput(f"{path}: cannot write {other!r}; use .parquet, .csv or .arrow")
-    return int(rows.num_rows)
+        shown = _SHOWN_ROWS if is_cut else None
+        print_rows(chosen.arrow_schema, chosen.to_batches(), format, as_json=as_json, limit=shown)
 
 
 @app.command()
@@ -135,7 +139,8 @@ def plan(
     planned = found.scan(where, as_of=as_of).plan()
     if files:
         keys = ["location", "record_count", "file_size_in_bytes"]
-        output.emit_arrow(planned.table.select(keys), as_json=as_json)
+        listed = planned.table.select(keys)
+        print_rows(listed.schema, listed.to_batches(), Format.TABLE, as_json=as_json)
         return
     output.emit_text(str(planned.report), planned.report.to_dict(), as_json=as_json)
 
@@ -148,7 +153,7 @@ def explain(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The same as plan: what a scan reads and prunes.
+    """Alias of `plan`.
 
     Example: `frazil explain shop.orders --where "id = 7"`
     """
@@ -158,7 +163,7 @@ def explain(
 @app.command()
 def delete(
     table: TableArgument,
-    where: Annotated[str, typer.Option("--where", "-w", help="Which rows.")],
+    where: Annotated[str, typer.Option("--where", "-w", help="Filter for the rows to delete.")],
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -175,13 +180,18 @@ def update(
     table: TableArgument,
     assignments: Annotated[list[str], typer.Option("--set", help="column=expression; repeat.")],
     where: WhereOption = None,
+    yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give rows that match new values.
+    """Update matching rows (all rows if --where is omitted).
 
     Example: `frazil update shop.orders --set "status='shipped'" --where "id = 7"`
     """
+    found = open_table(table, catalog)
+    if where is None and not yes:
+        rows = counted(found.scan().count(), "row")
+        confirm(f"Update all {rows} of {table}?", yes=yes, otherwise=f"Not updated: all {rows}")
     values = {name: Expression(text=text) for name, text in pairs(assignments).items()}
-    done = open_table(table, catalog).update(values, where)
+    done = found.update(values, where)
     report(done, as_json=as_json)

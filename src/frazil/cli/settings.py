@@ -31,9 +31,15 @@ class Settings:
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     source: str = "the command line"
 
-    def open(self) -> Catalog:
-        """Connect."""
-        return connect(self.uri, warehouse=self.warehouse, name=self.name, **dict(self.properties))
+    def open(self, *, create: bool = False) -> Catalog:
+        """Connect; with `create`, a warehouse that does not exist is created at once."""
+        return connect(
+            self.uri,
+            warehouse=self.warehouse,
+            name=self.name,
+            create=create,
+            **dict(self.properties),
+        )
 
 
 def settings_for(
@@ -103,7 +109,7 @@ def _from_pyiceberg(name: str) -> Settings | None:
     rest = {
         key: str(value)
         for key, value in found.items()
-        if key not in ("type", "uri", "warehouse", "py-catalog-impl")
+        if ("." in key or "-" in key) and key != "py-catalog-impl"
     }
     return Settings(
         uri=str(uri),

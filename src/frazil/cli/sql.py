@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
-from frazil.cli import output
 from frazil.cli.app import CatalogOption, JsonOption, app, open_catalog
+from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import InvalidInput
-from frazil.sql.display import csv_lines, json_lines, markdown_lines, text_table
 from frazil.sql.result import Result
-
-
-class Format(Enum):
-    """How rows are printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSONL = "jsonl"
-    MARKDOWN = "markdown"
-    ARROW = "arrow"
 
 
 @app.command()
@@ -35,9 +21,7 @@ def sql(
         typer.Argument(help="SQL; `-` reads standard input. Without it, a shell is started."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read SQL from a file.")] = None,
-    format: Annotated[
-        Format, typer.Option("--format", help="How to print rows; values are exact in all of them.")
-    ] = Format.TABLE,
+    format: FormatOption = Format.TABLE,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,7 +44,7 @@ def sql(
             text = sys.stdin.read()
         for result in session.results(text):
             if as_json:
-                output.emit_json(result.to_pylist())
+                print_rows(result.schema, result.to_reader(), format, as_json=True)
             else:
                 print_result(result, format)
     finally:
@@ -76,26 +60,4 @@ def _read(file: Path) -> str:
 
 def print_result(result: Result, format: Format) -> None:
     """Print the rows of a statement."""
-    match format:
-        case Format.TABLE:
-            _print([text_table(result.to_arrow())])
-        case Format.MARKDOWN:
-            _print(markdown_lines(result.to_arrow()))
-        case Format.CSV:
-            _print(csv_lines(result.schema, result.to_reader()))
-        case Format.JSONL:
-            _print(json_lines(result.schema, result.to_reader()))
-        case Format.ARROW:
-            _write_arrow(result.schema, result.to_reader())
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stdout.write(line + "\n")
-
-
-def _write_arrow(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-    """Rows as an Arrow IPC stream."""
-    with pa.ipc.new_stream(sys.stdout.buffer, schema) as stream:
-        for batch in batches:
-            stream.write_batch(batch)
+    print_rows(result.schema, result.to_reader(), format)

@@ -16,6 +16,7 @@ from frazil.cli.app import (
     TableArgument,
     YesOption,
     app,
+    confirm,
     open_catalog,
     open_table,
 )
@@ -29,12 +30,12 @@ from frazil.words import counted
 
 @app.command()
 def init(catalog: CatalogOption = None, as_json: JsonOption = False) -> None:
-    """Make an embedded warehouse, or prepare a database.
+    """Create an embedded warehouse, or prepare a database.
 
     Example: `frazil init --catalog ./warehouse`
     """
     settings = settings_for(catalog)
-    opened = settings.open()
+    opened = settings.open(create=True)
     value = {"catalog": settings.uri, "warehouse": opened.warehouse, "from": settings.source}
     output.emit_text(
         f"ready: {settings.uri} (tables in {opened.warehouse})", value, as_json=as_json
@@ -53,7 +54,7 @@ def tables(
     """
     opened = open_catalog(catalog)
     rows = [_line(opened.load_table(name)) for name in opened.list_tables(namespace)]
-    empty = "no tables yet; make one with: frazil create ns.table --from data.parquet"
+    empty = "no tables yet; create one with: frazil create ns.table --from data.parquet"
     output.emit_rows(rows, as_json=as_json, empty=empty)
 
 
@@ -65,7 +66,7 @@ def _line(table: Table) -> dict[str, Any]:
         "format": table.metadata.format_version,
         "files": _number(summary.get("total-data-files")),
         "records": _number(summary.get("total-records")),
-        "last changed": output.when(table.metadata.last_updated_ms),
+        "last-changed": output.when(table.metadata.last_updated_ms),
     }
 
 
@@ -173,7 +174,7 @@ _ABOUT = (
     "format-version",
     "revisions",
     "partitioning",
-    "sort order",
+    "sort-order",
 )
 
 
@@ -192,7 +193,7 @@ def _description(table: Table) -> dict[str, Any]:
         "format-version": table.metadata.format_version,
         "revisions": reader.revisions(reader.tree(snapshot, keys=())),
         "partitioning": [f"{f.name}: {f.transform}" for f in table.spec.fields] or "none",
-        "sort order": [str(f) for f in table.sort_order.fields] or "none",
+        "sort-order": [str(f) for f in table.sort_order.fields] or "none",
         "columns": _columns(table.schema),
         "snapshot": {}
         if snapshot is None
@@ -246,11 +247,16 @@ def drop(
 
     Example: `frazil drop shop.orders --purge --yes`
     """
-    if not yes:
-        typer.confirm(f"drop {table}{' and delete its files' if purge else ''}?", abort=True)
-    done = open_catalog(catalog).drop_table(table, purge=purge)
-    text = f"dropped {table}" if done is None else str(done)
-    plain = {"dropped": table, "purged": purge, **({} if done is None else done.to_dict())}
+    opened = open_catalog(catalog)
+    found = opened.load_table(table)
+    rows, files = found.scan().count(), found.scan().plan().table.num_rows
+    held = f"{counted(rows, 'row')}, {counted(files, 'data file')}"
+    question = f"Drop {table} ({held}){' and delete its files' if purge else ''}?"
+    confirm(question, yes=yes, otherwise=f"Not dropped: {table}")
+    done = opened.drop_table(table, purge=purge)
+    text = f"dropped {table} ({held}); its files are kept" if done is None else f"{done} ({held})"
+    plain = {"dropped": table, "purged": purge, "rows": rows, "data-files": files}
+    plain |= {} if done is None else done.to_dict()
     output.emit_text(text, plain, as_json=as_json)
 
 

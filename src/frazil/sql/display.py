@@ -14,6 +14,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from frazil.sql.text_layout import lay_out
+
 _NUMBERS = (int, float, Decimal)
 
 
@@ -63,8 +65,18 @@ def plain(value: Any) -> Any:
 
 def _rows(table: pa.Table) -> Iterator[list[Any]]:
     for batch in table.to_batches():
-        columns = [column.to_pylist() for column in batch.columns]
+        columns = [values(column) for column in batch.columns]
         yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def values(column: pa.Array) -> list[Any]:
+    """The exact values of a column as Python has them; nanoseconds, which it has not, as text."""
+    if pa.types.is_float32(column.type):  # the shortest text that is the same number
+        shortest = column.cast(pa.string()).to_pylist()
+        return [None if text is None else float(text) for text in shortest]
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        return list(column.cast(pa.string()).to_pylist())
+    return list(column.to_pylist())
 
 
 def _cells(table: pa.Table, limit: int | None) -> tuple[list[list[str]], list[bool], int]:
@@ -81,37 +93,14 @@ def _cells(table: pa.Table, limit: int | None) -> tuple[list[list[str]], list[bo
     return [[cell(value) for value in row] for row in rows], numeric, table.num_rows - len(rows)
 
 
-def text_table(table: pa.Table, *, limit: int | None = None) -> str:
-    """Rows in columns; a last line tells when there are more than `limit`."""
-    if not table.num_columns:
-        return "(no columns)"
+def text_table(table: pa.Table, *, limit: int | None = None, width: int | None = None) -> str:
+    """Rows in columns. Last lines tell when there are more than `limit`, and which columns did not
+    fit the width."""
     rows, numeric, more = _cells(table, limit)
-    rows = [line for row in rows for line in _lines(row)]
-    names = list(table.column_names)
-    widths = [
-        max(len(name), *(len(row[at]) for row in rows), 1) if rows else max(len(name), 1)
-        for at, name in enumerate(names)
-    ]
-
-    def line(values: list[str]) -> str:
-        return " | ".join(
-            value.rjust(width) if right else value.ljust(width)
-            for value, width, right in zip(values, widths, numeric, strict=True)
-        ).rstrip()
-
-    lines = [line(names), "-+-".join("-" * width for width in widths), *map(line, rows)]
+    lines = lay_out(list(table.column_names), rows, numeric=numeric, width=width)
     if more > 0:
         lines.append(f"… the first {limit} rows")
-    elif not rows:
-        lines.append("(no rows)")
     return "\n".join(lines)
-
-
-def _lines(row: list[str]) -> list[list[str]]:
-    """A row whose cells have several lines as several rows."""
-    cells = [value.split("\n") for value in row]
-    height = max(map(len, cells))
-    return [[lines[at] if at < len(lines) else "" for lines in cells] for at in range(height)]
 
 
 def html_table(table: pa.Table, *, limit: int | None = None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
@@ -18,7 +20,8 @@ from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.ownership import UNCERTAIN
 from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
 from frazil.catalog.recover import Recovered, recover
-from frazil.catalog.storages import Secretive
+from frazil.catalog.storages import Secretive, Storages
+from frazil.catalog.unmade import UnmadeCatalog
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
 from frazil.entrance import checked, entrance, is_text
@@ -51,13 +54,15 @@ def connect(
     *,
     warehouse: str | os.PathLike[str] | None = None,
     name: str = "default",
+    create: bool = False,
     **properties: str,
 ) -> Catalog:
-    """Open a catalog, making an embedded one if there is none.
+    """Open a catalog.
 
-    A path is an embedded warehouse: files below it, a SQLite database inside. A URI
-    (`postgresql://…`, `sqlite:///…`) names a database; `warehouse` then says where tables go.
-    Further properties go to storage, by PyIceberg's names: `**{"s3.endpoint": …}`.
+    A path is an embedded warehouse: files below it, a SQLite database inside. If it does not exist
+    yet, it is created by the first table, or now with `create=True`. A URI (`postgresql://…`,
+    `sqlite:///…`) names a database; `warehouse` then says where tables go. Further properties go to
+    storage, by PyIceberg's names: `**{"s3.endpoint": …}`.
 
     >>> catalog = connect("warehouse")                                    # doctest: +SKIP
     """
@@ -66,10 +71,12 @@ def connect(
 
     text = _address(uri)
     check_text(name, "the name of the catalog", empty=False)
-    check_texts(properties, "connection property")
+    _check_options(properties)
     place = None if warehouse is None else _warehouse(warehouse)
+    pointers: Pointers
     if _is_database(text):
         database = Database(_driver(text))
+        pointers = SqlCatalog(database, name=name, warehouse=place, properties=properties)
     elif not is_local(text):
         raise InvalidInput(
             f"{_scheme(text)} is neither a folder nor a database that can be used; for tables on "
@@ -78,22 +85,60 @@ def connect(
         )
     else:
         folder = _folder(text)
+        pointers = _embedded(folder, place, name, properties, create=create)
+    origin = {"uri": text if _is_database(text) else str(folder), "name": name, **properties}
+    if warehouse is not None and place is not None:
+        origin["warehouse"] = place
+    return Catalog(pointers, properties, origin=origin)
+
+
+def _embedded(
+    folder: Path, place: str | None, name: str, properties: Mapping[str, str], *, create: bool
+) -> Pointers:
+    """The catalog of a folder; one that does not exist is left to the first table."""
+    from frazil.catalog.database import Database
+    from frazil.catalog.sql import SqlCatalog
+
+    place = place or f"file://{folder}"
+
+    def make() -> Pointers:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(
                 f"{folder}: cannot be a warehouse: {error.strerror or error}"
             ) from error
-        place = place or f"file://{folder}"
         database = Database.at_path(f"{folder}/catalog.db")
-    origin = {"uri": text if _is_database(text) else str(folder), "name": name, **properties}
-    if warehouse is not None and place is not None:
-        origin["warehouse"] = place
-    return Catalog(
-        SqlCatalog(database, name=name, warehouse=place, properties=properties),
-        properties,
-        origin=origin,
+        return SqlCatalog(database, name=name, warehouse=place, properties=properties)
+
+    try:
+        is_made = create or os.path.lexists(folder / "catalog.db") or not _is_free(folder)
+    except OSError:  # a name that no folder can have
+        is_made = True
+    if is_made:
+        return make()
+    return cast(
+        Pointers,
+        UnmadeCatalog(folder, make, name=name, warehouse=place, storage=Storages(properties)),
     )
+
+
+def _is_free(folder: Path) -> bool:
+    """Whether a warehouse could be created here later; if not, trying says why."""
+    existing = folder
+    while not existing.exists() and existing != existing.parent:
+        existing = existing.parent
+    return existing.is_dir() and os.access(existing, os.R_OK | os.W_OK | os.X_OK)
+
+
+def _check_options(properties: Mapping[str, str]) -> None:
+    """Properties have dots or hyphens in their names; any other name is a mistake."""
+    for name in properties:
+        if "." not in name and "-" not in name:
+            near = get_close_matches(name, ("uri", "warehouse", "name", "create"), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise InvalidInput(f"connect has no option {name!r}{hint}")
+    check_texts(properties, "connection property")
 
 
 def connect_existing(uri: str | os.PathLike[str], **options: str) -> Catalog:
@@ -135,7 +180,7 @@ def _scheme(text: str) -> str:
 
 
 def _is_database(text: str) -> bool:
-    return text.startswith(("postgresql", "postgres", "sqlite:"))
+    return re.match(r"(postgresql|postgres|sqlite)(\+\w+)?:", text) is not None
 
 
 def _driver(text: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time
 
 from frazil.commit.handle import TableHandle
 from frazil.errors import NotFound
-from frazil.format.metadata import MAIN, Snapshot
+from frazil.format.metadata import MAIN, RefKind, Snapshot
+from frazil.words import did_you_mean
 
 AsOf = int | str | date | datetime | Snapshot
 """What names a snapshot: an id, a branch or tag, a time, a date (its first moment), or itself."""
@@ -29,12 +30,23 @@ def resolve(handle: TableHandle, as_of: AsOf, *, branch: str = MAIN) -> Snapshot
     try:
         moment = datetime.fromisoformat(as_of)
     except ValueError:
-        names = ", ".join(sorted(handle.metadata.refs)) or "none"
-        raise NotFound(
-            f"{handle.name}: {as_of!r} is not a branch, tag, snapshot id or time; "
-            f"branches and tags: {names}"
-        ) from None
+        raise missing(handle, as_of) from None
     return at_time(handle, moment_ms(moment), branch=branch)
+
+
+def missing(
+    handle: TableHandle, name: str, *, kinds: Sequence[RefKind] = (RefKind.BRANCH, RefKind.TAG)
+) -> NotFound:
+    """The error for a name that is not there, with those that are."""
+    names = [key for key, ref in sorted(handle.metadata.refs.items()) if ref.kind in kinds]
+    if len(kinds) == 1:
+        what, all_of = f"a {kinds[0].value}", f"{kinds[0].value}es"
+    else:
+        what, all_of = "a branch, tag, snapshot id or time", "branches and tags"
+    return NotFound(
+        f"{handle.name}: {name!r} is not {what}; {all_of}: {', '.join(names) or 'none'}"
+        f"{did_you_mean(name, names)}"
+    )
 
 
 def is_id(text: str) -> bool:
@@ -61,8 +73,15 @@ def at_time(handle: TableHandle, timestamp_ms: int, *, branch: str = MAIN) -> Sn
         for snapshot in ancestors(handle, handle.tip(branch)):
             if snapshot.timestamp_ms <= timestamp_ms:
                 return snapshot
-    when = datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat()
-    raise NotFound(f"{handle.name}: there was no snapshot on {branch} at {when}")
+    oldest = min((each.timestamp_ms for each in handle.head.snapshots()), default=None)
+    tail = "there are no snapshots" if oldest is None else f"the oldest is of {_shown(oldest)}"
+    raise NotFound(
+        f"{handle.name}: no snapshot of {branch} is as old as {_shown(timestamp_ms)}; {tail}"
+    )
+
+
+def _shown(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat()
 
 
 def ancestors(handle: TableHandle, start: Snapshot | None) -> Iterator[Snapshot]:

@@ -18,7 +18,7 @@ from frazil.commit.result import CommitResult
 from frazil.commit.updates import RemoveRef, SetProperties, SetRef
 from frazil.data.row_input import Rows
 from frazil.entrance import entrance
-from frazil.errors import InvalidInput, NotFound
+from frazil.errors import AlreadyExists, InvalidInput
 from frazil.expr.condition import Where
 from frazil.expr.sql_text import Expression
 from frazil.format.metadata import (
@@ -309,14 +309,15 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     # Branches and tags
 
-    def branch(self, name: str, *, create: bool = True, as_of: AsOf | None = None) -> Table:
-        """This table seen on a branch, which is made at the current snapshot if it is not there."""
+    def branch(self, name: str, *, create: bool = False, as_of: AsOf | None = None) -> Table:
+        """This table seen on a branch. With `create`, a branch that does not exist is created, at
+        the current snapshot or at `as_of`."""
         ref = self.metadata.refs.get(name)
         if ref is not None and ref.kind is RefKind.TAG:
             raise InvalidInput(f"{name!r} is a tag, not a branch")
         if ref is None:
             if not create:
-                raise NotFound(f"{self.name}: no branch named {name!r}")
+                raise refs.missing(self.handle, name, kinds=(RefKind.BRANCH,))
             start = self.current_snapshot() if as_of is None else self.snapshot(as_of)
             if start is not None:
                 self._set_ref(name, start, RefKind.BRANCH)
@@ -330,7 +331,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         if snapshot is None:
             raise InvalidInput(f"{self.name} has no snapshot to tag yet")
         if name in self.metadata.refs:
-            raise InvalidInput(f"{self.name}: {name!r} exists already; drop it first")
+            raise AlreadyExists(f"{self.name}: {name!r} exists already; drop it first")
         return self._set_ref(name, snapshot, RefKind.TAG, max_ref_age_ms=max_age_ms)
 
     def drop_ref(self, name: str) -> CommitResult:

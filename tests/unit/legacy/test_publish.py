@@ -208,7 +208,7 @@ def test_every_commit_on_main_is_published_when_the_table_asks(table: Table) -> 
     hint = _files(table, "metadata")["version-hint.text"].decode()
     assert hint == "3"
     assert _theirs(f"{table.location}/metadata/v3.metadata.json") == [1, 3]
-    side = table.branch("side")
+    side = table.branch("side", create=True)
     hint = _files(table, "metadata")["version-hint.text"].decode()
     side.append(rows(9))
     assert _files(table, "metadata")["version-hint.text"].decode() == hint

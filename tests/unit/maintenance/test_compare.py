@@ -26,7 +26,7 @@ def test_a_table_is_the_same_as_itself(table: Table) -> None:
 
 
 def test_branches_differ_in_files_and_rows(table: Table) -> None:
-    side = table.branch("side")
+    side = table.branch("side", create=True)
     side.append(rows(5, 6))
     side.delete("id = 4")
     side.delete("id = 1")
@@ -99,7 +99,7 @@ def test_a_tag_is_compared_in_the_schema_of_its_time_and_a_branch_in_todays(
     table = new_table(tmp_path)
     table.append(rows(1))
     table.tag("before")
-    table.branch("side")
+    table.branch("side", create=True)
     table.evolve_schema().add_column("note", "string").commit()
     table.refresh()
     assert table.compare("before").columns.only_left == ("note: optional string",)

@@ -124,7 +124,7 @@ def test_nothing_to_expire_is_nothing(table: Table) -> None:
 def test_branches_and_tags_are_protected(table: Table) -> None:
     table.append(rows(1))
     first = snapshot_id(table)
-    table.branch("side").append(rows(2))
+    table.branch("side", create=True).append(rows(2))
     table.refresh()
     table.append(rows(3))
     table.tag("now")

@@ -75,7 +75,7 @@ def test_a_dry_run_removes_nothing(table: Table) -> None:
 
 def test_files_of_every_snapshot_and_every_logged_json_stay(table: Table) -> None:
     table.overwrite(rows(1))
-    table.branch("side").append(rows(2))
+    table.branch("side", create=True).append(rows(2))
     json = table.handle.head.export()  # type: ignore[attr-defined]
     before = {file.path for file in table.handle.storage.list(table.location)}
     done = table.refresh().remove_orphan_files(older_than=datetime(2100, 1, 1, tzinfo=UTC))

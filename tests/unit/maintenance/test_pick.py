@@ -26,7 +26,7 @@ def _ids(table: Table) -> list[int]:
 
 
 def test_audited_work_is_published_by_fast_forward(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4))
     audit.delete("id = 1")
     assert _ids(table.refresh()) == [1, 2, 3]
@@ -36,7 +36,7 @@ def test_audited_work_is_published_by_fast_forward(table: Table) -> None:
 
 
 def test_a_named_branch_is_forwarded_or_made(table: Table) -> None:
-    table.branch("release")
+    table.branch("release", create=True)
     table.append(rows(4))
     table.fast_forward("release", to="main")
     table.fast_forward("fresh", to="main")
@@ -45,7 +45,7 @@ def test_a_named_branch_is_forwarded_or_made(table: Table) -> None:
 
 
 def test_a_branch_with_work_of_its_own_is_not_forwarded(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4))
     table.refresh().append(rows(5))
     with pytest.raises(InvalidInput, match="cherry-pick instead"):
@@ -56,7 +56,7 @@ def test_a_branch_with_work_of_its_own_is_not_forwarded(table: Table) -> None:
 
 
 def test_a_picked_append_brings_its_files_and_row_ids(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4, 5))
     picked = snapshot_id(audit)
     table.refresh().append(rows(6))
@@ -71,7 +71,7 @@ def test_a_picked_append_brings_its_files_and_row_ids(table: Table) -> None:
 
 
 def test_picked_updates_and_deletes_apply_to_this_branchs_rows(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.update({"v": "y"}, where="id = 2")
     update = snapshot_id(audit)
     audit.delete("id = 3")
@@ -93,7 +93,7 @@ def test_picked_file_removals_are_found_wherever_the_entry_is(tmp_path: Path) ->
     table = new_table(tmp_path, properties=SMALL)
     for number in range(5):
         table.append(rows(number))
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.delete("id = 2")
     picked = snapshot_id(audit)
     table.refresh().append(rows(9))
@@ -104,7 +104,7 @@ def test_picked_file_removals_are_found_wherever_the_entry_is(tmp_path: Path) ->
 
 
 def test_the_next_snapshot_of_a_branch_is_taken_as_it_is(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4))
     done = table.refresh().cherry_pick("audit")
     assert done.snapshot is None
@@ -112,7 +112,7 @@ def test_the_next_snapshot_of_a_branch_is_taken_as_it_is(table: Table) -> None:
 
 
 def test_a_snapshot_is_picked_once(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4))
     picked = snapshot_id(audit)
     table.refresh().append(rows(5))
@@ -124,7 +124,7 @@ def test_a_snapshot_is_picked_once(table: Table) -> None:
 
 
 def test_rows_that_are_gone_on_this_branch_are_a_conflict(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.update({"v": "y"}, where="id = 2")
     table.refresh().delete("id >= 0")
     before = snapshot_id(table)
@@ -136,7 +136,7 @@ def test_rows_that_are_gone_on_this_branch_are_a_conflict(table: Table) -> None:
 
 def test_an_expiry_during_a_pick_is_a_conflict_for_the_expiry(table: Table) -> None:
     """The picked snapshot has a name while the pick is under way."""
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4))
     picked = snapshot_id(audit)
     table.refresh().append(rows(5))
@@ -161,7 +161,7 @@ def test_an_expiry_during_a_pick_is_a_conflict_for_the_expiry(table: Table) -> N
 
 
 def test_equality_deletes_are_not_picked(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.set_properties({"write.equality-deletes.enabled": "true"})
     audit.row_delta().add_equality_deletes(pa.table({"id": [1]}), on=["id"]).commit()
     table.refresh().append(rows(5))
@@ -170,7 +170,7 @@ def test_equality_deletes_are_not_picked(table: Table) -> None:
 
 
 def test_expiry_keeps_files_that_were_picked(table: Table) -> None:
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(4))
     picked = snapshot_id(audit)
     table.refresh().append(rows(5))
@@ -185,7 +185,7 @@ def _both_ways(folder: Path) -> tuple[Table, int, int]:
     """Files in a leaf of a branch, one born with a vector, picked onto main and moved to a leaf."""
     table = new_table(folder, properties={"write.root.max-data-entries": "1"})
     table.append(rows(1))
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     with audit.transaction() as tx:
         tx.append(rows(4, 5, 6))
         tx.append(rows(7))

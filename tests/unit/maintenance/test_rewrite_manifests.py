@@ -121,7 +121,7 @@ def test_a_commit_that_lands_first_is_kept(table: Table) -> None:
 
 
 def test_a_branch_is_rewritten_by_itself(table: Table) -> None:
-    side = table.branch("side")
+    side = table.branch("side", create=True)
     main = snapshot_id(table)
     side.rewrite_manifests()
     assert snapshot_id(table.refresh()) == main

@@ -117,7 +117,7 @@ def test_an_empty_table_has_no_such_row(tmp_path: Path) -> None:
 
 def test_rows_added_in_the_same_delta_stay(table: frazil.Table) -> None:
     """As with an equality delete, which applies to older files only."""
-    other = table.branch("other")
+    other = table.branch("other", create=True)
     other.append(_rows((1, "it", 9.0, 1)))
     files = other.scan(where="country = 'it'").plan().files
     keys = [key for key in files.keys if not key.startswith(("@", "tracking"))]

@@ -134,8 +134,8 @@ def test_a_summary_that_does_not_fit_the_files_makes_each_root_speak_for_itself(
 
 def test_a_branch_that_left_a_run_tells_its_own_files(table: Table) -> None:
     _append(table, 1)
-    table.branch("audit").append(rows(50))
-    table.branch("audit").append(rows(51))
+    table.branch("audit", create=True).append(rows(50))
+    table.branch("audit", create=True).append(rows(51))
     _append(table, 1)
     feed = table.changes(until="audit").to_arrow()
     assert feed.column("id").to_pylist() == [0, 100, 50, 51]

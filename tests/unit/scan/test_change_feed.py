@@ -249,7 +249,7 @@ def test_an_empty_table_has_no_changes(table: Table) -> None:
 def test_a_branch_has_its_own_changes(table: Table) -> None:
     table.append(rows(1))
     table.tag("start")
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(2))
     table.refresh()
     table.append(rows(3))
@@ -260,7 +260,7 @@ def test_a_branch_has_its_own_changes(table: Table) -> None:
 
 def test_a_snapshot_that_is_no_ancestor_is_refused(table: Table) -> None:
     table.append(rows(1))
-    audit = table.branch("audit")
+    audit = table.branch("audit", create=True)
     audit.append(rows(2))
     table.refresh()
     table.append(rows(3))

@@ -215,7 +215,7 @@ def test_evolution_inside_a_transaction_lands_with_it(tmp_path: Path) -> None:
 def test_evolution_in_a_transaction_of_a_branch_leaves_main_alone(tmp_path: Path) -> None:
     orders = frazil.connect(tmp_path).create_table("shop.orders", pa.schema([("id", pa.int64())]))
     orders.append(pa.table({"id": [1]}))
-    audit = orders.branch("audit")
+    audit = orders.branch("audit", create=True)
     with audit.transaction() as tx:
         tx.evolve_schema().add_column("note", "string").commit()
         tx.append(pa.table({"id": [2], "note": ["hi"]}))

@@ -61,7 +61,7 @@ def test_chosen_snapshots_go_alone(table: Table) -> None:
 
 
 def test_changes_follow_the_branch_of_the_table(table: Table) -> None:
-    side = table.branch("side")
+    side = table.branch("side", create=True)
     start = snapshot_id(side)
     side.append(rows(9))
     assert told(side.changes(since=start)) == [(0, "insert", "x", 9)]

@@ -1,0 +1,138 @@
+"""Rows of a table on standard output or in a file: exact values, in the format asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from frazil.cli import output
+from frazil.errors import InvalidInput, StorageError
+from frazil.sql.display import csv_lines, json_lines, markdown_lines, text_table
+
+
+class Format(Enum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+    ARROW = "arrow"
+
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", help="How to print rows; values are exact in all of them.")
+]
+
+
+def print_rows(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    format: Format,
+    *,
+    as_json: bool = False,
+    limit: int | None = None,
+) -> None:
+    """Print rows as they come; a table of text shows `limit` of them and says so."""
+    match format:
+        case _ if as_json:
+            _write_json(json_lines(schema, batches))
+        case Format.TABLE:
+            output.print_table(text_table(_table(schema, batches), limit=limit, width=width()))
+        case Format.MARKDOWN:
+            _print(markdown_lines(_table(schema, batches)))
+        case Format.CSV:
+            _print(csv_lines(schema, batches))
+        case Format.JSONL:
+            _print(json_lines(schema, batches))
+        case Format.ARROW:
+            _write_arrow(schema, batches)
+
+
+def width() -> int | None:
+    """The width of the terminal; none when the output goes elsewhere."""
+    return output.console.width if output.console.is_terminal else None
+
+
+def _table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    return pa.Table.from_batches(list(batches), schema=schema)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def _write_json(lines: Iterator[str]) -> None:
+    """One JSON array, written row by row."""
+    sys.stdout.write("[")
+    before = "\n"
+    for line in lines:
+        sys.stdout.write(f"{before}  {line}")
+        before = ",\n"
+    sys.stdout.write("]\n" if before == "\n" else "\n]\n")
+
+
+def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Rows as an Arrow IPC stream."""
+    if sys.stdout.isatty():
+        raise InvalidInput("Arrow data is not text; send it to a file or a pipe")
+    with pa.ipc.new_stream(sys.stdout.buffer, schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)
+
+
+def write_file(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+    """Write rows to a file whose ending tells the format; how many there were."""
+    counted = _Counted(batches)
+    try:
+        match path.suffix.lower():
+            case ".parquet":
+                import pyarrow.parquet
+
+                with pyarrow.parquet.ParquetWriter(path, schema) as parquet:
+                    for batch in counted:
+                        parquet.write_batch(batch)
+            case ".arrow" | ".feather":
+                with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as arrow:
+                    for batch in counted:
+                        arrow.write_batch(batch)
+            case ".csv":
+                _write_lines(path, csv_lines(schema, counted))
+            case ".jsonl" | ".ndjson":
+                _write_lines(path, json_lines(schema, counted))
+            case ".json":
+                rows = [json.loads(line) for line in json_lines(schema, counted)]
+                _write_lines(path, [json.dumps(rows, indent=2, ensure_ascii=False)])
+            case other:
+                raise InvalidInput(
+                    f"{path}: cannot write {other!r}; use .parquet, .arrow, .csv, .jsonl or .json"
+                )
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}") from error
+    return counted.rows
+
+
+class _Counted:
+    """Batches, with the number of rows that went by."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
