@@ -22,7 +22,8 @@ from pyiceberg.schema import Schema
 
 import frazil
 from frazil.errors import Unsupported
-from frazil.rows.duckdb_scan import KEY, attach, connect, scan_sql
+from frazil.rows.actions import KEY
+from frazil.rows.duckdb_scan import attach, connect, scan_sql
 from frazil.rows.planned import Planned
 from tests.support.values import canonical_rows
 
