@@ -9,12 +9,14 @@ from functools import cache
 from tests.docs.pages import DOCS, ROOT
 
 _PROPERTY = re.compile(
-    r"(?:write|commit|history|read|schema|publish|cache|gc|paimon|frazil|spark\.frazil)"
+    r"(?:write|commit|history|read|schema|publish|serve|cache|gc|paimon|frazil|spark\.frazil)"
     r"\.[a-z0-9.-]+"
 )
 _OTHER = {
     "frazil.commit",  # names of loggers
     "frazil.paimon",
+    "frazil.expr",
+    "frazil.serve",
     "frazil.spark",
     "frazil.cli.",  # modules
     "frazil.toml",  # a file

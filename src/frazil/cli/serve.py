@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from frazil.cli import output
 from frazil.cli.app import CatalogOption, app, open_catalog
+from frazil.errors import InvalidInput
 
 
 @app.command()
@@ -27,13 +29,33 @@ def serve(
         list[str] | None,
         typer.Option("--allow", help="Location outside the warehouse that tables may use; repeat."),
     ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option("--tokens", help="TOML file with hashed bearer tokens and their rights."),
+    ] = None,
+    jwks: Annotated[
+        str | None,
+        typer.Option("--jwks", help="Address of the keys that sign JSON web tokens."),
+    ] = None,
+    audience: Annotated[
+        str | None, typer.Option("--audience", help="Audience that web tokens must name.")
+    ] = None,
 ) -> None:
     """Serve the catalog to Iceberg clients such as Spark, PyIceberg, DuckDB and Trino.
 
     Example: `frazil serve --catalog ./warehouse --port 8181`
     """
     from frazil.serve import run
+    from frazil.serve.access import Access, TokenFile, WebTokens
     from frazil.serve.settings import Settings
+
+    if tokens is not None and jwks is not None:
+        raise InvalidInput("give either --tokens or --jwks")
+    access: Access | None = None
+    if tokens is not None:
+        access = TokenFile.read(tokens)
+    elif jwks is not None:
+        access = WebTokens(jwks, audience=audience)
 
     run(
         open_catalog(catalog),
@@ -42,5 +64,6 @@ def serve(
         settings=Settings(
             is_read_only=read_only, clients_collect=clients_collect, allowed=tuple(allow or ())
         ),
+        access=access,
         ready=lambda uri: output.console.print(f"serving {uri} (Ctrl-C stops)", highlight=False),
     )

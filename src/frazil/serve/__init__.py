@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from frazil.errors import Unsupported
 
 if TYPE_CHECKING:
+    from frazil.serve.access import Access
     from frazil.serve.running import Running
     from frazil.serve.settings import Settings
     from frazil.table import Catalog
@@ -25,6 +26,7 @@ def start(
     host: str = "127.0.0.1",
     port: int = 0,
     settings: Settings | None = None,
+    access: Access | None = None,
 ) -> Running:
     """Serve a catalog from this process until `close` is called; port 0 takes a free one."""
     _need_installed()
@@ -32,7 +34,7 @@ def start(
     from frazil.serve.running import Running
     from frazil.serve.service import Service
 
-    return Running(build(Service(catalog, settings)), host=host, port=port)
+    return Running(build(Service(catalog, settings, access)), host=host, port=port)
 
 
 def run(
@@ -41,10 +43,11 @@ def run(
     host: str = "127.0.0.1",
     port: int = 8181,
     settings: Settings | None = None,
+    access: Access | None = None,
     ready: Callable[[str], None] = lambda uri: None,
 ) -> None:
     """Serve a catalog until the process is told to stop; `ready` is told the address."""
-    with start(catalog, host=host, port=port, settings=settings) as server:
+    with start(catalog, host=host, port=port, settings=settings, access=access) as server:
         ready(server.uri)
         server.wait()
 

@@ -24,8 +24,9 @@ from starlette.routing import BaseRoute, Route
 
 from frazil.errors import FrazilError
 from frazil.serve import commits, config, namespaces, tables, views
+from frazil.serve.access import authenticated
 from frazil.serve.errors import RestError, rest_error
-from frazil.serve.exchange import Answer, Call, Endpoint
+from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")
@@ -102,6 +103,15 @@ class _Rest:
         try:
             found = self._route(request)
             service = self._service
+            principal = None
+            right = found.endpoint.right
+            if service.access is not None and right != "open":
+                principal = authenticated(service.access, request.headers.get("authorization"))
+                named = found.parameters.get("namespace")
+                if named is not None:
+                    principal.check(right, [namespace_of(named)])
+                elif right == "write" and not found.endpoint.names_in_body:
+                    principal.check(right, [None])
             call = Call(
                 method=request.method,
                 path=request.url.path,
@@ -110,6 +120,7 @@ class _Rest:
                 headers={key.lower(): value for key, value in request.headers.items()},
                 body=body,
                 format_version=found.format_version,
+                principal=principal,
             )
             if service.settings.is_read_only and found.endpoint.right == "write":
                 raise RestError(403, "ForbiddenException", "this server is read-only")

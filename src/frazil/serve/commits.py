@@ -59,7 +59,7 @@ def commit_table(service: Service, call: Call) -> Answer:
     posted = call.decode(wire.CommitTable)
     identifier = call.identifier()
     _land(service, call, [(identifier, posted)])
-    return _answered(service, identifier, call)
+    return _answered(service, identifier, call, posted)
 
 
 def commit_transaction(service: Service, call: Call) -> Answer:
@@ -71,6 +71,7 @@ def commit_transaction(service: Service, call: Call) -> Answer:
             raise bad_request("a change of a transaction names no table")
         named.append((tables.name_of(one.identifier), one))
     names = [name for name, _ in named]
+    call.check("write", *(name.namespace for name in names))
     if len(set(names)) != len(names):
         raise bad_request("a transaction names a table twice")
     _land(service, call, sorted(named, key=lambda each: each[0]))
@@ -82,10 +83,18 @@ def commit_transaction(service: Service, call: Call) -> Answer:
     return NO_CONTENT
 
 
-def _answered(service: Service, identifier: Identifier, call: Call) -> Answer:
+def _answered(
+    service: Service, identifier: Identifier, call: Call, posted: wire.CommitTable
+) -> Answer:
     """The table after a commit that landed: an error here must not look like a refusal."""
     try:
-        return tables.shown(service, service.table(identifier), call)
+        table = service.table(identifier)
+        version = max(2, shown_version(table.metadata, call.format_version))
+        for snapshot_id, branch in _branches(posted.updates, _snapshots(posted)).items():
+            if branch is None:  # staged: no name leads to it, and it is to be seen all the same
+                snapshot = table.handle.snapshot(snapshot_id)
+                service.facade.list_of(table.handle, snapshot, version)
+        return tables.shown(service, table, call)
     except (FrazilError, RestError) as error:
         log.exception("%s landed and could not be shown", identifier)
         raise RestError(500, "CommitStateUnknownException", str(error)) from error
@@ -446,5 +455,6 @@ ENDPOINTS = (
         template="/v1/{prefix}/transactions/commit",
         handler=commit_transaction,
         right="write",
+        names_in_body=True,
     ),
 )

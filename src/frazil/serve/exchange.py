@@ -13,6 +13,7 @@ from frazil.errors import InvalidInput
 from frazil.serve.errors import bad_request
 
 if TYPE_CHECKING:
+    from frazil.serve.access import Principal
     from frazil.serve.service import Service
 
 SEPARATOR = "\x1f"
@@ -33,6 +34,12 @@ class Call:
     headers: Mapping[str, str]
     body: bytes = field(default=b"", repr=False)
     format_version: int | None = None
+    principal: Principal | None = None
+
+    def check(self, right: Literal["read", "write"], *namespaces: Namespace) -> None:
+        """403 when the sender may not; for names that are in the body."""
+        if self.principal is not None:
+            self.principal.check(right, namespaces)
 
     def namespace(self) -> Namespace:
         """The namespace that the path names."""
@@ -79,6 +86,8 @@ class Endpoint:
     right: Right = "read"
     again: Handler | None = None
     """What answers a repeated request whose answer was too large to keep."""
+    names_in_body: bool = False
+    """Whether the handler checks rights itself, on names that it finds in the body."""
     is_advertised: bool = True
 
     def __str__(self) -> str:

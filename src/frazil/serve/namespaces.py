@@ -23,6 +23,8 @@ def list_namespaces(service: Service, call: Call) -> Answer:
     if above:
         service.need_namespace(above)
     found = service.catalog.pointers.list_namespaces(above)
+    if call.principal is not None:
+        found = [each for each in found if call.principal.may_see(each)]
     return Answer(body=paged([list(each) for each in found], "namespaces", call.query))
 
 
@@ -30,6 +32,7 @@ def create_namespace(service: Service, call: Call) -> Answer:
     """POST."""
     wanted = call.decode(wire.CreateNamespace)
     namespace = checked(wanted.namespace)
+    call.check("write", namespace)
     try:
         service.catalog.pointers.create_namespace(namespace, wanted.properties)
     except AlreadyExists as error:
@@ -108,7 +111,9 @@ def paged(items: Sequence[Any], name: str, query: Mapping[str, str]) -> dict[str
 
 ENDPOINTS = (
     Endpoint(method="GET", template=ROOT, handler=list_namespaces),
-    Endpoint(method="POST", template=ROOT, handler=create_namespace, right="write"),
+    Endpoint(
+        method="POST", template=ROOT, handler=create_namespace, right="write", names_in_body=True
+    ),
     Endpoint(method="GET", template=ONE, handler=load_namespace),
     Endpoint(method="HEAD", template=ONE, handler=namespace_exists),
     Endpoint(method="DELETE", template=ONE, handler=drop_namespace, right="write"),

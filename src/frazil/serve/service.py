@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import NotFound
+from frazil.serve.access import Access
 from frazil.serve.errors import no_namespace, no_table
 from frazil.serve.facade import Facade
 from frazil.serve.replay import Replay
@@ -18,8 +19,10 @@ class Service:
         self,
         catalog: Catalog,
         settings: Settings | None = None,
+        access: Access | None = None,
     ) -> None:
         self.catalog = catalog
+        self.access = access
         self.settings = settings or Settings()
         self.replay = Replay(catalog.pointers.notes)
         self.facade = Facade(clients_collect=self.settings.clients_collect)

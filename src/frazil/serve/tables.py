@@ -96,6 +96,7 @@ def rename_table(service: Service, call: Call) -> Answer:
     """POST tables/rename."""
     wanted = call.decode(wire.Rename)
     source, target = name_of(wanted.source), name_of(wanted.destination)
+    call.check("write", source.namespace, target.namespace)
     if not service.catalog.pointers.table_exists(source):
         raise no_table(source)
     if not service.catalog.pointers.namespace_exists(target.namespace):
@@ -236,7 +237,11 @@ ENDPOINTS = (
     Endpoint(method="HEAD", template=ONE, handler=table_exists),
     Endpoint(method="DELETE", template=ONE, handler=drop_table, right="write"),
     Endpoint(
-        method="POST", template="/v1/{prefix}/tables/rename", handler=rename_table, right="write"
+        method="POST",
+        template="/v1/{prefix}/tables/rename",
+        handler=rename_table,
+        right="write",
+        names_in_body=True,
     ),
     Endpoint(
         method="POST",

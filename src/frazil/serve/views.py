@@ -6,10 +6,10 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from frazil.catalog.export import METADATA_PATH
 from frazil.catalog.names import Identifier
 from frazil.catalog.views import ViewState
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
+from frazil.format.checks import METADATA_PATH
 from frazil.serve import namespaces, tables, view_metadata, wire
 from frazil.serve.errors import (
     bad_request,
@@ -128,6 +128,7 @@ def rename_view(service: Service, call: Call) -> Answer:
     """POST views/rename."""
     wanted = call.decode(wire.Rename)
     source, target = tables.name_of(wanted.source), tables.name_of(wanted.destination)
+    call.check("write", source.namespace, target.namespace)
     pointers = service.catalog.pointers
     if not pointers.views.exists(source):
         raise no_view(source)
@@ -185,7 +186,11 @@ ENDPOINTS = (
     Endpoint(method="POST", template=ONE, handler=replace_view, right="write"),
     Endpoint(method="DELETE", template=ONE, handler=drop_view, right="write"),
     Endpoint(
-        method="POST", template="/v1/{prefix}/views/rename", handler=rename_view, right="write"
+        method="POST",
+        template="/v1/{prefix}/views/rename",
+        handler=rename_view,
+        right="write",
+        names_in_body=True,
     ),
     Endpoint(
         method="POST",

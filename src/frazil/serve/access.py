@@ -1,0 +1,193 @@
+"""Who may do what: bearer tokens from a file, or JSON web tokens of an identity provider.
+
+Both end as a `Principal` with rules. A rule gives `read` or `write` on a namespace and all below
+it, or on everything (`*`). Writing includes reading. Tokens are compared as hashes; neither tokens
+nor hashes reach a log or a message.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import time
+import tomllib
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, Protocol
+
+from frazil.catalog.names import Namespace, undotted
+from frazil.errors import InvalidInput
+from frazil.serve.errors import RestError
+
+Right = Literal["read", "write"]
+EVERYTHING = "*"
+CLAIM = "frazil"
+KEYS_LIVE_S = 300
+MAX_KEYS_BYTES = 1 << 20
+_ALGORITHMS = ["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "EdDSA"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A right on a namespace; None is everything."""
+
+    namespace: Namespace | None
+    right: Right
+
+    @staticmethod
+    def parse(text: str) -> Rule:
+        """From `read:shop`, `write:shop.eu` or `write:*`."""
+        right, colon, where = text.partition(":")
+        if not colon or not where or right not in ("read", "write"):
+            raise InvalidInput(f"rule {text!r}; expected read:<namespace> or write:<namespace>")
+        chosen: Right = "write" if right == "write" else "read"
+        return Rule(namespace=None if where == EVERYTHING else undotted(where), right=chosen)
+
+    def allows(self, right: Right, namespace: Namespace | None) -> bool:
+        """Whether it gives a right on a namespace; None asks for what concerns no namespace."""
+        if right == "write" and self.right != "write":
+            return False
+        if self.namespace is None or namespace is None:
+            return self.namespace is None or right == "read"
+        return namespace[: len(self.namespace)] == self.namespace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Somebody whose token is known."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+    def check(self, right: Right, namespaces: Sequence[Namespace | None]) -> None:
+        """403 unless a rule gives the right on every namespace."""
+        for namespace in namespaces:
+            if not any(rule.allows(right, namespace) for rule in self.rules):
+                where = "the catalog" if namespace is None else ".".join(namespace)
+                raise RestError(403, "ForbiddenException", f"{self.name} may not {right} {where}")
+
+    def may_see(self, namespace: Namespace) -> bool:
+        """Whether a namespace is listed: it can be read, or something below it can."""
+        for rule in self.rules:
+            at = rule.namespace
+            if at is None or at[: len(namespace)] == namespace or namespace[: len(at)] == at:
+                return True
+        return False
+
+
+class Access(Protocol):
+    """Turns a token into a principal."""
+
+    def principal(self, token: str) -> Principal | None:
+        """Who has this token; None when nobody has."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    """Tokens of a TOML file, kept as SHA-256 hashes::
+
+    [tokens.etl]
+    sha256 = "…"
+    rules = ["write:shop", "read:*"]
+    """
+
+    tokens: Mapping[str, Principal]
+
+    @staticmethod
+    def read(path: str | Path) -> TokenFile:
+        """Read and check the file."""
+        try:
+            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise InvalidInput(f"{path}: {error}") from error
+        found: dict[str, Principal] = {}
+        section = content.get("tokens")
+        for name, entry in section.items() if isinstance(section, dict) else ():
+            if not isinstance(entry, dict):
+                raise InvalidInput(f"{path}: expected a section [tokens.{name}]")
+            digest = str(entry.get("sha256", "")).lower()
+            if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+                raise InvalidInput(f"{path}: token {name!r} needs sha256 = 64 hexadecimal digits")
+            rules = tuple(Rule.parse(str(text)) for text in entry.get("rules", ()))
+            found[digest] = Principal(name=name, rules=rules)
+        if not found:
+            raise InvalidInput(f"{path}: has no section [tokens.<name>]")
+        return TokenFile(found)
+
+    def principal(self, token: str) -> Principal | None:
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        found = None
+        for known, principal in self.tokens.items():  # all of them, so that time tells nothing
+            if hmac.compare_digest(known, digest):
+                found = principal
+        return found
+
+
+class WebTokens:
+    """JSON web tokens signed by keys of a JWKS address; rules are in the claim `frazil`."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        audience: str | None = None,
+        fetch: Callable[[str], bytes] | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        if not address.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+            raise InvalidInput(f"--jwks {address}: keys must come over https")
+        self._address = address
+        self._audience = audience
+        self._fetch = fetch or _fetched
+        self._now = now
+        self._lock = Lock()
+        self._keys: tuple[float, Any] | None = None
+
+    def principal(self, token: str) -> Principal | None:
+        from joserfc import jwt
+        from joserfc.errors import JoseError
+
+        try:
+            decoded = jwt.decode(token, self._key_set(), algorithms=_ALGORITHMS)
+            checks: dict[str, Any] = {"exp": {"essential": True}}
+            if self._audience is not None:
+                checks["aud"] = {"essential": True, "value": self._audience}
+            jwt.JWTClaimsRegistry(now=int(self._now()), **checks).validate(decoded.claims)
+        except (JoseError, ValueError):
+            return None
+        texts = decoded.claims.get(CLAIM, [])
+        try:
+            rules = tuple(Rule.parse(str(text)) for text in texts)
+        except (InvalidInput, TypeError):
+            return None
+        return Principal(name=str(decoded.claims.get("sub", "token")), rules=rules)
+
+    def _key_set(self) -> Any:
+        from joserfc.jwk import KeySet
+
+        with self._lock:
+            if self._keys is None or self._keys[0] < self._now() - KEYS_LIVE_S:
+                self._keys = (
+                    self._now(),
+                    KeySet.import_key_set(json.loads(self._fetch(self._address))),
+                )
+            return self._keys[1]
+
+
+def _fetched(address: str) -> bytes:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        data: bytes = answer.read(MAX_KEYS_BYTES)
+    return data
+
+
+def authenticated(access: Access, header: str | None) -> Principal:
+    """Who sends a request; 401 without a token that is known."""
+    kind, _, token = (header or "").partition(" ")
+    found = access.principal(token.strip()) if kind.lower() == "bearer" and token else None
+    if found is None:
+        raise RestError(401, "NotAuthorizedException", "a valid bearer token is needed")
+    return found

@@ -1,0 +1,166 @@
+"""Who may do what, with tokens of a file and with web tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import KeySet, OctKey, RSAKey
+from starlette.testclient import TestClient
+
+from frazil.errors import InvalidInput
+from frazil.serve.access import Access, Rule, TokenFile, WebTokens
+from frazil.serve.app import build
+from frazil.serve.service import Service
+from frazil.table import Catalog
+from tests.serve.test_namespaces_and_tables import SCHEMA, error_of
+
+TOKENS = {"etl": ["write:shop", "read:*"], "report": ["read:shop"], "admin": ["write:*"]}
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> TokenFile:
+    """A file in which every token is its name and `-secret`."""
+    lines = []
+    for name, rules in TOKENS.items():
+        digest = hashlib.sha256(f"{name}-secret".encode()).hexdigest()
+        lines.append(f'[tokens.{name}]\nsha256 = "{digest}"\nrules = {json.dumps(rules)}\n')
+    path = tmp_path / "tokens.toml"
+    path.write_text("\n".join(lines))
+    return TokenFile.read(path)
+
+
+def served(catalog: Catalog, access: Access) -> TestClient:
+    for name in ("shop", "other"):
+        catalog.create_namespace(name, if_not_exists=True)
+    return TestClient(build(Service(catalog, access=access)))
+
+
+@pytest.mark.parametrize(
+    ("token", "method", "path", "status"),
+    [
+        (None, "GET", "/v1/config", 200),
+        (None, "GET", "/health", 200),
+        (None, "GET", "/v1/namespaces", 401),
+        ("wrong", "GET", "/v1/namespaces", 401),
+        ("None", "GET", "/v1/namespaces", 401),
+        ("report-secret", "GET", "/v1/namespaces/shop", 200),
+        ("report-secret", "GET", "/v1/namespaces/other", 403),
+        ("report-secret", "DELETE", "/v1/namespaces/shop", 403),
+        ("etl-secret", "GET", "/v1/namespaces/other", 200),
+        ("etl-secret", "DELETE", "/v1/namespaces/other", 403),
+        ("etl-secret", "DELETE", "/v1/namespaces/shop", 204),
+        ("admin-secret", "DELETE", "/v1/namespaces/other", 204),
+    ],
+)
+def test_a_token_gives_its_rights_and_no_others(
+    catalog: Catalog, tokens: TokenFile, token: str | None, method: str, path: str, status: int
+) -> None:
+    headers = {} if token is None else bearer(token)
+    answer = served(catalog, tokens).request(method, path, headers=headers)
+    assert answer.status_code == status
+
+
+def test_names_in_bodies_are_checked_too(catalog: Catalog, tokens: TokenFile) -> None:
+    client = served(catalog, tokens)
+    mine = bearer("etl-secret")
+    table = {"name": "t", "schema": SCHEMA}
+    made = client.post("/v1/namespaces/shop/tables", json=table, headers=mine)
+    assert made.status_code == 200
+    away = {
+        "source": {"namespace": ["shop"], "name": "t"},
+        "destination": {"namespace": ["other"], "name": "t"},
+    }
+    moved = client.post("/v1/tables/rename", json=away, headers=mine)
+    assert error_of(moved) == (403, "ForbiddenException")
+    change = {"identifier": {"namespace": ["other"], "name": "t"}, "updates": []}
+    together = client.post(
+        "/v1/transactions/commit", json={"table-changes": [change]}, headers=mine
+    )
+    assert error_of(together) == (403, "ForbiddenException")
+    space = client.post("/v1/namespaces", json={"namespace": ["new"]}, headers=mine)
+    assert error_of(space) == (403, "ForbiddenException")
+
+
+def test_only_namespaces_that_can_be_read_are_listed(catalog: Catalog, tokens: TokenFile) -> None:
+    found = served(catalog, tokens).get("/v1/namespaces", headers=bearer("report-secret"))
+    assert found.json()["namespaces"] == [["shop"]]
+
+
+def test_no_token_reaches_a_message_or_log(
+    catalog: Catalog, tokens: TokenFile, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    answer = served(catalog, tokens).get("/v1/namespaces", headers=bearer("hunter2"))
+    assert "hunter2" not in answer.text + caplog.text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tokens = 1", "[tokens.a]\nsha256 = 'x'", "[tokens.a]\nrules=['dance:*']"]
+)
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tokens.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput):
+        TokenFile.read(path)
+
+
+@pytest.mark.parametrize("text", ["read", "read:", "drop:shop", ":x"])
+def test_a_rule_says_right_and_namespace(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        Rule.parse(text)
+
+
+KEY = RSAKey.generate_key(2048, {"kid": "1"})
+OTHER = RSAKey.generate_key(2048, {"kid": "1"})
+
+
+def web_tokens(**more: Any) -> WebTokens:
+    public = KeySet([KEY]).as_dict(private=False)
+    return WebTokens(
+        "https://login.example/keys",
+        audience="frazil",
+        fetch=lambda _: json.dumps(public).encode(),
+        now=lambda: 1_000,
+        **more,
+    )
+
+
+def signed(key: Any = KEY, algorithm: str = "RS256", **claims: Any) -> str:
+    whole = {"sub": "ann", "aud": "frazil", "exp": 2_000, "frazil": ["read:shop"], **claims}
+    return jwt.encode({"alg": algorithm, "kid": "1"}, whole, key)
+
+
+def test_a_web_token_that_is_valid_gives_its_rules() -> None:
+    found = web_tokens().principal(signed())
+    assert found is not None
+    assert (found.name, found.rules) == ("ann", (Rule(namespace=("shop",), right="read"),))
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        signed(OTHER),
+        signed(exp=999),
+        signed(aud="somebody else"),
+        signed(frazil=["dance:*"]),
+        signed(OctKey.import_key("secret-secret-secret-secret-1234"), "HS256"),
+        "not a token",
+    ],
+)
+def test_a_web_token_that_is_not_valid_is_nobodys(token: str) -> None:
+    assert web_tokens().principal(token) is None
+
+
+def test_keys_come_over_a_safe_connection() -> None:
+    with pytest.raises(InvalidInput, match="https"):
+        WebTokens("http://login.example/keys")
