@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frazil
+from frazil.sql import binding
 from frazil.table.catalog import Catalog
 
 NAN, INF = math.nan, math.inf
@@ -198,3 +199,22 @@ def test_a_join_finds_the_rows_that_duckdb_finds(
     expected = _expected(full, text)
     if expected is not None:
         assert [row["id"] for row in catalog.sql(text)] == expected
+
+
+_KEYS = ["id", "i", "f", "r", "s", "d", "ts", "tz", "m"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(left=st.sampled_from(_KEYS), right=st.sampled_from(_KEYS), where=conditions)
+def test_pruning_by_the_keys_of_the_other_side_loses_no_row(
+    catalog: Catalog, full: duckdb.DuckDBPyConnection, left: str, right: str, where: str
+) -> None:
+    text = (
+        f"SELECT a.id FROM s.t a, (SELECT id AS k FROM s.t WHERE {where}) q, s.t b "
+        f"WHERE a.{left} = b.{right} AND b.id = q.k AND b.id < 9 ORDER BY a.id"
+    )
+    expected = _expected(full, text)
+    if expected is not None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(binding, "_is_worth", lambda small, large: large.planned is not None)
+            assert [row["id"] for row in catalog.sql(text)] == expected
