@@ -29,7 +29,7 @@ def test_tables_are_listed_with_their_size(shop: Run) -> None:
     (line,) = shop("tables", "--json").json
     assert line["table"] == "shop.orders"
     assert line["format"] == 4
-    assert (line["files"], line["records"]) == (2, 5)
+    assert (line["files"], line["rows"]) == (2, 5)
 
 
 def test_create_takes_columns_partitions_and_properties(run: Run) -> None:

@@ -296,7 +296,7 @@ class SqlCatalog:
                 self._need_namespace(transaction, new)
                 statement = _RENAME.format(table="iceberg_tables") + self._only_tables()
                 if not transaction.run(statement, key):
-                    raise NotFound(f"{old}: there is no table of that name")
+                    raise NotFound(f"table {old} does not exist")
                 transaction.run(_RENAME.format(table="frazil_tables"), key)
         except DuplicateKey:
             raise AlreadyExists(f"{new}: there is a table of that name") from None
@@ -330,7 +330,7 @@ class SqlCatalog:
         key = {**sql_rows.name_parameters(self._name, identifier), "known": ""}
         found = self._database.rows(query, key)
         if not found:
-            raise NotFound(f"{identifier}: there is no table of that name")
+            raise NotFound(f"table {identifier} does not exist")
         return found[0]
 
     def _enter(
@@ -376,7 +376,7 @@ class SqlCatalog:
             sql_rows.delete_table(transaction, table_id)
         statement = f"DELETE FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"
         if not transaction.run(statement, sql_rows.name_parameters(self._name, identifier)):
-            raise NotFound(f"{identifier}: there is no table of that name")
+            raise NotFound(f"table {identifier} does not exist")
 
     def _table_id(self, transaction: Transaction, identifier: Identifier) -> int | None:
         key = sql_rows.name_parameters(self._name, identifier)

@@ -65,9 +65,20 @@ def _line(table: Table) -> dict[str, Any]:
         "table": table.name,
         "format": table.metadata.format_version,
         "files": _number(summary.get("total-data-files")),
-        "records": _number(summary.get("total-records")),
+        "rows": _rows(table),
         "last-changed": output.when(table.metadata.last_updated_ms),
     }
+
+
+def _rows(table: Table) -> int:
+    """How many rows a table has: by its summary if that tells it, else counted."""
+    snapshot = table.current_snapshot()
+    if snapshot is not None and table.metadata.format_version >= 4:
+        keys = ("total-records", "total-position-deletes", "total-equality-deletes")
+        records, deleted, equality = (_number(snapshot.summary.get(key)) for key in keys)
+        if records is not None and deleted is not None and equality == 0:
+            return records - deleted
+    return table.scan().count()
 
 
 def _number(text: str | None) -> int | None:
@@ -173,6 +184,7 @@ _ABOUT = (
     "location",
     "format-version",
     "revisions",
+    "rows",
     "partitioning",
     "sort-order",
 )
@@ -194,6 +206,7 @@ def _description(table: Table) -> dict[str, Any]:
         "revisions": reader.revisions(reader.tree(snapshot, keys=())),
         "partitioning": [f"{f.name}: {f.transform}" for f in table.spec.fields] or "none",
         "sort-order": [str(f) for f in table.sort_order.fields] or "none",
+        "rows": _rows(table),
         "columns": _columns(table.schema),
         "snapshot": {}
         if snapshot is None

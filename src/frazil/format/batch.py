@@ -156,6 +156,8 @@ class EntryBatch:
     def numpy(self, key: str, *, missing: int = -1) -> np.ndarray[Any, np.dtype[Any]]:
         """An integer column as numpy, nulls replaced by `missing`."""
         column = self._column(key)
+        if pa.types.is_null(column.type):
+            return np.full(self.num_rows, missing)
         if column.null_count:
             column = pc.fill_null(column, pa.scalar(missing, column.type))
         return np.asarray(column)

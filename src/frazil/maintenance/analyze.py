@@ -75,19 +75,24 @@ class Health:
 
     def __repr__(self) -> str:
         return (
-            f"Health({self.table}: {counted(self.records, 'row')} in "
+            f"Health({self.table}: {counted(self.rows, 'row')} in "
             f"{counted(self.data_files, 'file')}, {counted(self.snapshots, 'snapshot')})"
         )
 
     def _repr_html_(self) -> str:
         facts = {
             "snapshots": f"{self.snapshots:,}",
-            "rows": f"{self.records:,}",
+            "rows": f"{self.rows:,}",
             "files": f"{self.data_files:,}",
             "small files": f"{self.small_files:,}",
             "bytes": f"{self.data_bytes:,}",
         }
         return card(f"health of {self.table}", facts)
+
+    @property
+    def rows(self) -> int:
+        """Rows that are not deleted. Rows that delete files of v1 to v3 delete are not known."""
+        return self.records - self.deleted_rows
 
     @property
     def delete_ratio(self) -> float:
@@ -101,14 +106,14 @@ class Health:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        return {**asdict(self), "delete_ratio": self.delete_ratio}
+        return {**asdict(self), "rows": self.rows, "delete_ratio": self.delete_ratio}
 
     def __str__(self) -> str:
         lines = [
             f"{self.table}: snapshot {self.snapshot_id}",
             f"  snapshots   {self.snapshots:,}, of which {self.expirable_snapshots:,} can expire; "
             f"{self.refs} branches and tags",
-            f"  data files  {self.data_files:,} with {self.records:,} rows, "
+            f"  data files  {self.data_files:,} with {self.rows:,} rows, "
             f"{self.data_bytes:,} bytes; {self.small_files:,} small, "
             f"{self.average_file_bytes:,} bytes on average",
             f"  deletes     {self.deleted_rows:,} rows ({self.delete_ratio:.1%}) by vectors of "

@@ -59,7 +59,7 @@ class DuckDbEngine:
 
     def matching(self, planned: Planned) -> Longs:
         """Keys of the rows that the scan's condition holds for."""
-        chosen = Planned(replace(planned.scan, columns=(), limit=None), planned.plan)
+        chosen = Planned(replace(planned.scan, columns=(), max_rows=None), planned.plan)
         found = planned.scan.condition.sql
         what = "filter" if found is None else f"filter {found.text!r}"
         with explained(what), self._rows(chosen, filtered=True) as rows:
@@ -133,7 +133,7 @@ class DuckDbEngine:
 def _all(planned: Planned, *, lineage: bool = False) -> Planned:
     names = tuple(column.name for column in planned.scan.table_schema.fields)
     extra = (ROW_ID.name, LAST_UPDATED.name) if lineage else (ROW_ID.name,)
-    return Planned(replace(planned.scan, columns=(*names, *extra), limit=None), planned.plan)
+    return Planned(replace(planned.scan, columns=(*names, *extra), max_rows=None), planned.plan)
 
 
 def _needed(planned: Planned, plan: MergePlan) -> Planned:
@@ -145,7 +145,7 @@ def _needed(planned: Planned, plan: MergePlan) -> Planned:
     for found in texts:
         names |= set() if found is None else found.columns.get(TARGET, frozenset())
     ordered = tuple(column.name for column in plan.schema.fields if column.name in names)
-    return Planned(replace(planned.scan, columns=ordered, limit=None), planned.plan)
+    return Planned(replace(planned.scan, columns=ordered, max_rows=None), planned.plan)
 
 
 def _of(alias: str, name: str) -> str:

@@ -188,12 +188,12 @@ class _ScanSql:
     def _outer(self, inner: str) -> str:
         """The scan's own columns, filter and limit around its rows."""
         scan = self._scan
-        if not self._filtered and scan.limit is None:
+        if not self._filtered and scan.max_rows is None:
             return inner
         names = [quoted(column.name) for column in scan.schema.fields]
         chosen = ", ".join([*names, *([KEY] if self._key else [])])
         where = f" WHERE {duckdb_filter.matching(scan.condition)}" if self._filtered else ""
-        limit = "" if scan.limit is None else f" LIMIT {scan.limit}"
+        limit = "" if scan.max_rows is None else f" LIMIT {scan.max_rows}"
         return f"SELECT {chosen} FROM ({inner}) {TARGET}{where}{limit}"
 
     # Which files go which way

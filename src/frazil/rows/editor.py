@@ -272,7 +272,7 @@ class RowEditor:
         return Scan(
             handle=self.handle,
             snapshot=self.snapshot,
-            where=where,
+            matching=where,
             columns=None if columns is None else tuple(columns),
             schema_override=self.metadata.schema(),
             params=tuple(params),

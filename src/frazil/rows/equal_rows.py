@@ -56,7 +56,7 @@ def equal_rows(
     scan = Scan(
         handle=handle,
         snapshot=snapshot,
-        where=_passed_by(values, ids, schema),
+        matching=_passed_by(values, ids, schema),
         columns=(*(column.name for column in held.fields), "_pos"),
     )
     paths = [path_of(scan.schema, id) for id in ids]

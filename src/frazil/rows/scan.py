@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 
@@ -45,28 +45,52 @@ class Scan:
 
     handle: TableHandle
     snapshot: Snapshot | None
-    where: str | BooleanExpression | None = None
+    matching: str | BooleanExpression | None = None
     columns: tuple[str, ...] | None = None
-    limit: int | None = None
+    max_rows: int | None = None
     case_sensitive: bool = True
     schema_override: Schema | None = None
     params: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         columns = "all columns" if self.columns is None else ", ".join(self.columns)
-        where = "" if self.where is None else f" where {self.where}"
-        limit = "" if self.limit is None else f" limit {self.limit}"
+        where = "" if self.matching is None else f" where {self.matching}"
+        limit = "" if self.max_rows is None else f" limit {self.max_rows}"
         at = "empty" if self.snapshot is None else f"snapshot {self.snapshot.snapshot_id}"
         return f"Scan({self.handle.name}: {columns}{where}{limit}; {at})"
 
     def _repr_html_(self) -> str:
         facts = {
             "columns": None if self.columns is None else ", ".join(self.columns),
-            "where": self.where,
-            "limit": self.limit,
+            "where": self.matching,
+            "limit": self.max_rows,
             "snapshot": None if self.snapshot is None else self.snapshot.snapshot_id,
         }
         return card(f"scan of {self.handle.name}", facts)
+
+    # Choosing
+
+    def where(self, where: str | BooleanExpression, *, params: Sequence[Any] = ()) -> Scan:
+        """The rows of this scan that also match a condition."""
+        if self.matching is None:
+            return replace(self, matching=where, params=tuple(params))
+        if isinstance(self.matching, str) and isinstance(where, str):
+            both = f"({self.matching}) AND ({where})"
+            return replace(self, matching=both, params=(*self.params, *params))
+        other = replace(self, matching=where, params=tuple(params))
+        return replace(self, matching=And(self.filter, other.filter), params=())
+
+    def select(self, *columns: str) -> Scan:
+        """The same rows with these columns only."""
+        if not columns:
+            raise InvalidInput("select needs a column: scan.select('id', 'price')")
+        return replace(self, columns=tuple(columns))
+
+    def limit(self, rows: int) -> Scan:
+        """The first rows of this scan."""
+        if rows < 0:
+            raise InvalidInput(f"rows is {rows}; expected 0 or more")
+        return replace(self, max_rows=rows if self.max_rows is None else min(rows, self.max_rows))
 
     @cached_property
     def table_schema(self) -> Schema:
@@ -81,7 +105,7 @@ class Scan:
     def condition(self) -> Condition:
         """Which rows match: a filter that prunes, and SQL where that does not say it all."""
         return condition(
-            self.where,
+            self.matching,
             self.table_schema,
             params=self.params,
             case_sensitive=self.case_sensitive,
@@ -165,7 +189,7 @@ class Scan:
         if self.condition.sql is not None:
             yield from self._engine_batches()
             return
-        left = self.limit
+        left = self.max_rows
         reader = TaskReader(self.reading())
         for task in self.tasks():
             for batch in reader.read(task):
@@ -184,7 +208,7 @@ class Scan:
     def to_arrow(self) -> pa.Table:
         """All rows as an Arrow table; files are read in parallel."""
         schema = self.arrow_schema
-        if self.limit is not None or self.condition.sql is not None:
+        if self.max_rows is not None or self.condition.sql is not None:
             return pa.Table.from_batches(list(self.to_batches()), schema=schema)
         reader = TaskReader(self.reading())
         return pa.Table.from_batches(list(reader.read_all(self.tasks())), schema=schema)
@@ -248,7 +272,7 @@ class Scan:
             return sum(b.num_rows for b in reader.read(task)) if known is None else known
 
         total = sum(self.handle.reader().each(self.tasks(), rows))
-        return total if self.limit is None else min(total, self.limit)
+        return total if self.max_rows is None else min(total, self.max_rows)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.to_batches():

@@ -194,7 +194,7 @@ class _Execution:
             scan = self._table.scan(reached)
             # Files are chosen by the range of the keys; within them the join chooses the rows.
             planned = Planned.of(scan)
-            every = replace(scan, where=AlwaysTrue())
+            every = replace(scan, matching=AlwaysTrue())
             planned = Planned(every, planned.plan)
             target = native.frame(
                 self._spark, every, metadata_columns=(ROW_ID.name,), key=KEY, planned=planned

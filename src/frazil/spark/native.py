@@ -116,8 +116,8 @@ def frame(
     made = parts[0]
     for part in parts[1:]:
         made = made.union(part)
-    if scan.limit is not None:
-        made = made.limit(scan.limit)
+    if scan.max_rows is not None:
+        made = made.limit(scan.max_rows)
     assert [field.name for field in expected] == made.columns[: len(expected)]
     return made
 

@@ -106,7 +106,7 @@ def entries_of(tasks: list[Task]) -> EntryBatch | None:
 
 
 def _keys_of(spark: SparkSession, planned: Planned) -> DataFrame:
-    scan = replace(planned.scan, columns=(), limit=None)
+    scan = replace(planned.scan, columns=(), max_rows=None)
     return frame(spark, scan, key=_KEY, planned=Planned(scan, planned.plan))
 
 

@@ -125,7 +125,7 @@ def _scan_of(
     return Scan(
         handle=table.handle,
         snapshot=snapshot,
-        where=options.where,
+        matching=options.where,
         columns=options.columns,
         schema_override=schema,
     )

@@ -495,7 +495,7 @@ def _columns(references: list[_Reference]) -> Callable[[exp.Table], Sequence[str
 
 
 def _with_filter(scan: Scan, where: BooleanExpression) -> Scan:
-    return replace(scan, where=where)
+    return replace(scan, matching=where)
 
 
 def _is_worth(small: _Reference, large: _Reference) -> bool:

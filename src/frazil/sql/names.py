@@ -158,9 +158,12 @@ class Names:
             self._tables = {}
         if name not in self._tables:
             try:
-                self._tables[name] = self.catalog.load_table(tuple(full))
-            except (NotFound, InvalidInput):
+                found = self.catalog.find_table(tuple(full))
+            except InvalidInput:
+                found = None
+            if found is None:
                 return None
+            self._tables[name] = found
         return self._tables[name]
 
     def _inside(self, table: Table, part: str) -> TableMeant:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,7 +26,7 @@ from frazil.catalog.unmade import UnmadeCatalog
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.data.schema import iceberg_schema
 from frazil.entrance import checked, entrance, is_text
-from frazil.errors import AlreadyExists, InvalidInput, NotFound, StorageError
+from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound, StorageError
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
@@ -37,6 +38,7 @@ from frazil.storage import checked_location, is_local, local_path, same_store
 from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
+from frazil.words import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -349,12 +351,39 @@ class Catalog:
         return self._table(identifier, self._pointers.create_table(identifier, metadata))
 
     def load_table(self, name: TableName) -> Table:
-        """Open a table; NotFound when there is none."""
+        """Open a table; NotFound when it does not exist."""
         identifier = Identifier.parse(name)
-        return self._table(identifier, self._pointers.load(identifier))
+        with self._naming(identifier):
+            return self._table(identifier, self._pointers.load(identifier))
+
+    def find_table(self, name: TableName) -> Table | None:
+        """Open a table; None when it does not exist."""
+        identifier = Identifier.parse(name)
+        try:
+            return self._table(identifier, self._pointers.load(identifier))
+        except NotFound:
+            return None
+
+    @contextmanager
+    def _naming(self, identifier: Identifier) -> Iterator[None]:
+        """Says which tables there are when the one that was named is not there."""
+        try:
+            yield
+        except NotFound as error:
+            try:
+                names = self.list_tables()
+            except FrazilError:
+                raise error from None
+            if str(identifier) in names:
+                raise
+            hint = did_you_mean(str(identifier), names)
+            if not hint:
+                shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+                hint = f"; tables: {shown}" if names else "; there are no tables"
+            raise NotFound(f"table {identifier} does not exist{hint}") from error
 
     def table_exists(self, name: TableName) -> bool:
-        """Whether there is a table of that name."""
+        """Whether a table exists."""
         return self._pointers.table_exists(name)
 
     def list_tables(self, namespace: NamespaceName | None = None) -> list[str]:
@@ -417,15 +446,17 @@ class Catalog:
 
     def rename_table(self, name: TableName, to: TableName) -> Table:
         """Give a table another name; its files stay."""
-        self._pointers.rename(name, to)
+        with self._naming(Identifier.parse(name)):
+            self._pointers.rename(name, to)
         return self.load_table(to)
 
     def drop_table(self, name: TableName, *, purge: bool = False) -> PurgeResult | None:
         """Drop a table from the catalog. `purge` also deletes its files, but nothing that another
         table may use; it then returns what was deleted."""
-        if purge:
-            return purge_table(self._pointers, name)
-        self._pointers.drop(name)
+        with self._naming(Identifier.parse(name)):
+            if purge:
+                return purge_table(self._pointers, name)
+            self._pointers.drop(name)
         return None
 
     def _table(self, identifier: Identifier, head: TableHead) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -155,10 +156,11 @@ class HistoryOperations:
     ) -> Expired:
         """Forget old snapshots and delete the files that only they reached.
 
-        `older_than` is a time or an age; the table's `history.expire.*` properties and the rules
-        of branches and tags say the rest. What branches and tags point at is kept.
+        `older_than` is a time or an age (`"7 days"`, `timedelta(days=7)`); the table's
+        `history.expire.*` properties and the rules of branches and tags say the
+        rest. What branches and tags point at is kept.
 
-        >>> orders.expire_snapshots(older_than=timedelta(days=7))           # doctest: +SKIP
+        >>> orders.expire_snapshots(older_than="7 days")                    # doctest: +SKIP
         """
         return expire_snapshots(
             self.handle,
@@ -274,7 +276,7 @@ def _label(as_of: AsOf) -> str:
 
 
 def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
-    """A time, or an age before now, in milliseconds; numbers are taken as they are."""
+    """A time, or an age before now, in milliseconds since 1970."""
     if moment is None:
         return None
     if isinstance(moment, timedelta):
@@ -282,13 +284,35 @@ def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
             raise InvalidInput(f"{moment} is a negative age; expected a time or an age before now")
         return handle.around.now_ms() - int(moment.total_seconds() * 1000)
     if isinstance(moment, str):
+        age = _AGE.fullmatch(moment)
+        if age is not None:
+            back = timedelta(**{f"{age['unit']}s": float(age["number"])})
+            return _moment_ms(back, handle)
         try:
             moment = datetime.fromisoformat(moment)
         except ValueError:
-            raise InvalidInput(f"{moment!r} is not a time; expected ISO 8601") from None
+            raise InvalidInput(
+                f"{moment!r} is neither a time (ISO 8601) nor an age such as '7 days'"
+            ) from None
     if not isinstance(moment, date):
-        return check_count(moment, "a time or age", least=0)
+        return _milliseconds(moment)
     return refs.moment_ms(moment)
+
+
+_AGE = re.compile(
+    r"\s*(?P<number>\d{1,6}(\.\d+)?)\s*(?P<unit>second|minute|hour|day|week)s?\s*", re.IGNORECASE
+)
+_1980_MS = 315_532_800_000
+
+
+def _milliseconds(number: int) -> int:
+    """A number is milliseconds since 1970; one that is more likely an age is refused."""
+    if check_count(number, "older_than", least=0) < _1980_MS:
+        raise InvalidInput(
+            f"older_than is {number}; expected a time, or an age with its unit: "
+            f"timedelta(days={min(number, 9999)}) or '{number} days'"
+        )
+    return number
 
 
 def _is_time(since: AsOf, handle: TableHandle) -> bool:

@@ -153,9 +153,9 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return Scan(
             handle=replace(self.handle),
             snapshot=snapshot,
-            where=where,
+            matching=where,
             columns=None if columns is None else tuple(columns),
-            limit=limit,
+            max_rows=limit,
             case_sensitive=case_sensitive,
             params=tuple(params),
             schema_override=self.schema if as_of is None else self._schema_at(as_of, snapshot),

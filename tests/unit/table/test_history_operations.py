@@ -29,7 +29,8 @@ def test_ages_and_times_say_what_is_old(table: Table) -> None:
         moment.isoformat(),
         moment.replace(tzinfo=None).isoformat(),
         moment.replace(tzinfo=None),
-        timedelta(milliseconds=-1000),
+        timedelta(0),
+        "0 days",
     ]
     for older_than in asked:
         found = table.expire_snapshots(older_than=older_than, dry_run=True)
@@ -40,7 +41,7 @@ def test_ages_and_times_say_what_is_old(table: Table) -> None:
 def test_what_is_no_time_is_refused(table: Table) -> None:
     with pytest.raises(InvalidInput, match="ISO 8601"):
         table.expire_snapshots(older_than="last week")
-    with pytest.raises(InvalidInput, match="neither"):
+    with pytest.raises(InvalidInput, match=r"older_than is 1\.5"):
         table.remove_orphan_files(older_than=1.5)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="keep_last"):
         table.expire_snapshots(keep_last=0)

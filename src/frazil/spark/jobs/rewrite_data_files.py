@@ -164,7 +164,7 @@ class _GroupWriter:
     ) -> _GroupWriter:
         scan = table.scan(where)
         # The filter chooses files; all rows of a chosen file are written.
-        planned = Planned(replace(scan, where=AlwaysTrue()), scan.plan())
+        planned = Planned(replace(scan, matching=AlwaysTrue()), scan.plan())
         order, is_own = UNSORTED, False
         z_columns: tuple[str, ...] = ()
         if strategy == "sort":
