@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.sql import binding
 from frazil.storage import Call
 from frazil.table.catalog import Catalog
 from tests.support.s3 import s3_server
@@ -81,7 +82,10 @@ def test_no_byte_is_read_twice(catalog: Catalog) -> None:
     assert sum(call.bytes for call in calls) <= 2 * (2 * ROWS * 8 + BLOCKS)
 
 
-def test_a_join_with_few_keys_reads_the_files_that_hold_them(catalog: Catalog) -> None:
+def test_a_join_with_few_keys_reads_the_files_that_hold_them(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(binding, "_MANY_FILES", FILES)
     text = "SELECT b.noise FROM s.big b JOIN s.keys k ON b.id = k.id"
     rows, calls = reads(catalog, text)
     assert rows == 2

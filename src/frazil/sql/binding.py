@@ -54,7 +54,7 @@ _MAX_DEPTH: Final = 20
 _numbers = count()
 _SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 16 * 1024 * 1024
-_MANY_FILES: Final = 8
+_MANY_FILES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +85,11 @@ class Engine:
         made = f"frazil_{next(_numbers)}"
         self.shown[made] = name
         return made
+
+    def hand_over(self) -> None:
+        """Leave the connection, and what it knows, to whoever has a relation on it."""
+        self.is_shared = True
+        self.bound.clear()
 
     def release(self) -> None:
         """Let go of files and relations."""

@@ -64,12 +64,6 @@ def conditions(query: exp.Expr, columns: Columns, *, outer: Sequence[exp.Expr] =
     return walk.found
 
 
-def output_columns(query: exp.Expr, columns: Columns) -> list[str] | None:
-    """The names of a query's columns; None when they cannot be told."""
-    found = _Walk(columns).outputs(query, {})
-    return None if found is None else [name for name, _ in found]
-
-
 class _Walk:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
@@ -274,16 +268,20 @@ class _Walk:
             return None
         if isinstance(condition, exp.Or):
             return self._of_arms(condition, stage, source, sources, joins)
-        made = condition.copy()
-        wrapper = exp.Paren(this=made)
-        seen = False
-        for column in list(wrapper.find_all(exp.Column)):
+        paths: list[tuple[str, ...]] = []
+        for column in condition.find_all(exp.Column):
             resolved = _resolve(column, sources)
             if resolved is None or resolved[0] is not source:
                 return None
-            column.replace(_path(resolved[1]))
-            seen = True
-        return wrapper.this if seen else None
+            paths.append(resolved[1])
+        if not paths:
+            return None
+        wrapper = exp.Paren(this=condition.copy())
+        copies = list(wrapper.find_all(exp.Column))
+        for column, path in zip(copies, paths, strict=True):
+            column.replace(_path(path))
+        made: exp.Expr = wrapper.this
+        return made
 
     def _of_arms(
         self,

@@ -6,6 +6,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -95,9 +96,8 @@ class Statement:
 
     def _new_binder(self, shared: duckdb.DuckDBPyConnection | None) -> Binder:
         connection = shared or new_cursor(self._database())
-        engine = Engine(
-            connection, self.names, self._given, self._scan, is_shared=shared is not None
-        )
+        scan = partial(_scan, self.transactions)  # not a method: the engine must not hold on to us
+        engine = Engine(connection, self.names, self._given, scan, is_shared=shared is not None)
         made = Binder(engine, self.source, self.tokens, self._parameters)
         weakref.finalize(made, engine.release)
         return made
@@ -130,7 +130,13 @@ class Statement:
         def run() -> pa.RecordBatchReader:
             return _streamed(relation, self, ran)
 
-        return Result(schema, run, relation=lambda: relation, keep=self.binder)
+        engine = self.engine
+
+        def handed_over() -> duckdb.DuckDBPyRelation:
+            engine.hand_over()
+            return relation
+
+        return Result(schema, run, relation=handed_over, keep=self.binder)
 
     def stream(self, ran: Rewritten) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
@@ -171,18 +177,20 @@ class Statement:
                 return token.start
         return self.tokens[0].start
 
-    def _scan(
-        self,
-        table: Table,
-        where: BooleanExpression,
-        as_of: AsOf | None,
-        columns: Sequence[str] | None,
-    ) -> Scan:
-        staged = None if as_of is not None else self.transactions.staged(table)
-        chosen = None if isinstance(where, AlwaysTrue) else where
-        if staged is not None:
-            return staged.scan(chosen, columns=columns)
-        return table.scan(chosen, columns, as_of=as_of)
+
+def _scan(
+    transactions: Transactions,
+    table: Table,
+    where: BooleanExpression,
+    as_of: AsOf | None,
+    columns: Sequence[str] | None,
+) -> Scan:
+    """A scan of a table, with what an open transaction has done to it."""
+    staged = None if as_of is not None else transactions.staged(table)
+    chosen = None if isinstance(where, AlwaysTrue) else where
+    if staged is not None:
+        return staged.scan(chosen, columns=columns)
+    return table.scan(chosen, columns, as_of=as_of)
 
 
 def _in_arrow_types(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:

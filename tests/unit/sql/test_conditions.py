@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from frazil.sql.conditions import conditions, output_columns
+from frazil.sql.conditions import conditions
 
 COLUMNS = {
     "o": ["id", "k", "d", "p"],
@@ -194,12 +194,6 @@ def test_conditions_over_a_query_reach_its_tables() -> None:
     }
 
 
-def test_output_columns_are_told_where_they_can_be() -> None:
-    def outputs(text: str) -> list[str] | None:
-        tree = sqlglot.parse_one(text, dialect="duckdb")
-        return output_columns(tree, lambda table: COLUMNS.get(table.name))
-
-    assert outputs("SELECT o.*, 1 AS x FROM o, c") == ["id", "k", "d", "p", "x"]
-    assert outputs("SELECT * FROM unknown") is None
-    assert outputs("SELECT * EXCLUDE (k) FROM o") is None
-    assert outputs("SELECT * FROM o JOIN c USING (k)") is None
+def test_conditions_over_columns_that_cannot_be_told_are_left_out() -> None:
+    assert over("SELECT * FROM (SELECT * EXCLUDE (k) FROM o) WHERE id = 1") == {"o": [[]]}
+    assert over("SELECT * FROM (SELECT * FROM o JOIN c USING (k)) WHERE id = 1")["o"] == [[]]
