@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
     """Twelve files of four row groups each, and a small table of keys."""
     folder: Path = tmp_path_factory.mktemp("budget")
     with s3_server() as s3:
-        place = {"warehouse": s3.warehouse, **s3.properties}
+        place: dict[str, Any] = {"warehouse": s3.warehouse, **s3.properties}
         with frazil.connect(f"sqlite:///{folder}/catalog.db", **place) as made:
             made.sql(
                 "CREATE TABLE s.big (id BIGINT, noise BIGINT, more BIGINT) "
