@@ -164,3 +164,19 @@ def test_errors_are_json_when_asked(run: Run) -> None:
     done = run("scan", "shop.nothing", "--json")
     assert done.code == 3
     assert json.loads(done.err)["error"]["kind"] == "not-found"
+
+
+def test_create_loads_rows_when_asked(run: Run) -> None:
+    done = run("create", "shop.orders", "--from", "monday.csv", "--load", "-p", "day")
+    assert done.code == 0, done.err
+    assert "created shop.orders with 3 rows" in done.out
+    assert run("scan", "shop.orders", "--count").out == "3\n"
+    assert run("create", "shop.empty", "--from", "monday.csv").code == 0
+    assert run("scan", "shop.empty", "--count").out == "0\n"
+    assert run("create", "shop.other", "--column", "x:int", "--load").code == 2
+
+
+def test_a_bad_property_is_refused_by_name(shop: Run) -> None:
+    done = shop("set", "shop.orders", "write.root.max-data-entries=abc")
+    assert done.code == 2
+    assert "property write.root.max-data-entries is 'abc'; expected a whole number" in done.err

@@ -93,8 +93,12 @@ def create(
         typer.Option("--column", help="name:type, e.g. id:long or price:decimal(10,2); repeat."),
     ] = None,
     like: Annotated[
-        Path | None, typer.Option("--from", help="Take the columns of a csv, json or parquet file.")
+        Path | None,
+        typer.Option("--from", help="Take the columns of a CSV, JSON, Parquet or Arrow file."),
     ] = None,
+    load: Annotated[
+        bool, typer.Option("--load", help="With --from: also load the rows of the file.")
+    ] = False,
     partition_by: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,13 +112,16 @@ def create(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a table from column definitions or from a file's columns.
+    """Create a table from column definitions, from a file's columns, or from a file with its rows.
 
-    Example: `frazil create shop.orders --column id:long --column day:date -p "day"`
+    Example: `frazil create shop.orders --from orders.csv --load -p "day"`
     """
     if bool(columns) == (like is not None):
         raise InvalidInput("give either --column name:type (repeated) or --from FILE")
-    schema = _schema(columns) if columns else read_rows([like]).schema  # type: ignore[list-item]
+    if load and like is None:
+        raise InvalidInput("--load needs --from FILE")
+    rows = None if like is None else read_rows([like])
+    schema = _schema(columns or []) if rows is None else rows if load else rows.schema
     made = open_catalog(catalog).create_table(
         table,
         schema,
@@ -122,7 +129,9 @@ def create(
         sort_by=sort_by or None,
         properties=pairs(properties),
     )
-    output.emit_text(f"created {made.name} at {made.location}", _description(made), as_json=as_json)
+    loaded = f" with {counted(_rows(made), 'row')}" if load else ""
+    text = f"created {made.name}{loaded} at {made.location}"
+    output.emit_text(text, _description(made), as_json=as_json)
 
 
 def _schema(columns: list[str]) -> Schema:

@@ -13,6 +13,7 @@ from pyiceberg.table.sorting import SortOrder
 from frazil.errors import CommitConflict, Conflict, InvalidInput
 from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata import SnapshotRef, TableMetadata
+from frazil.format.property_table import check_values
 
 
 class MetadataUpdate(Protocol):
@@ -34,6 +35,7 @@ class SetProperties:
         """From what a user gives; refuses what is not text."""
         given = {} if updates is None else updates
         check_texts(given, "property")
+        check_values(cast(Mapping[str, str], given))
         if isinstance(remove, str | bytes) or not isinstance(remove, Iterable):
             raise InvalidInput(f"remove is {remove!r}; expected a list of property names")
         removals = tuple(check_text(key, "a property to remove") for key in remove)

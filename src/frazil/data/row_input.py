@@ -55,6 +55,8 @@ def record_batches(data: Rows, schema: Schema | None) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(data.schema, [data])
     if _is_from(data, "pandas", "DataFrame"):
         return _pandas(data).to_reader()
+    if _is_from(data, "pyspark", "DataFrame"):
+        return data.toArrow().to_reader()
     if _is_from(data, "polars", "LazyFrame"):
         return record_batches(data.collect(), schema)
     if hasattr(data, "__arrow_c_stream__"):
@@ -119,6 +121,9 @@ def _inferred(data: Any) -> pa.Table:
     try:
         if isinstance(data, Mapping):
             return pa.table(dict(data))
+        wrong = next((row for row in data if not isinstance(row, Mapping)), None)
+        if wrong is not None:
+            raise TypeError(f"a row is a {type(wrong).__name__}; expected a dict")
         return pa.Table.from_pylist(list(data))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
         raise InvalidInput(f"No column types can be told from the rows: {error}") from error

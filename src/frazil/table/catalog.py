@@ -24,12 +24,21 @@ from frazil.catalog.recover import Recovered, recover
 from frazil.catalog.storages import Secretive, Storages
 from frazil.catalog.unmade import UnmadeCatalog
 from frazil.commit.handle import TableHandle, now_ms
+from frazil.data.row_input import Rows, schema_of
 from frazil.data.schema import iceberg_schema
 from frazil.entrance import checked, entrance, is_text
-from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound, StorageError
+from frazil.errors import (
+    AlreadyExists,
+    FrazilError,
+    InvalidInput,
+    NotFound,
+    StorageError,
+    Unsupported,
+)
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
+from frazil.format.property_table import check_values
 from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.legacy.open import open_table
 from frazil.legacy.publish import publish_if_asked
@@ -320,7 +329,7 @@ class Catalog:
     def create_table(
         self,
         name: TableName,
-        schema: Schema | pa.Schema,
+        schema: Schema | pa.Schema | Rows,
         *,
         partition_by: Sequence[str] | PartitionSpec | None = None,
         sort_by: Sequence[str] | SortOrder | None = None,
@@ -328,14 +337,17 @@ class Catalog:
         properties: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
     ) -> Table:
-        """Make a table; its namespace is made if it is not there.
+        """Create a table, and its namespace if it does not exist.
 
+        `schema` says which columns it has: a schema, or rows in any form that `append` takes, which
+        become its first rows. With `if_not_exists`, a table that exists stays as it is.
         `partition_by` takes transforms as text: `["day(ts)", "bucket[16](id)", "country"]`.
         """
         identifier = Identifier.parse(name)
         if if_not_exists and self._pointers.table_exists(identifier):
             return self.load_table(identifier)
-        columns = iceberg_schema(schema) if isinstance(schema, pa.Schema) else schema
+        columns, rows = _columns_and_rows(schema)
+        check_values(properties or {})
         self.create_namespace(identifier.namespace, if_not_exists=True)
         metadata = new_table(
             schema=columns,
@@ -348,7 +360,14 @@ class Catalog:
             now_ms=now_ms(),
             properties=properties,
         )
-        return self._table(identifier, self._pointers.create_table(identifier, metadata))
+        table = self._table(identifier, self._pointers.create_table(identifier, metadata))
+        if rows is not None:
+            try:
+                table.append(rows)
+            except FrazilError:
+                self.drop_table(identifier)
+                raise
+        return table
 
     def load_table(self, name: TableName) -> Table:
         """Open a table; NotFound when it does not exist."""
@@ -480,6 +499,24 @@ class Catalog:
             return self.table_exists(name)
         except (InvalidInput, NotFound):
             return False
+
+
+def _columns_and_rows(given: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:
+    """The columns of a new table, and its first rows, if rows are given."""
+    if isinstance(given, Schema):
+        return given, None
+    if isinstance(given, pa.Schema):
+        return iceberg_schema(given), None
+    is_read_once = isinstance(given, Iterator) and not isinstance(given, pa.RecordBatchReader)
+    rows = list(given) if is_read_once else given
+    try:
+        columns = schema_of(rows)
+    except (InvalidInput, Unsupported) as error:
+        kind = type(given).__name__
+        raise InvalidInput(f"schema is a {kind}; expected a schema, or rows: {error}") from error
+    if not columns.fields:
+        raise InvalidInput("schema is empty rows; a table needs at least one column")
+    return columns, rows
 
 
 def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) -> PartitionSpec:

@@ -12,6 +12,8 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from frazil import Catalog, InvalidInput, StorageError, Table, connect
+from frazil.commit.change import Change
+from frazil.commit.updates import SetProperties
 from frazil.legacy.published import published_files
 from frazil.storage import LocalStorage
 
@@ -240,7 +242,8 @@ def test_a_version_that_cannot_be_published_is_refused(table: Table) -> None:
     for version in (1, 4):
         with pytest.raises(InvalidInput, match="published as 2 or 3"):
             table.publish(format_version=version)
-    table.set_properties({"publish.format-version": "nine"})
+    stored = SetProperties(updates={"publish.format-version": "nine"})
+    table.handle.commit(Change(updates=(stored,)))
     done = table.append(rows(2))
     assert done is not None
     assert "'nine'; expected 2 or 3" in done.notes[0]

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.commit.change import Change
+from frazil.commit.updates import SetProperties
 from frazil.errors import CommitConflict, InvalidInput
 
 SCHEMA = pa.schema(
@@ -155,6 +157,7 @@ def test_a_column_that_is_not_there_is_refused(table: frazil.Table) -> None:
 
 
 def test_a_property_that_says_neither_is_refused(table: frazil.Table) -> None:
-    table.set_properties({"write.equality-deletes.enabled": "maybe"})
+    stored = SetProperties(updates={"write.equality-deletes.enabled": "maybe"})
+    table.handle.commit(Change(updates=(stored,)))
     with pytest.raises(InvalidInput, match="'maybe'; expected true or false"):
         _delete(table, [{"id": 1}], "id")

@@ -1,0 +1,123 @@
+"""A table from rows in one call, and properties that are checked when they are set."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.errors import InvalidInput, NotFound
+from frazil.format.property_table import PROPERTIES
+
+ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[frazil.Catalog]:
+    with frazil.connect(tmp_path / "lake") as made:
+        yield made
+
+
+def _pandas() -> Any:
+    return pytest.importorskip("pandas").DataFrame(ROWS)
+
+
+def _polars() -> Any:
+    return pytest.importorskip("polars").DataFrame(ROWS)
+
+
+def _spark() -> Any:
+    """What a Spark frame looks like: a class of that name and place that gives Arrow."""
+    arrow = {"toArrow": lambda self: pa.Table.from_pylist(ROWS), "__module__": "pyspark.sql"}
+    return type("DataFrame", (), arrow)()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lambda: pa.Table.from_pylist(ROWS),
+        lambda: pa.Table.from_pylist(ROWS).to_reader(),
+        lambda: ROWS,
+        lambda: (row for row in ROWS),
+        lambda: {"id": [1, 2], "name": ["a", None]},
+        _pandas,
+        _polars,
+        _spark,
+    ],
+    ids=["arrow", "reader", "dicts", "generator", "columns", "pandas", "polars", "spark"],
+)
+def test_rows_make_a_table(catalog: frazil.Catalog, data: Any) -> None:
+    table = catalog.create_table("shop.orders", data())
+    assert table.scan().to_pylist() == ROWS
+    assert [str(field.field_type) for field in table.schema.fields] == ["long", "string"]
+    assert len(table.snapshots()) == 1
+
+
+def test_a_schema_makes_an_empty_table(catalog: frazil.Catalog) -> None:
+    table = catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    assert table.current_snapshot() is None
+
+
+@pytest.mark.parametrize("data", [5, "id:long", [], [1, 2]])
+def test_what_is_neither_is_refused(catalog: frazil.Catalog, data: Any) -> None:
+    with pytest.raises(InvalidInput, match="schema is"):
+        catalog.create_table("shop.orders", data)
+    with pytest.raises(NotFound):
+        catalog.load_table("shop.orders")
+
+
+BAD = {
+    "write.root.max-data-entries": "abc",
+    "write.leaf.max-dead-ratio": "2",
+    "write.parquet.compression-codec": "rar",
+    "write.metadata.metrics.column.id": "some",
+    "write.delete.isolation-level": "none",
+    "history.expire.min-snapshots-to-keep": "0",
+    "read.parquet.verify-checksums": "maybe",
+    "publish.format-version": "nine",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_value_is_refused_when_it_is_set(catalog: frazil.Catalog, name: str) -> None:
+    told = re.escape(f"property {name} is {BAD[name]!r}; expected ")
+    table = catalog.create_table("shop.orders", ROWS)
+    before = dict(table.properties)
+    with pytest.raises(InvalidInput, match=told):
+        table.set_properties({name: BAD[name]})
+    with pytest.raises(InvalidInput, match=told):
+        catalog.create_table("shop.other", ROWS, properties={name: BAD[name]})
+    with pytest.raises(InvalidInput, match=told):
+        catalog.sql(f"ALTER TABLE shop.orders SET TBLPROPERTIES ('{name}' = '{BAD[name]}')")
+    assert dict(table.refresh().properties) == before
+    assert catalog.list_tables() == ["shop.orders"]
+
+
+def test_good_values_and_unknown_names_are_kept(catalog: frazil.Catalog) -> None:
+    good = {
+        "write.root.max-data-entries": "7",
+        "write.metadata.metrics.column.id": "truncate(4)",
+        "write.parquet.compression-codec": "ZSTD",
+        "owner": "ann",
+    }
+    table = catalog.create_table("shop.orders", ROWS, properties=good)
+    assert {**good, **table.properties} == dict(table.properties)
+
+
+def test_every_property_of_the_reference_has_a_type() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "properties.md"
+    tables = page.read_text(encoding="utf-8").partition("## Catalog")[0]
+    listed = {
+        name.replace("<name>", "")
+        for line in tables.splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([^`]+)`", line.split("|")[1])
+    }
+    assert {
+        name for name in listed - set(PROPERTIES) if not name.endswith((".path", ".location"))
+    } == set()
