@@ -9,6 +9,7 @@ from frazil.spark.attach import Attached, attach
 from frazil.spark.change_frame import changes
 from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
+from frazil.spark.iceberg import iceberg_session
 from frazil.spark.merge import Merge, merge
 from frazil.spark.native import table
 from frazil.spark.paimon_merge import merge_paimon
@@ -24,6 +25,7 @@ __all__ = [
     "changes",
     "delete",
     "foreach_batch",
+    "iceberg_session",
     "jobs",
     "merge",
     "merge_paimon",

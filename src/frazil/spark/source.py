@@ -39,7 +39,6 @@ from frazil.spark.source_writer import FrazilWriter
 from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import STREAM_OPTIONS, StreamMode, StreamOptions
 from frazil.spark.stream_sink import StreamSink
-from frazil.spark.stream_source import StreamSource, stream_schema
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table
 
@@ -62,6 +61,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         """The columns of the table as of the snapshot, which is pinned by this."""
         if self.stream_options.mode is StreamMode.CHANGES:
             options = self.source_options
+            from frazil.spark.stream_source import stream_schema  # needs Spark 4.2
+
             return stream_schema(options.load(), self.stream_options, options.columns)
         scan = self._scan()
         if self.source_options.metadata is not None:
@@ -86,6 +87,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: sql.StructType) -> DataSourceStreamReader:  # noqa: N802
         """A reader of the table's snapshots, one after the other."""
+        from frazil.spark.stream_source import StreamSource
+
         return StreamSource(self.source_options, self.stream_options, schema)
 
     def streamWriter(  # noqa: N802
