@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from rich.console import Console
 
 import frazil
 from frazil.cli import output
@@ -149,7 +150,7 @@ def test_a_pipe_gets_every_column(wide: Run) -> None:
 def test_a_narrow_terminal_leaves_out_the_middle_and_names_it(
     wide: Run, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
-    monkeypatch.setattr(output, "console", output.Console(force_terminal=True, width=width))
+    monkeypatch.setattr(output, "console", Console(force_terminal=True, width=width))
     shown = re.sub(r"\x1b\[[0-9;]*m", "", wide("scan", "a.wide").out)
     lines = shown.splitlines()
     assert max(len(line) for line in lines) <= width
@@ -163,7 +164,7 @@ def test_a_narrow_terminal_leaves_out_the_middle_and_names_it(
 
 def test_ids_do_not_fold_in_a_narrow_terminal(shop: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [line["snapshot"] for line in shop("log", "shop.orders", "--json").json]
-    monkeypatch.setattr(output, "console", output.Console(force_terminal=True, width=60))
+    monkeypatch.setattr(output, "console", Console(force_terminal=True, width=60))
     shown = shop("log", "shop.orders").out
     assert all(each in shown for each in ids)
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines())) <= 60

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.expressions import LessThan
+from pyiceberg.expressions import BooleanExpression, LessThan
 
 import frazil
 from frazil.errors import InvalidInput, NotFound
@@ -23,14 +23,13 @@ def table(tmp_path: Path) -> frazil.Table:
 
 
 def test_a_scan_is_narrowed_step_by_step(table: frazil.Table) -> None:
+    below: BooleanExpression = LessThan("id", 3)  # type: ignore[misc, call-arg, arg-type]
     scan = table.scan().where("id > 1").where("id < 4").select("id").limit(5)
     assert scan.to_pylist() == [{"id": 2}, {"id": 3}]
     assert scan.limit(1).count() == 1
     assert scan.limit(1).limit(7).count() == 1
     assert table.scan("id > ?", params=[1]).where("name <> ?", params=["c"]).count() == 2
-    assert table.scan("id > 1").where(LessThan("id", 3)).select("name").to_pylist() == [
-        {"name": "b"}
-    ]
+    assert table.scan("id > 1").where(below).select("name").to_pylist() == [{"name": "b"}]
     assert table.scan("id = 1 or id = 2").where("id = 2 or id = 3").count() == 1
 
 

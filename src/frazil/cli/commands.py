@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-GROUPS = ("tables", "rows", "sql", "history", "convert", "care", "serve", "demo")
+GROUPS = ("tables", "rows", "sql", "history", "convert", "care", "serve", "demo", "doctor")
 
 
 def load() -> None:

@@ -13,14 +13,16 @@ import frazil
 from frazil.cli import output
 from frazil.cli.app import JsonOption, app
 from frazil.errors import NotFound
+from frazil.extras import missing as not_installed
+from frazil.extras import needed
 
 
 @app.command()
 def demo(
-    folder: Annotated[
-        Path, typer.Option("--to", help="Folder of the warehouse that is made.")
-    ] = Path("demo-warehouse"),
-    report: Annotated[Path, typer.Option("--report", help="Folder of the HTML report.")] = Path(
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the warehouse.")] = Path(
+        "demo-warehouse"
+    ),
+    report: Annotated[Path, typer.Option("--report", help="Folder for the HTML report.")] = Path(
         "demo-report"
     ),
     spark: Annotated[
@@ -28,10 +30,12 @@ def demo(
     ] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the whole story on a small shop: stream, merge, prune, change feed, upgrade, report.
+    """Run a guided demo on a small web-shop dataset; it leaves a warehouse and an HTML report.
 
     Example: `frazil demo --to demo-warehouse --report demo-report`
     """
+    if spark:
+        needed("pyspark", "frazil demo with Spark (or give --no-spark)")
     done = _story().run_demo(folder, report=report, with_spark=spark, quiet=as_json)
     output.emit_text(str(done), done.to_dict(), as_json=as_json)
 
@@ -44,7 +48,9 @@ def _story() -> Any:
     try:
         return import_module("frazil_demo.story")
     except ModuleNotFoundError as missing:
-        raise NotFound(
-            f"the demo needs {missing.name}, which is not installed; install Frazil from a wheel "
-            "or run this in a checkout"
-        ) from missing
+        if missing.name is None or missing.name.startswith("frazil_demo"):
+            raise NotFound(
+                "the demo is not part of this installation; install Frazil from a wheel or run "
+                "this in a checkout"
+            ) from missing
+        raise not_installed(missing.name, "frazil demo") from missing

@@ -20,6 +20,7 @@ from frazil.data.schema import arrow_schema
 from frazil.entrance import entrance
 from frazil.errors import InvalidInput, Unsupported
 from frazil.expr.condition import Condition, condition
+from frazil.extras import needed
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
 from frazil.scan.pyiceberg_tasks import file_scan_tasks
@@ -215,13 +216,13 @@ class Scan:
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All rows as a pandas frame."""
+        needed("pandas", "to_pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """All rows as a polars frame."""
-        import polars
-
-        return polars.DataFrame(self.to_arrow())
+        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
+        return frame
 
     def to_duckdb(
         self, name: str | None = None, connection: duckdb.DuckDBPyConnection | None = None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from frazil.data.read_files import Reading
+from frazil.extras import needed
 from frazil.format.metadata import Snapshot
 from frazil.scan.file_changes import FILE_CHANGES, file_changes
 from frazil.scan.row_changes import (
@@ -94,13 +95,13 @@ class Changes:
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All row changes as a pandas frame."""
+        needed("pandas", "to_pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """All row changes as a polars frame."""
-        import polars
-
-        return polars.DataFrame(self.to_arrow())
+        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
+        return frame
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All row changes as dictionaries."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from frazil.extras import needed
 from frazil.sql.display import html_table, text_table
 
 if TYPE_CHECKING:
@@ -76,13 +77,13 @@ class Result:
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All rows as a pandas frame."""
+        needed("pandas", "to_pandas")
         return self.to_arrow().to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """All rows as a Polars frame."""
-        import polars
-
-        return polars.DataFrame(self.to_arrow())
+        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
+        return frame
 
     def to_duckdb(self) -> duckdb.DuckDBPyRelation:
         """The rows as a DuckDB relation, lazily where the result is a query."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
@@ -59,6 +59,23 @@ if TYPE_CHECKING:
 CACHE_BYTES = "cache.manifest-bytes"
 
 
+@overload
+def connect(
+    uri: str | os.PathLike[str] = "warehouse",
+    *,
+    warehouse: str | os.PathLike[str] | None = None,
+    name: str = "default",
+    **properties: str,
+) -> Catalog: ...
+@overload
+def connect(
+    uri: str | os.PathLike[str] = "warehouse",
+    *,
+    warehouse: str | os.PathLike[str] | None = None,
+    name: str = "default",
+    create: bool,
+    **properties: str,
+) -> Catalog: ...
 @checked
 def connect(
     uri: str | os.PathLike[str] = "warehouse",

@@ -1,0 +1,35 @@
+"""Packages that only some calls need. A missing one is named, with how to install it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Final
+
+from frazil.errors import Unsupported
+
+EXTRAS: Final = {
+    "pandas": "frames",
+    "polars": "frames",
+    "pyspark": "spark",
+    "psycopg": "postgres",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "msgspec": "serve",
+    "pyiceberg_core": "demo",
+}
+"""Packages, and the extra of this one that installs them."""
+
+
+def needed(package: str, what: str) -> Any:
+    """A package, imported; Unsupported, in one line, when it is not installed."""
+    if find_spec(package) is None:
+        raise missing(package, what)
+    return import_module(package)
+
+
+def missing(package: str, what: str) -> Unsupported:
+    """The error for a package that is not installed."""
+    extra = EXTRAS.get(package.partition(".")[0])
+    how = f"pip install 'frazil[{extra}]'" if extra else f"pip install {package}"
+    return Unsupported(f"{what} needs {package}, which is not installed: {how}", feature=package)
