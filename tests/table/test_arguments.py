@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> frazil.Table:
 
 
 def test_a_scan_is_narrowed_step_by_step(table: frazil.Table) -> None:
-    below: BooleanExpression = LessThan("id", 3)  # type: ignore[misc, call-arg, arg-type]
+    below: BooleanExpression = LessThan("id", 3)  # type: ignore[call-arg, arg-type]
     scan = table.scan().where("id > 1").where("id < 4").select("id").limit(5)
     assert scan.to_pylist() == [{"id": 2}, {"id": 3}]
     assert scan.limit(1).count() == 1

@@ -132,7 +132,7 @@ class Replaced:
         reading = planned.reading()
         wanted = replace(
             planned.scan,
-            where=None,
+            matching=None,
             params=(),
             columns=tuple(dict.fromkeys((*names, "_pos"))),
         )
