@@ -127,9 +127,11 @@ class _Rest:
             endpoint = found.endpoint
             if endpoint.right != "write":
                 return endpoint.handler(service, call)
-            again = endpoint.again or endpoint.handler
+            again = endpoint.again
             return service.replay.answer(
-                call, lambda: endpoint.handler(service, call), lambda: again(service, call)
+                call,
+                lambda: endpoint.handler(service, call),
+                None if again is None else lambda: again(service, call),
             )
         except RestError as error:
             return _refused(error)

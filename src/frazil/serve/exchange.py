@@ -85,7 +85,7 @@ class Endpoint:
     handler: Handler
     right: Right = "read"
     again: Handler | None = None
-    """What answers a repeated request whose answer was too large to keep."""
+    """What answers a repeated request, where answers are too large to keep."""
     names_in_body: bool = False
     """Whether the handler checks rights itself, on names that it finds in the body."""
     is_advertised: bool = True

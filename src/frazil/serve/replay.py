@@ -20,23 +20,26 @@ from frazil.serve.exchange import Answer, Call
 HEADER = "idempotency-key"
 LIFETIME_S = 30 * 60
 LIFETIME = "PT30M"
-MAX_KEPT_BYTES = 64 * 1024
+SWEEP_S = 60
+"""How often answers past their lifetime are looked for."""
 _PREFIX = "request:"
 
 
 class Replay:
-    """Answers of one catalog. An answer too large to keep is made again by `again`."""
+    """Answers of one catalog."""
 
     def __init__(self, notes: Notes, *, now: Callable[[], float] = time.time) -> None:
         self._notes = notes
         self._now = now
+        self._swept = now()
         self._lock = Lock()
         self._busy: dict[str, Lock] = {}
 
     def answer(
-        self, call: Call, handle: Callable[[], Answer], again: Callable[[], Answer]
+        self, call: Call, handle: Callable[[], Answer], again: Callable[[], Answer] | None
     ) -> Answer:
-        """The answer to a request, from before if it was answered."""
+        """The answer to a request, from before if it was answered. With `again`, which makes the
+        answer of a repeated request, only the fact is kept."""
         key = call.headers.get(HEADER)
         if key is None:
             return handle()
@@ -45,12 +48,14 @@ class Replay:
             busy = self._busy.setdefault(name, Lock())
         try:
             with busy:
-                return self._known(name, call, again) or self._kept(name, call, handle)
+                return self._known(name, call, again) or self._kept(
+                    name, call, handle, keeps_body=again is None
+                )
         finally:
             with self._lock:
                 self._busy.pop(name, None)
 
-    def _known(self, name: str, call: Call, again: Callable[[], Answer]) -> Answer | None:
+    def _known(self, name: str, call: Call, again: Callable[[], Answer] | None) -> Answer | None:
         note = self._notes.get([name]).get(name)
         if note is None:
             return None
@@ -61,16 +66,18 @@ class Replay:
                 "UnprocessableEntityException",
                 "the idempotency key was used for another request",
             )
-        if kept["body"] is None and kept["status"] == 200:
+        if again is not None and kept["status"] == 200:
             return again()
         body = None if kept["body"] is None else kept["body"].encode()
         return Answer(status=kept["status"], body=body)
 
-    def _kept(self, name: str, call: Call, handle: Callable[[], Answer]) -> Answer:
+    def _kept(
+        self, name: str, call: Call, handle: Callable[[], Answer], *, keeps_body: bool
+    ) -> Answer:
         answer = handle()
         if answer.status < 300:
-            body = answer.encoded()
-            text = body.decode() if 0 < len(body) <= MAX_KEPT_BYTES else None
+            body = answer.encoded() if keeps_body else b""
+            text = body.decode() or None
             note = {
                 "request": _fingerprint(call),
                 "status": answer.status,
@@ -82,6 +89,9 @@ class Replay:
         return answer
 
     def _forget_old(self) -> None:
+        if self._now() - self._swept < SWEEP_S:
+            return
+        self._swept = self._now()
         before = self._now() - LIFETIME_S
         known = self._notes.below(_PREFIX)
         self._notes.remove([key for key, note in known.items() if json.loads(note)["at"] < before])
