@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -25,21 +25,6 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        output.console.print(frazil.__version__, highlight=False)
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    """Tables with an adaptive metadata tree. Start with **frazil demo**."""
-
-
 CatalogOption = Annotated[
     str | None,
     typer.Option(
@@ -49,6 +34,35 @@ CatalogOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        output.console.print(frazil.__version__, highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    context: typer.Context,
+    catalog: CatalogOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Tables with an adaptive metadata tree. Start with **frazil demo**."""
+    if catalog is not None:
+        context.default_map = _defaults(context.command, catalog)
+
+
+def _defaults(group: Any, catalog: str) -> dict[str, Any]:
+    """The catalog given before the command, as the default of every command."""
+    return {
+        name: _defaults(command, catalog) if hasattr(command, "commands") else {"catalog": catalog}
+        for name, command in group.commands.items()
+    }
+
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Output JSON.")]
 TableArgument = Annotated[str, typer.Argument(help="Table as namespace.name, branch after @.")]
 WhereOption = Annotated[

@@ -26,7 +26,7 @@ from frazil.scan.plan import Plan, plan
 from frazil.scan.pyiceberg_tasks import file_scan_tasks
 from frazil.scan.report import ScanReport
 from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
-from frazil.words import card
+from frazil.words import card, did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -313,6 +313,7 @@ def select_columns(
         raise InvalidInput(
             f"unknown column{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}; "
             f"the table has {columns}"
+            + did_you_mean(unknown[0], [field.name for field in schema.fields])
         )
     nested = [name for name in names if "." in name and name not in own]
     if nested:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.types import IcebergType, ListType, MapType, StructType, TimeType
 
@@ -22,8 +23,23 @@ TIME_CONF = "spark.sql.timeType.enabled"
 CatalogLike = Catalog | str | os.PathLike[str]
 
 
+def use_this_python(spark: Any) -> None:
+    """Let the workers of a local session run this interpreter, unless another one was chosen.
+
+    Spark would take the first `python3` on the path, which may not have this package.
+    """
+    context = getattr(spark, "_sc", None)  # a session of Spark Connect has none
+    if context is None or os.environ.get("PYSPARK_PYTHON"):
+        return
+    if context.getConf().contains("spark.pyspark.python"):
+        return
+    if context.master.startswith("local"):
+        context.pythonExec = sys.executable
+
+
 def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catalog:
     """The catalog given, opened if it is a path or URI; else the one the session was told of."""
+    use_this_python(spark)
     if isinstance(catalog, Catalog):
         return catalog
     if catalog is not None:
@@ -39,6 +55,7 @@ def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catal
 
 def table_of(spark: SparkSession, table: Table | str, catalog: CatalogLike | None = None) -> Table:
     """The table itself, or the one of that name in the catalog."""
+    use_this_python(spark)
     if isinstance(table, Table):
         return table
     return catalog_of(spark, catalog).load_table(table)

@@ -76,7 +76,7 @@ def connect(
     create: bool,
     **properties: str,
 ) -> Catalog: ...
-@checked
+@checked  # type: ignore[misc]  # a property may be called create for a type checker
 def connect(
     uri: str | os.PathLike[str] = "warehouse",
     *,

@@ -1,0 +1,55 @@
+"""How commands are found: panels of help, near names, the catalog on either side."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from frazil.cli.commands import PANELS
+from tests.cli.conftest import Run
+from tests.cli.test_app import COMMANDS
+
+
+def test_every_command_is_in_one_panel(run: Run) -> None:
+    listed = [name for names in PANELS.values() for name in names]
+    assert sorted(listed) == sorted({name.split()[0] for name in COMMANDS})
+    shown = run("--help").out
+    assert [panel for panel in PANELS if panel not in shown] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("tables",), ("scan", "shop.orders"), ("maintain", "compact-metadata", "shop.orders")],
+)
+def test_the_catalog_goes_before_or_after_the_command(
+    shop: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert shop("--catalog", "../warehouse", *command).code == 0
+    assert shop(*command, "--catalog", "../warehouse").code == 0
+    assert shop("-c", "nowhere", *command, "-c", "../warehouse").code == 0
+    assert shop(*command).code == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (("scna", "shop.orders"), "scan"),
+        (("maintain", "expire-snapshot", "shop.orders"), "expire-snapshots"),
+        (("scan", "shop.oders"), "shop.orders"),
+        (("scan", "shop.orders", "--colums", "day"), "--columns"),
+        (("scan", "shop.orders", "--columns", "contry"), "country"),
+        (("scan", "shop.orders", "--as-of", "mian"), "main"),
+        (("scan", "shop.orders@mian"), "main"),
+    ],
+)
+def test_a_typo_is_answered_with_what_was_meant(
+    shop: Run, typed: tuple[str, ...], meant: str
+) -> None:
+    done = shop(*typed)
+    assert done.code in (2, 3)
+    said = done.err.replace("'", "")
+    assert re.search(rf"(Did you mean|Possible options:) {re.escape(meant)}\b", said)
