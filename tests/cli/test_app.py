@@ -38,7 +38,7 @@ ASKED_FOR = (
 
 
 def test_every_command_asked_for_is_there() -> None:
-    care = "compact-metadata rewrite-manifests rewrite-data-files expire-snapshots"
+    care = "compact-metadata rewrite-manifests compact expire-snapshots"
     wanted = {*ASKED_FOR.split(), *(f"maintain {part}" for part in care.split())}
     wanted |= {"maintain remove-orphan-files"}
     assert wanted - set(COMMANDS) == set()

@@ -68,6 +68,42 @@ def test_any_condition_finds_the_rows_to_delete(table: frazil.Table, engine: Eng
     assert not result.committed
 
 
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ({"sort_by": ["price desc", "id"]}, [3, 9, 8, 7, 6, 5, 2, 1, 0, 10]),
+        ({"sort_by": ["price asc nulls last"]}, [0, 1, 2, 5, 6, 7, 8, 9, 3, 10]),
+        ({"sort_by": ["bucket[1](id)", "truncate[5](id) desc", "name"]}, None),
+        ({"sort_by": ["at.city desc"]}, [9, 8, 7, 6, 5, 3, 2, 10, 1, 0]),
+        ({"zorder_by": ["id", "name"]}, None),
+    ],
+)
+def test_all_rows_are_sorted_with_their_lineage(
+    table: frazil.Table, engine: Engine, order: dict[str, Any], expected: list[int] | None
+) -> None:
+    table.update({"price": NAN}, "id = 3")
+    table.append([row(10, price=None)])
+    lineage = ["id", "_row_id", "_last_updated_sequence_number"]
+    before = table.scan(columns=lineage).to_pylist()
+    done = table.compact(**order, engine=engine)
+    assert (done.operation, done.files_added, done.rows_added, done.rows_removed) == (
+        "replace",
+        1,
+        0,
+        0,
+    )
+    after = table.scan(columns=lineage).to_pylist()
+    assert sorted(after, key=lambda each: each["id"]) == sorted(before, key=lambda e: e["id"])
+    # By fives from above, and by name in each five; the Z-values of both columns rise together.
+    found = [each["id"] for each in after]
+    descending = [10, 5, 6, 7, 8, 9, 0, 1, 2, 3]
+    if "zorder_by" in order:
+        assert sorted(found) == [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
+        assert found.index(0) < found.index(9)
+    else:
+        assert found == (expected or descending)
+
+
 def test_a_delete_of_all_rows_of_a_file_drops_it(table: frazil.Table, engine: Engine) -> None:
     result = done(table, engine, lambda tx: tx.delete("id + 0 >= 6"))
     assert (result.files_removed, result.files_updated) == (1, 0)

@@ -7,20 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import frazil
 import frazil.spark
 from frazil.errors import CommitConflict, InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.scan.plan import Plan
-from frazil.scan.report import ScanReport
 from frazil.spark import jobs
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.jobs.selection import Selection
-from frazil.spark.jobs.zorder import ZValue, interleaved, ordered
 from frazil.storage import local_path
 from tests.spark.shop import ORDERS, content, orders, row
 
@@ -174,78 +168,6 @@ def test_orphans_are_found_by_executors_and_removed(spark: Any, table: frazil.Ta
 
 
 # What needs no Spark
-
-
-def planned(sizes: list[int], *, deleted: dict[int, int], specs: list[int]) -> Plan:
-    rows = [
-        {
-            "location": f"data/{at}",
-            "file_size_in_bytes": size,
-            "record_count": 100,
-            "spec_id": specs[at],
-            "deletion_vector.cardinality": deleted.get(at),
-            "partition.1000": at % 2,
-        }
-        for at, size in enumerate(sizes)
-    ]
-    batch = EntryBatch.from_rows(rows, {"deletion_vector.cardinality": pa.int64()})
-    report = ScanReport(snapshot_id=None, filter="")
-    return Plan(snapshot=None, files=batch, deletes=None, report=report)
-
-
-def chosen(selection: Selection, plan: Plan) -> list[list[int]]:
-    return sorted(group.rows.tolist() for group in selection.groups(plan, current={1}))
-
-
-def test_files_are_chosen_by_size_deletes_and_partitioning() -> None:
-    sizes = [10, 100, 10, 100, 10, 500, 100, 10]
-    ones = [1] * 8
-    base = Selection(target_file_bytes=100, min_input_files=3)
-    # 0, 2 and 4 are small, of one partition; 5 is too large; 7 is small and alone with it.
-    assert chosen(base, planned(sizes, deleted={}, specs=ones)) == [[0, 2, 4], [5, 7]]
-    # 3 has lost a third of its rows, 6 was written under another spec.
-    specs = [1, 1, 1, 1, 1, 1, 0, 1]
-    found = chosen(base, planned(sizes, deleted={3: 33}, specs=specs))
-    assert found == [[0, 2, 4], [3, 5, 7], [6]]
-    few = Selection(target_file_bytes=100, min_input_files=4, max_file_bytes=1000)
-    assert chosen(few, planned(sizes, deleted={}, specs=ones)) == []
-    every = Selection(target_file_bytes=100, rewrite_all=True, max_group_bytes=200)
-    found = chosen(every, planned(sizes, deleted={}, specs=ones))
-    assert found == [[0, 2, 4, 6], [1, 3], [5], [7]]
-
-
-def test_bits_of_ranks_are_taken_in_turn() -> None:
-    x = np.array([0b00, 0b01, 0b10, 0b11], dtype=np.uint64)
-    y = np.array([0b11, 0b00, 0b01, 0b11], dtype=np.uint64)
-    assert interleaved([x, y], 2).tolist() == [0b0101, 0b0010, 0b1001, 0b1111]
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        pa.array([None, -5, -1, 0, 3, 1 << 40]),
-        pa.array([None, -1e300, -0.5, 0.0, 1e-9, 7.0]),
-        pa.array([None, "", "a", "ab", "b", "é"]),
-        pa.array([None, False, True]),
-        pa.array([None, datetime(1960, 1, 1), datetime(2024, 1, 1)]),
-    ],
-)
-def test_codes_are_in_the_order_of_values(values: pa.Array) -> None:
-    codes = ordered(values, "column").tolist()
-    assert codes == sorted(codes)
-    # Null and the empty text share the lowest code; no other two values do.
-    assert len(set(codes[1:])) == len(codes) - 1
-
-
-def test_z_values_of_near_rows_are_near() -> None:
-    cuts = (np.array([2, 4], dtype=np.uint64) ^ np.uint64(1 << 63),) * 2
-    rows = pa.StructArray.from_arrays(
-        [pa.array([0, 1, 5, 5]), pa.array([0, 1, 0, 5])], names=["x", "y"]
-    )
-    near, also, apart, far = ZValue(("x", "y"), cuts, 2).of(rows).to_pylist()
-    assert near == also == 0
-    assert apart == 0b1000
-    assert far == 0b1100
 
 
 def test_bars_appear_only_when_asked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Commands that look after a table: maintain (flush, compact, rewrite, expire, orphans), analyze,
+"""Commands that look after a table: maintain (compact, rewrite, expire, orphans), analyze and
 check."""
 
 from __future__ import annotations
@@ -66,15 +66,16 @@ def compact_metadata(
     report(done, as_json=as_json)
 
 
-@maintain.command("rewrite-data-files")
-def rewrite_data_files(
+@maintain.command("compact")
+def compact(
     table: TableArgument,
     where: WhereOption = None,
     sort_by: Annotated[
-        list[str] | None, typer.Option("--sort-by", help="Sort rows by a column; repeat.")
+        list[str] | None,
+        typer.Option("--sort-by", help="Sort rows by a column, such as 'price desc'; repeat."),
     ] = None,
-    z_order_by: Annotated[
-        list[str] | None, typer.Option("--z-order-by", help="Z-order by columns; repeat.")
+    zorder_by: Annotated[
+        list[str] | None, typer.Option("--zorder-by", help="Z-order by columns; repeat.")
     ] = None,
     target_bytes: Annotated[
         int | None,
@@ -86,32 +87,47 @@ def rewrite_data_files(
     everything: Annotated[
         bool, typer.Option("--all", help="Also rewrite files that already have a good size.")
     ] = False,
+    on_spark: Annotated[
+        bool, typer.Option("--spark", help="Let Spark do it, in a session of its own.")
+    ] = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write small data files and files with many deleted rows anew, with Spark.
+    """Rewrite small data files and files with many deleted rows into files of a good size.
 
-    Example: `frazil maintain rewrite-data-files shop.orders --where "day >= '2024-01-01'"`
+    Example: `frazil maintain compact shop.orders --where "day >= '2024-01-01'"`
     """
-    if sort_by and z_order_by:
-        raise InvalidInput("give --sort-by or --z-order-by, not both")
+    if sort_by and zorder_by:
+        raise InvalidInput("give --sort-by or --zorder-by, not both")
     found = open_table(table, catalog)
+    if not on_spark:
+        with output.bar("compacting", quiet=as_json) as step:
+            done = found.compact(
+                where,
+                sort_by=sort_by or None,
+                zorder_by=zorder_by or None,
+                target_file_bytes=target_bytes,
+                rewrite_all=everything,
+                progress=step,
+            )
+        report(done, as_json=as_json)
+        return
     from frazil.cli.spark_session import local_spark
 
-    with local_spark("frazil maintain rewrite-data-files") as spark:
+    with local_spark("frazil maintain compact") as spark:
         from frazil.spark.jobs import rewrite_data_files
 
-        done = rewrite_data_files(
+        made = rewrite_data_files(
             spark,
             found,
             where,
-            strategy="sort" if sort_by else "z-order" if z_order_by else "bin-pack",
-            by=sort_by or z_order_by,
+            strategy="sort" if sort_by else "z-order" if zorder_by else "bin-pack",
+            by=sort_by or zorder_by,
             target_file_bytes=target_bytes,
             rewrite_all=everything,
             progress=False if as_json else None,
         )
-    output.emit_text(str(done), asdict(done), as_json=as_json)
+    output.emit_text(str(made), asdict(made), as_json=as_json)
 
 
 @maintain.command("rewrite-manifests")

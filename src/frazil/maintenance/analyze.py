@@ -255,19 +255,19 @@ def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice
     if health.small_files > max(_MANY_SMALL, health.data_files // 2):
         yield Advice(
             problem=f"{health.small_files:,} of {health.data_files:,} data files are small",
-            run="rewrite_data_files",
+            run="compact",
         )
     if health.files_mostly_deleted:
         yield Advice(
             problem=f"{health.files_mostly_deleted:,} files have lost more than "
             f"{_DELETED_SHARE:.0%} of their rows",
-            run="rewrite_data_files",
+            run="compact",
         )
     if health.equality_delete_files or health.position_delete_files:
         yield Advice(
             problem=f"{health.equality_delete_files + health.position_delete_files:,} delete files "
             "are applied by every read",
-            run="rewrite_data_files" if health.equality_delete_files else "rewrite_manifests",
+            run="compact" if health.equality_delete_files else "rewrite_manifests",
         )
     if health.expirable_snapshots > _OLD_SNAPSHOTS:
         yield Advice(

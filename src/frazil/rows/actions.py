@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
 from pyroaring import BitMap64
 
 from frazil.commit.change import VectorEdit
@@ -69,6 +70,7 @@ class RowSink:
     storage: Storage
     location: str
     properties: Mapping[str, str]
+    sort_order: SortOrder
     written: list[str] | None = None
 
     @staticmethod
@@ -88,6 +90,7 @@ class RowSink:
             storage=storage,
             location=location,
             properties=metadata.properties,
+            sort_order=metadata.sort_order(),
             written=written,
         )
 
@@ -103,7 +106,7 @@ class RowSink:
             location=self.location,
             schema=self.schema,
             spec=metadata.spec(),
-            sort_order=metadata.sort_order(),
+            sort_order=self.sort_order,
             derived=metadata.expressions,
             properties=self.properties,
             write_id=uuid.uuid4(),

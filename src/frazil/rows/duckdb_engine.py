@@ -7,7 +7,7 @@ memory limit and spills to disk.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
@@ -24,10 +25,12 @@ from frazil.expr.sql_text import SOURCE, TARGET, SqlText
 from frazil.rows import duckdb_scan
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
 from frazil.rows.duckdb_scan import explained
+from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
 from frazil.rows.duckdb_types import check_columns, literal, quoted, text, type_text
 from frazil.rows.engine import Assignments, Clause, Constant, MergePlan, Side, Value
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.z_order import ZOrder
 
 if TYPE_CHECKING:
     import duckdb
@@ -99,20 +102,22 @@ class DuckDbEngine:
             return [self._into(sink, query, new)]
 
     def sorted(
-        self, planned: Planned, order: Sequence[SqlText | str], sink: RowSink
+        self, planned: Planned, order: SortOrder | ZOrder, sink: RowSink
     ) -> list[SinkResult]:
         """All rows of the plan's files with their lineage, in an order, into a sink."""
-        names = [column.name for column in planned.scan.table_schema.fields]
-        chosen = [quoted(name) for name in (*names, *(column.name for column in LINEAGE))]
+        schema, connection = planned.scan.table_schema, self.connection
+        names = [column.name for column in (*schema.fields, *LINEAGE)]
         every = _all(planned, lineage=True)
-        with explained("compact"), self._rows(every, filtered=False, key=False) as rows:
-            by = ", ".join(part if isinstance(part, str) else part.text for part in order)
+        with (
+            explained("compact"),
+            self._rows(every, filtered=False, key=False) as rows,
+            sort_keys(connection, rows, order, schema) as by,
+        ):
             query = (
-                f"SELECT {', '.join(chosen)}, NULL::BIGINT AS {KEY}, "
-                f"{int(Action.INSERT)}::TINYINT AS {ACTION} FROM ({rows}) {TARGET}"
-                + (f" ORDER BY {by}" if by else "")
+                f"SELECT {', '.join(map(quoted, names))}, NULL::BIGINT AS {KEY}, "
+                f"{int(Action.INSERT)}::TINYINT AS {ACTION} FROM ({rows}) {TARGET} ORDER BY {by}"
             )
-            return [self._into(sink, query, _Values(self.connection))]
+            return [self._into(sink, query, _Values(connection))]
 
     @contextmanager
     def _rows(self, planned: Planned, *, filtered: bool, key: bool = True) -> Iterator[str]:

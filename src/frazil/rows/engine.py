@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import IcebergType, PrimitiveType
 
 from frazil.expr.bind import conjunction, disjunction, predicate
@@ -25,6 +26,7 @@ from frazil.expr.sql_text import SqlText
 from frazil.format.types import plain
 from frazil.rows.actions import Action, RowSink, SinkResult
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.z_order import ZOrder
 
 MAX_KEYS_IN_FILTER = 200
 
@@ -142,9 +144,10 @@ class Engine(Protocol):
         """Rows of the table joined with a source of this engine, into sinks."""
 
     def sorted(
-        self, planned: Planned, order: Sequence[SqlText | str], sink: RowSink
+        self, planned: Planned, order: SortOrder | ZOrder, sink: RowSink
     ) -> list[SinkResult]:
-        """All rows of the plan's files with their lineage, in an order (empty: as they come)."""
+        """All rows of the plan's files with their lineage, in an order, into sinks: what one sink
+        gets comes before what the next one gets."""
 
 
 def reach(source: Source, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:

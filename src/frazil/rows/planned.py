@@ -130,14 +130,18 @@ class Planned:
 
     def tasks(self, rows: npt.NDArray[Any] | None = None) -> list[Task]:
         """Tasks of the files at these rows of the plan, in their order."""
-        chosen = np.arange(self.num_files) if rows is None else rows
+        part = self if rows is None else self.part(rows)
+        return list(tasks_of(part.plan, location=self.scan.handle.location))
+
+    def part(self, rows: npt.NDArray[Any]) -> Planned:
+        """The plan of the files at these rows, in their order."""
         matches = {
             at: self.plan.matches[int(row)]
-            for at, row in enumerate(chosen)
+            for at, row in enumerate(rows)
             if int(row) in self.plan.matches
         }
-        part = replace(self.plan, files=self.plan.files.take(chosen), matches=matches)
-        return list(tasks_of(part, location=self.scan.handle.location))
+        files = self.plan.files.take(rows)
+        return Planned(self.scan, replace(self.plan, files=files, matches=matches))
 
     def located(self, keys: Longs) -> Iterator[tuple[int, Longs]]:
         """Keys as rows of the plan with ascending positions in the file."""

@@ -45,7 +45,7 @@ def removal(spark: SparkSession, scan: Scan, *, exclusive: bool = False) -> Remo
     gone = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
     partial = np.flatnonzero(~sure) if len(sure) else np.zeros(0, dtype=np.intp)
     keys = np.zeros(0, dtype=np.int64)
-    some = part_of(planned, partial)
+    some = planned.part(partial)
     if some.num_files:
         keys = collected_keys(_keys_of(spark, some))
     found = removal_of(some, keys, exclusive=exclusive)
@@ -53,17 +53,6 @@ def removal(spark: SparkSession, scan: Scan, *, exclusive: bool = False) -> Remo
     counts = [task.live_records for task in gone]
     total = None if None in counts else sum(count or 0 for count in counts) + len(keys)
     return Removal(removed=entries_of(whole), vectors=found[1], rows=total)
-
-
-def part_of(planned: Planned, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Planned:
-    """The plan of some of the files."""
-    matches = {
-        at: planned.plan.matches[int(row)]
-        for at, row in enumerate(rows)
-        if int(row) in planned.plan.matches
-    }
-    part = replace(planned.plan, files=planned.plan.files.take(rows), matches=matches)
-    return Planned(planned.scan, part)
 
 
 def removal_of(

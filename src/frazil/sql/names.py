@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+import pyarrow as pa
+
 from frazil.catalog.views import ViewState
 from frazil.errors import InvalidInput, NotFound
 from frazil.table.catalog import Catalog
@@ -64,8 +66,15 @@ Meant = TableMeant | ViewMeant | GivenMeant
 
 
 def metadata_rows(table: Table, which: str) -> Any:
-    """A metadata table as Arrow."""
-    return getattr(table.inspect, _METADATA_METHODS.get(which, which))
+    """A metadata table as Arrow. Structs without fields, such as the partition in a table that is
+    not partitioned, are left out, as Iceberg does; DuckDB has none."""
+    found: pa.Table = getattr(table.inspect, _METADATA_METHODS.get(which, which))
+    empty = [
+        field.name
+        for field in found.schema
+        if pa.types.is_struct(field.type) and not field.type.num_fields
+    ]
+    return found.drop_columns(empty)
 
 
 @dataclass(slots=True)

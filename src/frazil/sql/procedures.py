@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -76,6 +77,8 @@ def _arguments(statement: st.Call, found: Procedure, at: Statement) -> dict[str,
         if name in values:
             raise at.source.problem(start, f"argument {name} is given twice")
         value = at.constant(part)
+        if found.arguments[name] is dict and _is_pairs(value):
+            value = dict(value)
         if value is not None and not isinstance(value, found.arguments[name]):
             raise at.source.problem(
                 part.start, f"argument {name} is {value!r}; expected {_shown(found, name)}"
@@ -88,6 +91,11 @@ def _arguments(statement: st.Call, found: Procedure, at: Statement) -> dict[str,
             statement.procedure.start, f"{statement.procedure} needs {', '.join(missing)}"
         )
     return values
+
+
+def _is_pairs(value: Any) -> bool:
+    """Whether it is a map as Arrow gives it."""
+    return isinstance(value, list) and all(isinstance(each, tuple) for each in value)
 
 
 def _shown(found: Procedure, name: str) -> str:
@@ -201,6 +209,52 @@ def _rewrite_manifests(table: Table, _: Values, __: Any) -> pa.Table:
     )
 
 
+def _rewrite_data_files(table: Table, values: Values, _: Any) -> pa.Table:
+    order = values.get("sort_order")
+    strategy = str(values.get("strategy", "binpack" if order is None else "sort")).lower()
+    if strategy not in ("binpack", "sort"):
+        raise InvalidInput(f"strategy is {strategy!r}; expected binpack or sort")
+    if strategy == "binpack" and order is not None:
+        raise InvalidInput("sort_order goes with strategy => 'sort'")
+    sort_by: Any = None if strategy == "binpack" else table.sort_order
+    zorder = None if order is None else _ZORDER.fullmatch(order.strip())
+    if order is not None:
+        sort_by = None if zorder else [term.strip() for term in _TERMS.split(order)]
+    done = table.compact(
+        values.get("where"),
+        sort_by=sort_by,
+        zorder_by=[name.strip() for name in zorder[1].split(",")] if zorder else None,
+        **_compact_options(values.get("options", {})),
+    )
+    summary = {} if done.snapshot is None else done.snapshot.summary
+    return pa.table(
+        {
+            "rewritten_data_files_count": [done.files_removed],
+            "added_data_files_count": [done.files_added],
+            "rewritten_bytes_count": [int(summary.get("removed-files-size", 0))],
+            "failed_data_files_count": [0],
+        }
+    )
+
+
+def _compact_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options by Iceberg's names as arguments of `compact`."""
+    made: dict[str, Any] = {}
+    for key, value in given.items():
+        text = str(value).lower()
+        if key == "rewrite-all" and text in ("true", "false"):
+            made["rewrite_all"] = text == "true"
+        elif key in _NUMBERS and text.isdigit():
+            made[_NUMBERS[key]] = int(text)
+        elif key in _NUMBERS or key == "rewrite-all":
+            expected = "true or false" if key == "rewrite-all" else "a whole number"
+            raise InvalidInput(f"option {key} is {value!r}; expected {expected}")
+        else:
+            known = ", ".join([*_NUMBERS, "rewrite-all"])
+            raise InvalidInput(f"unknown option {key!r}; rewrite_data_files has {known}")
+    return made
+
+
 def _ancestors(table: Table, values: Values, _: Any) -> pa.Table:
     start = (
         table.snapshot(values["snapshot_id"])
@@ -239,6 +293,13 @@ def _no_register(table: Table, values: Values, at: Statement) -> pa.Table:
 
 
 _MOVED = {"table": str}
+_ZORDER: Final = re.compile(r"zorder\s*\((.*)\)", re.IGNORECASE)
+_TERMS: Final = re.compile(r",(?![^(\[]*[)\]])")
+"""Commas between the terms of an order, not those inside bucket(16, id)."""
+_NUMBERS: Final = {
+    "target-file-size-bytes": "target_file_bytes",
+    "min-input-files": "min_input_files",
+}
 PROCEDURES: Final[Mapping[str, Procedure]] = {
     "rollback_to_snapshot": Procedure(
         arguments={**_MOVED, "snapshot_id": int},
@@ -285,6 +346,11 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         },
         required=("table",),
         run=_orphans,
+    ),
+    "rewrite_data_files": Procedure(
+        arguments={**_MOVED, "strategy": str, "sort_order": str, "options": dict, "where": str},
+        required=("table",),
+        run=_rewrite_data_files,
     ),
     "rewrite_manifests": Procedure(arguments=_MOVED, required=("table",), run=_rewrite_manifests),
     "ancestors_of": Procedure(

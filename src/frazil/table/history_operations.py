@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
 from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
 
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import TableName
@@ -18,11 +19,13 @@ from frazil.data.metadata_columns import with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.entrance import entrance
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.expr.condition import Where
 from frazil.format.checks import check_count
 from frazil.format.metadata import RefKind, Snapshot
 from frazil.maintenance.analyze import Health, analyze
 from frazil.maintenance.check import check
 from frazil.maintenance.clone import clone
+from frazil.maintenance.compact import compact
 from frazil.maintenance.compare import Comparison, Side, compare
 from frazil.maintenance.expire import Expired, expire_snapshots
 from frazil.maintenance.orphans import Orphans, remove_orphan_files
@@ -31,6 +34,7 @@ from frazil.maintenance.problems import CheckReport
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.relocate import copy_table, move_table
 from frazil.maintenance.rewrite_manifests import compact_metadata, rewrite_manifests
+from frazil.rows.engine import Engine
 from frazil.rows.scan import select_columns
 from frazil.scan.change_feed import Changes
 from frazil.storage import checked_location
@@ -199,6 +203,44 @@ class HistoryOperations:
     def compact_metadata(self, *, progress: Progress = silent) -> CommitResult:
         """Move the root's entries to leaves and merge small leaves, if that gains anything."""
         return compact_metadata(self.handle, branch=self.branch_name, progress=progress)
+
+    def compact(
+        self,
+        where: Where = None,
+        *,
+        sort_by: Sequence[str] | SortOrder | None = None,
+        zorder_by: Sequence[str] | None = None,
+        target_file_bytes: int | None = None,
+        min_input_files: int = 5,
+        rewrite_all: bool = False,
+        engine: Engine | None = None,
+        summary: Mapping[str, str] | None = None,
+        progress: Progress = silent,
+    ) -> CommitResult:
+        """Rewrite small data files, and files with many deleted rows, into files of a good size.
+
+        Rows keep their ids, and change feeds show nothing. `where` chooses files: those that may
+        hold a matching row. With `sort_by` (`["day", "price desc"]`) or `zorder_by`, every chosen
+        partition is sorted as a whole. New files have `target_file_bytes`, by default
+        `write.target-file-size-bytes`; fewer than `min_input_files` small files of a partition stay
+        as they are. `rewrite_all` takes files that have a good size too. Deletes and updates that
+        other writers make in these files meanwhile are a conflict: run it again.
+
+        >>> orders.compact(where="day >= '2024-01-01'")                     # doctest: +SKIP
+        """
+        return compact(
+            self.handle,
+            where,
+            branch=self.branch_name,
+            sort_by=sort_by,
+            zorder_by=zorder_by,
+            target_file_bytes=target_file_bytes,
+            min_input_files=min_input_files,
+            rewrite_all=rewrite_all,
+            engine=engine,
+            summary=summary,
+            progress=progress,
+        )
 
     def analyze(self, *, progress: Progress = silent) -> Health:
         """The table's health in numbers, with what to run."""

@@ -69,7 +69,7 @@ def test_rows_deleted_from_files_call_for_new_files(tmp_path: Path) -> None:
     table.row_delta().add_equality_deletes(pa.table({"id": [3]}), on=["id"]).commit()
     found = table.analyze()
     assert (found.files_mostly_deleted, found.equality_delete_files) == (1, 1)
-    assert [advice.run for advice in found.advice] == ["rewrite_data_files"] * 2
+    assert [advice.run for advice in found.advice] == ["compact"] * 2
 
 
 def _overlaps(*ranges: tuple[int, int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Write data files anew: fewer and fuller, sorted, or in Z-order. Rows keep who they are.
+"""Rewrite data files: fewer and fuller, sorted, or in Z-order. Rows keep their ids.
 
 Groups of files are read and written by Spark jobs, some side by side; each lands as a `replace`. A
 file that another commit took or deleted rows of meanwhile is a conflict: its group is dropped, and
@@ -14,11 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.sorting import SortOrder
 from pyspark.errors import PySparkException
 
-from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
 from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
@@ -26,18 +25,18 @@ from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInp
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import UNSORTED
+from frazil.maintenance.compact import every_row, replacement
 from frazil.maintenance.progress import Progress
 from frazil.rows.planned import Planned
+from frazil.rows.selection import Group, Selection, current_specs, even
+from frazil.rows.z_order import ZOrder
 from frazil.spark import native
 from frazil.spark.distribution import Distribution, distributed, order_columns
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.jobs.selection import Group, Selection, even
 from frazil.spark.jobs.zorder import z_order
-from frazil.spark.removal import part_of
 from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.writer import ENTRIES, WriteTask, discard_entries, unpacked
 from frazil.table.table import Table
-from frazil.tree.read import LEAF, POSITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +122,7 @@ def rewrite_data_files(
         selection = even(selection)
     job = _Job(
         writer=writer,
-        groups=selection.groups(writer.planned.plan, current=_current_specs(target)),
+        groups=selection.groups(writer.planned.plan, current=current_specs(target.metadata)),
         partial=partial_progress,
         max_commits=max_commits if partial_progress else 1,
         concurrent=concurrent_groups,
@@ -131,13 +130,6 @@ def rewrite_data_files(
     )
     with progress_bars(f"rewrite {target.name}", shown=progress) as report:
         return job.run(report)
-
-
-def _current_specs(table: Table) -> set[int | None]:
-    """Ids of the table's spec; every spec without fields, and none at all, are the same one."""
-    if table.spec.fields:
-        return {table.spec.spec_id}
-    return {None, *(spec.spec_id for spec in table.metadata.partition_specs if not spec.fields)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,8 +155,7 @@ class _GroupWriter:
         selection: Selection,
     ) -> _GroupWriter:
         scan = table.scan(where)
-        # The filter chooses files; all rows of a chosen file are written.
-        planned = Planned(replace(scan, matching=AlwaysTrue()), scan.plan())
+        planned = every_row(scan)
         order, is_own = UNSORTED, False
         z_columns: tuple[str, ...] = ()
         if strategy == "sort":
@@ -173,12 +164,7 @@ class _GroupWriter:
             if not order.fields:
                 raise InvalidInput("sort by what? give by=[…], or set the table's sort order")
         elif strategy == "z-order":
-            z_columns = tuple(by or ())
-            for name in z_columns:
-                if name not in {column.name for column in table.schema.fields}:
-                    raise InvalidInput(f"z-order: the table has no column {name!r}")
-            if len(z_columns) < 2:
-                raise InvalidInput("z-order takes two columns or more: by=['day', 'country']")
+            z_columns = ZOrder.of(by or (), table.schema).columns
         elif strategy != "bin-pack":
             raise InvalidInput(f"strategy is {strategy!r}; expected bin-pack, sort or z-order")
         elif by:
@@ -201,7 +187,7 @@ class _GroupWriter:
             self.spark,
             self.planned.scan,
             metadata_columns=lineage,
-            planned=part_of(self.planned, group.rows),
+            planned=self.planned.part(group.rows),
         )
         metadata = self.table.metadata
         schema = with_columns(metadata.schema(), LINEAGE)
@@ -321,26 +307,14 @@ class _Job:
 
     def _land(self, written: Sequence[_Written]) -> CommitResult:
         table = self.writer.table
-        snapshot = self.writer.planned.scan.snapshot
-        assert snapshot is not None
-        added = EntryBatch.concat([each.entries for each in written])
-        if added.num_rows:
-            # Rows keep the age they were read at: later equality deletes still apply to them.
-            added = added.with_constant("tracking.sequence_number", snapshot.sequence_number)
-        files = self.writer.planned.plan.files
-        replaced = EntryBatch.concat(
-            [files.take(each.group.rows).select(["location", LEAF, POSITION]) for each in written]
+        change = replacement(
+            self.writer.planned,
+            [each.group for each in written],
+            EntryBatch.concat([each.entries for each in written]),
+            branch=table.branch_name,
+            summary=self.summary,
         )
-        return table.handle.commit(
-            Change(
-                branch=table.branch_name,
-                base_snapshot_id=int(snapshot.snapshot_id),
-                added=added if added.num_rows else None,
-                replaced=replaced,
-                is_rewrite=True,
-                summary=self.summary,
-            )
-        )
+        return table.handle.commit(change)
 
     def _give_up(self, group: Group, error: Exception) -> None:
         names = self.writer.planned.plan.files.take(group.rows).pylist("location")

@@ -1,114 +1,25 @@
-"""Z-order: one number per row that is close for rows that are close in several columns.
-
-Each value is ranked among quantiles of its column, and ranks are spread over the same number of
-bits, so that columns of unlike ranges weigh the same; the bits are then interleaved.
-"""
+"""Z-values of the rows of a Spark frame."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
-from frazil.errors import InvalidInput, Unsupported
+from frazil.rows.z_order import SAMPLE_ROWS, ZValue
 from frazil.spark.row_level import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Codes = npt.NDArray[np.uint64]
-_BITS = 63
-_MOST_BITS = 16
-_SAMPLE_ROWS = 100_000
-_SIGN = np.uint64(1 << 63)
-
 
 def z_order(frame: DataFrame, columns: Sequence[str], *, rows: int) -> Column:
     """The Z-value of each row of a frame of about so many rows; looks at a sample of it first."""
-    if len(columns) < 2:
-        raise InvalidInput("z-order takes two columns or more; for one, sort")
     picked = frame.select(*(F.col(quoted(name)) for name in columns))
-    if rows > _SAMPLE_ROWS:
-        picked = picked.sample(fraction=_SAMPLE_ROWS / rows, seed=7)
-    sample = picked.toArrow()
-    bits = min(_MOST_BITS, _BITS // len(columns))
-    cuts = tuple(
-        _quantiles(ordered(column.combine_chunks(), name), 1 << bits)
-        for name, column in zip(columns, sample.columns, strict=True)
-    )
+    if rows > SAMPLE_ROWS:
+        picked = picked.sample(fraction=SAMPLE_ROWS / rows, seed=7)
+    z = ZValue.sampled(columns, picked.toArrow())
     values = F.struct(*(F.col(quoted(name)) for name in columns))
-    return F.arrow_udf(ZValue(tuple(columns), cuts, bits).of, "long")(values)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ZValue:
-    """Computes Z-values; travels to executors."""
-
-    columns: tuple[str, ...]
-    cuts: tuple[Codes, ...]
-    bits: int
-
-    def of(self, values: pa.Array) -> pa.Array:
-        """One number per row; nulls come first."""
-        ranks = []
-        for at, (name, cuts) in enumerate(zip(self.columns, self.cuts, strict=True)):
-            rank = np.searchsorted(cuts, ordered(values.field(at), name), side="right")
-            spread = (rank.astype(np.int64) << self.bits) // (len(cuts) + 1)
-            ranks.append(spread.astype(np.uint64))
-        return pa.array(interleaved(ranks, self.bits).astype(np.int64))
-
-
-def interleaved(ranks: Sequence[Codes], bits: int) -> Codes:
-    """The low bits of several numbers, taken in turn, highest first."""
-    made = np.zeros(len(ranks[0]), dtype=np.uint64)
-    for bit in range(bits - 1, -1, -1):
-        for rank in ranks:
-            made = (made << np.uint64(1)) | ((rank >> np.uint64(bit)) & np.uint64(1))
-    return made
-
-
-def _quantiles(codes: Codes, ranks: int) -> Codes:
-    """Cuts between so many ranks of about equal weight."""
-    found = np.sort(codes)
-    if not len(found):
-        return found
-    at = np.linspace(0, len(found) - 1, num=min(ranks, len(found)), dtype=np.int64)
-    return np.unique(found[at])[1:][: ranks - 1]
-
-
-def ordered(array: pa.Array, name: str) -> Codes:
-    """Values as unsigned numbers in the same order; equal for texts that begin alike."""
-    kind = array.type
-    if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
-        whole = array.cast(pa.int64())
-    elif pa.types.is_date32(kind):
-        whole = array.cast(pa.int32()).cast(pa.int64())
-    elif pa.types.is_temporal(kind):
-        whole = array.cast(pa.int64())
-    elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return _floats(array.cast(pa.float64()))
-    elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _texts(array.cast(pa.binary()))
-    else:
-        raise Unsupported(f"z-order cannot use column {name} of type {kind}", feature="z-order")
-    filled = np.asarray(whole.fill_null(np.iinfo(np.int64).min)).astype(np.int64)
-    return filled.view(np.uint64) ^ _SIGN
-
-
-def _floats(array: pa.Array) -> Codes:
-    bits = np.asarray(array.fill_null(float("-inf"))).astype(np.float64).view(np.uint64)
-    negative = (bits & _SIGN) != 0
-    return np.where(negative, ~bits, bits | _SIGN)
-
-
-def _texts(array: pa.Array) -> Codes:
-    first: Any = pc.binary_slice(array, 0, 8).fill_null(b"").to_pylist()
-    joined = b"".join(value.ljust(8, b"\0") for value in first)
-    return np.frombuffer(joined, dtype=">u8").astype(np.uint64)
+    return F.arrow_udf(z.of, "long")(values)

@@ -1,4 +1,4 @@
-"""Which data files are worth writing anew, in groups that are written together. Pure."""
+"""Which data files are worth rewriting, in groups that are written together. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from frazil.errors import InvalidInput
 from frazil.format.fields import PARTITION_PREFIX
+from frazil.format.metadata import TableMetadata
 from frazil.scan.plan import Plan
 
 _GB = 1 << 30
@@ -117,6 +118,14 @@ def _packed(
         made[-1].append(row)
         held += int(sizes[row])
     return [np.array(part, dtype=np.intp) for part in made if part]
+
+
+def current_specs(metadata: TableMetadata) -> set[int | None]:
+    """Ids of the table's spec; every spec without fields, and none at all, are the same one."""
+    spec = metadata.spec()
+    if spec.fields:
+        return {spec.spec_id}
+    return {None, *(each.spec_id for each in metadata.partition_specs if not each.fields)}
 
 
 def even(selection: Selection) -> Selection:

@@ -1,0 +1,236 @@
+"""Data files are rewritten: fewer and fuller, sorted, or in Z-order. Rows keep their ids and ages.
+
+Groups of files, one partition each, are written and land together as one `replace`. Files are
+packed by Frazil's own reader and writer, several groups side by side; an engine sorts. A file that
+another commit took or deleted rows of meanwhile is a conflict, so no deleted row comes back.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.table.sorting import SortOrder
+
+from frazil.commit.change import Change
+from frazil.commit.handle import TableHandle
+from frazil.commit.loop import discard
+from frazil.commit.result import CommitResult
+from frazil.data.metadata_columns import LINEAGE, with_columns
+from frazil.data.write_files import write_rows
+from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
+from frazil.errors import CommitUnknown, InvalidInput
+from frazil.expr.condition import Where
+from frazil.expr.sort_by import parse_sort_order
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import UNSORTED
+from frazil.maintenance.progress import Progress, silent
+from frazil.rows.actions import RowSink
+from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.engine import Engine
+from frazil.rows.planned import Planned
+from frazil.rows.scan import Scan
+from frazil.rows.selection import Group, Selection, current_specs, even
+from frazil.rows.z_order import ZOrder
+from frazil.scan.tasks import Task, TaskReader
+from frazil.tree.read import LEAF, POSITION
+
+_READ_AHEAD_BYTES: Final = 64 << 20
+_SIDE_BY_SIDE: Final = 4
+
+
+def compact(
+    handle: TableHandle,
+    where: Where = None,
+    *,
+    branch: str,
+    sort_by: Sequence[str] | SortOrder | None = None,
+    zorder_by: Sequence[str] | None = None,
+    target_file_bytes: int | None = None,
+    min_input_files: int = 5,
+    rewrite_all: bool = False,
+    engine: Engine | None = None,
+    summary: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+) -> CommitResult:
+    """Rewrite the files that may hold matching rows and are worth it; one commit or none."""
+    began = time.perf_counter()
+    handle.check_writable()
+    metadata = handle.refresh().metadata
+    options = WriteOptions.from_properties(metadata.properties, target_file_bytes=target_file_bytes)
+    selection = Selection(
+        target_file_bytes=options.target_file_bytes,
+        min_input_files=min_input_files,
+        rewrite_all=rewrite_all,
+    )
+    order = _order(handle, sort_by, zorder_by)
+    scan = Scan(
+        handle=replace(handle),
+        snapshot=handle.tip(branch),
+        matching=where,
+        schema_override=metadata.schema(),
+    )
+    planned = every_row(scan)
+    chosen = selection if order is None else even(selection)
+    groups = chosen.groups(planned.plan, current=current_specs(metadata))
+    if not groups:
+        return CommitResult.nothing("no data file is worth rewriting")
+    job = _Job(
+        planned=planned,
+        order=order,
+        target_file_bytes=options.target_file_bytes,
+        engine=engine or DuckDbEngine(),
+    )
+    try:
+        with closing(job.run(groups, progress)) as made:
+            entries = EntryBatch.concat(list(made))
+        change = replacement(planned, groups, entries, branch=branch, summary=summary or {})
+        done = handle.commit(change)
+    except CommitUnknown:
+        raise
+    except BaseException:
+        discard(handle.storage, job.written)
+        raise
+    return replace(done, ms=(time.perf_counter() - began) * 1000)
+
+
+def every_row(scan: Scan) -> Planned:
+    """All rows of the files that a scan's filter leaves: the filter chooses files, not rows."""
+    planned = Planned.of(scan)
+    return Planned(replace(scan, matching=None, params=()), planned.plan)
+
+
+def replacement(
+    planned: Planned,
+    groups: Sequence[Group],
+    added: EntryBatch,
+    *,
+    branch: str,
+    summary: Mapping[str, str],
+) -> Change:
+    """Files of a plan make way for others with the same rows."""
+    snapshot = planned.scan.snapshot
+    assert snapshot is not None
+    if added.num_rows:
+        # Rows keep the age they were read at: later equality deletes still apply to them.
+        added = added.with_constant("tracking.sequence_number", snapshot.sequence_number)
+    files = planned.plan.files
+    replaced = [files.take(group.rows).select(["location", LEAF, POSITION]) for group in groups]
+    return Change(
+        branch=branch,
+        base_snapshot_id=int(snapshot.snapshot_id),
+        added=added if added.num_rows else None,
+        replaced=EntryBatch.concat(replaced),
+        is_rewrite=True,
+        summary=summary,
+    )
+
+
+def _order(
+    handle: TableHandle, sort_by: Sequence[str] | SortOrder | None, zorder_by: Sequence[str] | None
+) -> SortOrder | ZOrder | None:
+    schema = handle.metadata.schema()
+    if sort_by is not None and zorder_by is not None:
+        raise InvalidInput("give sort_by or zorder_by, not both")
+    if zorder_by is not None:
+        names = [zorder_by] if isinstance(zorder_by, str) else zorder_by
+        return ZOrder.of(names, schema)
+    if sort_by is None:
+        return None
+    order = sort_by if isinstance(sort_by, SortOrder) else parse_sort_order(sort_by, schema)
+    if not order.fields:
+        raise InvalidInput("sort_by names no column; leave it out to pack files as they are")
+    return order
+
+
+@dataclass(kw_only=True)
+class _Job:
+    """Writes groups of files; `written` collects the new files as they appear."""
+
+    planned: Planned
+    order: SortOrder | ZOrder | None
+    target_file_bytes: int
+    engine: Engine
+    written: list[str] = field(default_factory=list)
+
+    def run(self, groups: Sequence[Group], progress: Progress) -> Generator[EntryBatch]:
+        """The entries of the new files, group by group."""
+        total = sum(len(group.rows) for group in groups)
+        done = 0
+        progress(0, total, "files compacted")
+        with closing(self._all(groups)) as made:
+            for group, entries in zip(groups, made, strict=True):
+                yield entries
+                done += len(group.rows)
+                progress(done, total, "files compacted")
+
+    def _all(self, groups: Sequence[Group]) -> Generator[EntryBatch]:
+        if self.order is not None or len(groups) < 2:  # an engine uses all cores by itself
+            yield from map(self._one, groups)
+            return
+        with ThreadPoolExecutor(max_workers=min(len(groups), _SIDE_BY_SIDE)) as pool:
+            try:
+                yield from pool.map(self._one, groups)
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _one(self, group: Group) -> EntryBatch:
+        part = self.planned.part(group.rows)
+        return self._packed(part) if self.order is None else self._sorted(part, self.order)
+
+    def _packed(self, part: Planned) -> EntryBatch:
+        scan = part.scan
+        metadata = scan.handle.metadata
+        schema = with_columns(metadata.schema(), LINEAGE)
+        reader = TaskReader(replace(scan.reading(), schema=schema))
+        return write_rows(
+            _rows(reader, part.tasks()),
+            storage=scan.handle.storage,
+            location=scan.handle.location,
+            schema=schema,
+            spec=metadata.spec(),
+            sort_order=metadata.sort_order(),
+            derived=metadata.expressions,
+            properties=self._properties,
+            write_id=uuid.uuid4(),
+            written=self.written,
+        )
+
+    def _sorted(self, part: Planned, order: SortOrder | ZOrder) -> EntryBatch:
+        handle = part.scan.handle
+        sink = RowSink.of(
+            handle.metadata, storage=handle.storage, location=handle.location, written=self.written
+        )
+        # Rows arrive in order; the writer need not sort them.
+        sink = replace(sink, properties=self._properties, sort_order=UNSORTED)
+        found = self.engine.sorted(part, order, sink)
+        entries = EntryBatch.concat([each.entries for each in found])
+        own = handle.metadata.sort_order()
+        if isinstance(order, SortOrder) and own.fields == order.fields and entries.num_rows:
+            entries = entries.with_constant("sort_order_id", own.order_id)
+        return entries
+
+    @property
+    def _properties(self) -> dict[str, str]:
+        own = self.planned.scan.handle.metadata.properties
+        return {**own, TARGET_FILE_SIZE: str(self.target_file_bytes)}
+
+
+def _rows(reader: TaskReader, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
+    """The rows of all files in order. Small ones are read side by side, in bounded memory."""
+    ahead: list[Task] = []
+    held = 0
+    for task in tasks:
+        size = task.source.file_size_in_bytes
+        if ahead and held + size > _READ_AHEAD_BYTES:
+            yield from reader.read_all(ahead)
+            ahead, held = [], 0
+        ahead.append(task)
+        held += size
+    yield from reader.read_all(ahead)

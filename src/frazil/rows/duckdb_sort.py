@@ -1,0 +1,102 @@
+"""Orders as DuckDB sorts by them. Transforms and Z-values are functions over Arrow arrays that
+DuckDB calls, so that they are what partitions and Spark have."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import NestedField, StructType
+
+from frazil.data.metadata_columns import path_of
+from frazil.expr.transforms import result_type, transform_array
+from frazil.rows.duckdb_types import quoted, text, type_text
+from frazil.rows.z_order import SAMPLE_ROWS, ZOrder, ZValue
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+@contextmanager
+def sort_keys(
+    connection: duckdb.DuckDBPyConnection, rows: str, order: SortOrder | ZOrder, schema: Schema
+) -> Iterator[str]:
+    """What to put after ORDER BY in a query over `rows`, a SELECT of the table's columns."""
+    made = _Functions(connection)
+    try:
+        if isinstance(order, ZOrder):
+            yield _z_value(made, rows, order, schema)
+        else:
+            yield ", ".join(_term(made, field, schema) for field in order.fields)
+    finally:
+        made.release()
+
+
+class _Functions:
+    """Python functions that a connection knows for a while."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._names: list[str] = []
+
+    def add(self, work: Callable[[pa.Array], pa.Array], given: str, result: str) -> str:
+        """The name of a function from one type to another; it sees nulls."""
+        name = f"__frazil_order_{uuid.uuid4().hex[:12]}"
+        self.connection.create_function(
+            name, work, [given], result, type="arrow", null_handling="special"
+        )
+        self._names.append(name)
+        return name
+
+    def release(self) -> None:
+        for name in self._names:
+            self.connection.remove_function(name)
+
+
+def _term(functions: _Functions, field: SortField, schema: Schema) -> str:
+    kind = schema.find_field(field.source_id).field_type
+    source = _column(schema, field.source_id)
+    if not isinstance(field.transform, IdentityTransform):
+
+        def transformed(values: Any) -> pa.Array:
+            return transform_array(field.transform, values, kind)
+
+        result = type_text(result_type(field.transform, kind))
+        source = f"{functions.add(transformed, type_text(kind), result)}({source})"
+    direction = "ASC" if field.direction == SortDirection.ASC else "DESC"
+    nulls = "FIRST" if field.null_order == NullOrder.NULLS_FIRST else "LAST"
+    return f"{source} {direction} NULLS {nulls}"
+
+
+def _column(schema: Schema, field_id: int) -> str:
+    first, *rest = path_of(schema, field_id)
+    field: NestedField = schema.fields[first]
+    made = quoted(field.name)
+    for at in rest:
+        assert isinstance(field.field_type, StructType)
+        field = field.field_type.fields[at]
+        made = f"struct_extract({made}, {text(field.name)})"
+    return made
+
+
+def _z_value(functions: _Functions, rows: str, order: ZOrder, schema: Schema) -> str:
+    columns = ", ".join(map(quoted, order.columns))
+    sample = functions.connection.sql(
+        f"SELECT {columns} FROM ({rows}) USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (7)"
+    ).to_arrow_table()
+    z = ZValue.sampled(order.columns, sample)
+
+    def z_values(values: Any) -> pa.Array:
+        whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        return z.of(whole)
+
+    types = [schema.find_field(name).field_type for name in order.columns]
+    parts = ", ".join(f"c{at} {type_text(kind)}" for at, kind in enumerate(types))
+    packed = ", ".join(f"c{at} := {quoted(name)}" for at, name in enumerate(order.columns))
+    return f"{functions.add(z_values, f'STRUCT({parts})', 'BIGINT')}(struct_pack({packed}))"
