@@ -82,7 +82,7 @@ def spark_session() -> Any:
 
 
 def arrive(landing: Path, batch: int, orders: int, chance: random.Random) -> tuple[int, int]:
-    """A file of orders: new ones, and news of old ones. Returns how many of each."""
+    """A file of orders: new ones, and status updates of old ones. Returns how many of each."""
     landing.mkdir(parents=True, exist_ok=True)
     first = batch * orders
     new = list(range(first, first + orders))
@@ -190,7 +190,7 @@ def run(folder: Path, batches: int, size: int) -> None:
     with step(f"{batches} files of orders arrive; each is merged as one snapshot"):
         for batch in range(batches):
             new, old = arrive(landing, batch, size, chance)
-            say(f"file {batch}: {new} new orders, news of {old} old ones")
+            say(f"file {batch}: {new} new orders, {old} status updates")
         ingest(spark, orders, landing, checkpoint)
         say(f"{len(orders.snapshots())} snapshots, {orders.scan().count():,} orders")
         say(shape(orders))
@@ -202,7 +202,7 @@ def run(folder: Path, batches: int, size: int) -> None:
         ingest(spark, orders, landing, checkpoint)
         ingest(spark, orders, landing, checkpoint)
         say(f"{len(orders.snapshots())} snapshots, {orders.scan().count():,} orders")
-    with step("Cancel what was never paid for; ship the rest of a week. Two jobs, two snapshots"):
+    with step("Delete unpaid orders; mark one week as shipped (two Spark jobs, two snapshots)"):
         say(str(frazil.spark.delete(spark, orders, "status = 'cancelled' and amount < 20")))
         say(
             str(
@@ -233,7 +233,7 @@ def run(folder: Path, batches: int, size: int) -> None:
         assert followed == direct, (followed, direct)
         say(f"{frazil.spark.changes(spark, orders).count():,} row changes add up to the same sums")
         moved = frazil.spark.changes(spark, orders, since=orders.snapshots()[-2]).count()
-        say(f"compaction itself is {moved} changes")
+        say(f"compaction adds {moved} rows to the change feed")
     spark.stop()
     catalog.close()
 

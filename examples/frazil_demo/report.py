@@ -47,6 +47,11 @@ def _page(story: Story) -> str:
         ),
         _lines("Metadata files written so far", _series(story.lanes, "metadata_files", total=True)),
         "<h2>The tree as it adapts</h2>",
+        "<p>How to read the drawings: <b>R</b> is the root, the one metadata file that a commit "
+        "writes. <b>D</b> is a data file with rows. <b>M</b> is a leaf, a metadata file that lists "
+        "older data files. <b>E</b> is a file of equality deletes. ADDED, MODIFIED, REPLACED and "
+        "DELETED say what the last commit did to an entry; EXISTING entries are older. DV is a "
+        "deletion vector: rows of the file that are gone.</p>",
         *(_figure(title, render.svg(picture)) for title, picture in story.pictures.items()),
     ]
     if story.plan is not None:
@@ -58,6 +63,9 @@ def _page(story: Story) -> str:
         parts += ["<h2>Upgrade in place</h2>", _pre("\n".join(story.upgrade))]
     if story.pipeline:
         parts += ["<h2>The pipeline on Spark</h2>", _pre("\n".join(story.pipeline))]
+    if story.lessons:
+        items = "".join(f"<li>{escape(text)}</li>" for text in story.lessons)
+        parts += ["<h2>To remember</h2>", f"<ol>{items}</ol>"]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Frazil demo</title>'

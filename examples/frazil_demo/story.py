@@ -1,4 +1,4 @@
-"""`frazil demo`: the whole story on a small shop, told while it happens.
+"""`frazil demo`: a guided tour on a small web-shop dataset, explained while it runs.
 
 Chapters run one after the other on real tables in a folder that is left to play with. Every number
 printed was measured in this run. A report with plots is written at the end (`report`).
@@ -46,6 +46,7 @@ class Story:
     feed: list[dict[str, Any]] = field(default_factory=list)
     pipeline: list[str] = field(default_factory=list)
     upgrade: list[str] = field(default_factory=list)
+    lessons: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -58,15 +59,20 @@ class Story:
             "changes": self.feed,
             "pipeline": self.pipeline,
             "upgrade": self.upgrade,
+            "lessons": self.lessons,
             "seconds": round(self.seconds, 1),
         }
 
     def __str__(self) -> str:
+        lessons = "".join(f"  {at}. {text}\n" for at, text in enumerate(self.lessons, start=1))
+        pipeline = self.folder / "pipeline" / "warehouse"
+        more = f"  frazil tables -c {pipeline}\n" if self.pipeline else ""
         return (
-            f"Done in {self.seconds:.0f} s. Open {self.report}, or go on by hand:\n"
-            f"  frazil tables -c {self.folder}\n"
+            f"Done in {self.seconds:.0f} s. To remember:\n{lessons}\n"
+            f"Open {self.report} in a browser, or explore what the demo left behind:\n"
+            f"  frazil tables -c {self.folder}\n{more}"
             f"  frazil tree demo.orders -c {self.folder} --leaves\n"
-            f'  frazil query "select country, sum(price) from demo.orders group by 1" '
+            f'  frazil sql "SELECT country, sum(price) FROM demo.orders GROUP BY 1" '
             f"-c {self.folder}"
         )
 
@@ -129,10 +135,14 @@ class _Teller:
     def small_commits(self) -> None:
         """Chapter 1: many small appends, and the tree that adapts to them."""
         self._chapter(
-            "Small commits",
-            f"{self.batches} batches of {ROWS} orders, one commit each, on Frazil and on PyIceberg "
-            "with format version 2. The root takes 16 entries here instead of 100, so that the "
-            "tree adapts while you watch.",
+            "1. Small commits",
+            f"A web shop writes {self.batches} batches of {ROWS} orders. Each batch is one commit: "
+            "a new version of the table that readers see at once. We do the same work twice, with "
+            "Frazil and with PyIceberg in today's format (version 2), and count what each writes.\n"
+            "A table is data files plus metadata: small files that list the data files. In "
+            "version 2 every commit writes three of them. Frazil writes one, the root, which "
+            "lists recent data files itself. When the root is full, older entries move to a leaf. "
+            "(Here that happens after 16 entries instead of 100, so that you can watch it.)",
         )
         self.table = self.catalog.create_table(
             "demo.orders",
@@ -151,13 +161,16 @@ class _Teller:
                 self._draw(f"after {batch + 1} commits" if batch else "after the first commit")
         self._draw(f"after {self.batches} commits: older entries moved to leaves")
         self._compare("append", f"{self.batches} appends")
+        self._remember("append", "A small commit writes one metadata file, however large the table")
 
     def row_level(self) -> None:
         """Chapter 2: a delete and an upsert."""
         self._chapter(
-            "Deletes and merges",
-            "One order is deleted, then 50 are corrected and 50 new ones arrive in one upsert. "
-            "Frazil marks rows in deletion vectors; PyIceberg writes the files anew.",
+            "2. Deletes and updates",
+            "One order is deleted. Then 50 orders are corrected and 50 new ones arrive in one "
+            "upsert. PyIceberg rewrites every data file that holds such a row. Frazil leaves the "
+            "files alone and notes which rows are gone in a deletion vector, a small list of row "
+            "positions.",
         )
         self.table.tag("before-corrections")
         corrections = _corrections(self.batches)
@@ -168,23 +181,34 @@ class _Teller:
         self._draw("after the delete and the upsert: dead entries of a leaf, deletion vectors")
         self._compare("delete", "delete of one row")
         self._compare("upsert", "upsert of 100 rows")
+        self._remember("upsert", "Changing a few rows writes those rows, not the files they are in")
         self.story.lanes = (self.ours.lane(), self.theirs.lane())
 
     def pruning(self) -> None:
         """Chapter 3: a query and what it did not read."""
-        self._chapter("A pruned query", f"where {QUERY}")
+        self._chapter(
+            "3. A query that skips files",
+            f"We ask for one day of orders:\n  {QUERY}\n"
+            "The metadata holds the smallest and largest value of each column per file, so files that cannot match are never opened. The "
+            "table below shows how many entries each level of the tree held and how many were "
+            "left.",
+        )
         with frazil.connect(self.story.folder) as fresh:  # nothing is cached
             scan = fresh.load_table("demo.orders").scan(QUERY)
             self.story.plan = scan.explain()
         self.console.print(str(self.story.plan), markup=False, soft_wrap=True)
         total = self.table.scan().count()
         self.console.print(f"{scan.count():,} of {total:,} rows match.")
+        self._lesson("A query opens only the files that can match; the root rules out the rest.")
 
     def change_feed(self) -> None:
         """Chapter 4: what changed since the tag."""
         self._chapter(
-            "The change feed",
-            "Rows that changed since the tag before-corrections, read from one root per snapshot.",
+            "4. The change feed",
+            "Which rows changed since the tag before-corrections? Each root records what its "
+            "commit changed, so Frazil reads one small file per commit and compares nothing. "
+            "Without that, you would compare two full copies of the table. An updated row appears "
+            "twice: as it was (preimage) and as it is now (postimage).",
         )
         feed = self.table.changes(since="before-corrections").to_arrow()
         counts = feed.group_by("_change_type").aggregate([([], "count_all")]).to_pylist()
@@ -193,14 +217,16 @@ class _Teller:
         ]
         self._rows(self.story.feed)
         columns = ["_change_type", "_row_id", "order_id", "status", "price"]
-        self._rows(feed.select(columns).slice(0, 5).to_pylist())
+        self._rows(_samples(feed.select(columns)))
+        self._lesson("The table itself tells what changed, row by row, with stable row ids.")
 
     def upgrade(self) -> None:
         """Chapter 5: the v2 table becomes a Frazil table, and goes back."""
         self._chapter(
-            "Upgrade in place",
-            "The table PyIceberg wrote is in the same database. It becomes version 4 without one "
-            "manifest or data file being rewritten; then it is published back as version 2.",
+            "5. Upgrade in place",
+            "The table that PyIceberg wrote is in the same catalog. We turn it into a Frazil table "
+            "(version 4) without rewriting a single file, delete a row, and publish it again as "
+            "version 2, so that today's engines can read it.",
         )
         taken = self.catalog.load_table("demo.orders_v2")
         rows = taken.scan().count()
@@ -218,6 +244,9 @@ class _Teller:
         ]
         for line in self.story.upgrade:
             self.console.print(line, markup=False, soft_wrap=True)
+        self._lesson(
+            "Existing Iceberg tables move in without a copy, and can be read from outside."
+        )
 
     def spark_pipeline(self) -> None:
         """Chapter 6: the pipeline on Spark."""
@@ -225,9 +254,9 @@ class _Teller:
         from frazil_demo.pipeline import pipeline_script, run_pipeline
 
         self._chapter(
-            "The pipeline on Spark",
-            "Orders stream in as small files and are merged exactly once; rows are deleted and "
-            "updated, files compacted, the change feed consumed.",
+            "6. The same on Spark",
+            "Orders arrive as a stream of small files. Spark merges each file into the table "
+            "exactly once, deletes and updates rows, compacts files, and reads the change feed.",
         )
         if not has_spark():
             self._say("Skipped: this needs PySpark; pip install 'frazil[spark]'.")
@@ -243,6 +272,20 @@ class _Teller:
 
     def _say(self, line: str) -> None:
         self.console.print(line, markup=False, soft_wrap=True)
+
+    def _remember(self, what: str, lesson: str) -> None:
+        """What one kind of work cost each engine, and what to take away from it."""
+        ours, theirs = (summed(meter.lane().of(what)) for meter in (self.ours, self.theirs))
+        self._say(
+            f"Cost: Frazil wrote {ours['metadata-files']:.0f} metadata files and "
+            f"{drawing.size(int(ours['data-bytes']))} of data; PyIceberg wrote "
+            f"{theirs['metadata-files']:.0f} and {drawing.size(int(theirs['data-bytes']))}."
+        )
+        self._lesson(f"{lesson}.")
+
+    def _lesson(self, text: str) -> None:
+        self.story.lessons.append(text)
+        self._say(f"Remember: {text}")
 
     def _chapter(self, title: str, text: str) -> None:
         self.console.print()
@@ -287,6 +330,22 @@ class _Teller:
 
     def _folder(self, name: str) -> Path:
         return self.story.folder / "demo" / name
+
+
+def _samples(feed: pa.Table) -> list[dict[str, Any]]:
+    """A delete, an update as both its rows, and an insert."""
+    rows = feed.to_pylist()
+    order = {"delete": 0, "update_preimage": 1, "update_postimage": 2, "insert": 3}
+    first: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        first.setdefault(row["_change_type"], row)
+    before = first.get("update_preimage")
+    for row in rows:
+        is_after = row["_change_type"] == "update_postimage"
+        if before is not None and is_after and row["order_id"] == before["order_id"]:
+            first["update_postimage"] = row
+            break
+    return sorted(first.values(), key=lambda row: order[row["_change_type"]])
 
 
 def _corrections(batches: int) -> pa.Table:

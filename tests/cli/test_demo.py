@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import frazil
 from frazil.errors import InvalidInput
 from frazil_demo.race import Meter, orders
-from frazil_demo.story import Story, run_demo
+from frazil_demo.story import Story, _samples, run_demo
 from tests.cli.conftest import Run
 
 
@@ -104,3 +106,33 @@ def test_batches_follow_each_other() -> None:
     assert first["order_id"].to_pylist() == list(range(10))
     assert second["order_id"].to_pylist() == list(range(10, 20))
     assert orders(1, rows=10).equals(second)
+
+
+def test_the_demo_says_what_to_remember(story: Story) -> None:
+    assert len(story.lessons) == 5
+    page = story.report.read_text()
+    assert page.rindex("To remember") > page.rindex("<h2>Upgrade in place")
+    assert all(text in page for text in story.lessons)
+    for letter in "RDM":
+        assert f"<b>{letter}</b>" in page
+
+
+def test_an_update_is_in_the_sample_of_the_change_feed() -> None:
+    kinds = ["insert", "update_preimage", "update_preimage", "update_postimage", "delete"]
+    feed = pa.table({"_change_type": kinds, "order_id": [9, 1, 2, 1, 5]})
+    shown = [(row["_change_type"], row["order_id"]) for row in _samples(feed)]
+    assert shown == [
+        ("delete", 5),
+        ("update_preimage", 1),
+        ("update_postimage", 1),
+        ("insert", 9),
+    ]
+
+
+def test_the_commands_that_the_demo_suggests_work(story: Story, run: Run) -> None:
+    lines = [line.strip() for line in str(story).splitlines() if line.startswith("  frazil ")]
+    assert len(lines) == 3
+    for line in lines:
+        done = run(*shlex.split(line)[1:])
+        assert done.code == 0, (line, done.err)
+        assert done.out

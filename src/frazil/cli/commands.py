@@ -33,7 +33,7 @@ def load() -> None:
         import_module(f"frazil.cli.{group}")
     panels = {name: panel for panel, names in PANELS.items() for name in names}
     for command in app.registered_commands:
-        name = command.name or getattr(command.callback, "__name__", "")
+        name = str(command.name or getattr(command.callback, "__name__", ""))
         command.rich_help_panel = panels[name]
     for added in app.registered_groups:
         added.rich_help_panel = panels[str(added.name)]
