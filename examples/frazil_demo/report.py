@@ -49,7 +49,7 @@ def _page(story: Story) -> str:
         "<h2>The tree as it adapts</h2>",
         "<p>How to read the drawings: <b>R</b> is the root, the one metadata file that a commit "
         "writes. <b>D</b> is a data file with rows. <b>M</b> is a leaf, a metadata file that lists "
-        "older data files. <b>E</b> is a file of equality deletes. ADDED, MODIFIED, REPLACED and "
+        "older data files. ADDED, MODIFIED, REPLACED and "
         "DELETED say what the last commit did to an entry; EXISTING entries are older. DV is a "
         "deletion vector: rows of the file that are gone.</p>",
         *(_figure(title, render.svg(picture)) for title, picture in story.pictures.items()),

@@ -161,7 +161,9 @@ class _Teller:
                 self._draw(f"after {batch + 1} commits" if batch else "after the first commit")
         self._draw(f"after {self.batches} commits: older entries moved to leaves")
         self._compare("append", f"{self.batches} appends")
-        self._remember("append", "A small commit writes one metadata file, however large the table")
+        self._remember(
+            "append", "A small commit writes one metadata file, or two when the root is full"
+        )
 
     def row_level(self) -> None:
         """Chapter 2: a delete and an upsert."""
@@ -189,9 +191,9 @@ class _Teller:
         self._chapter(
             "3. A query that skips files",
             f"We ask for one day of orders:\n  {QUERY}\n"
-            "The metadata holds the smallest and largest value of each column per file, so files that cannot match are never opened. The "
-            "table below shows how many entries each level of the tree held and how many were "
-            "left.",
+            "The metadata holds the smallest and largest value of each column per file, so files "
+            "that cannot match are never opened. The table below shows how many entries each level "
+            "of the tree held and how many were left.",
         )
         with frazil.connect(self.story.folder) as fresh:  # nothing is cached
             scan = fresh.load_table("demo.orders").scan(QUERY)
