@@ -72,17 +72,17 @@ def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
 
 
 def _short(line: dict[str, Any]) -> dict[str, Any]:
-    """A line that fits a terminal."""
+    """A line for a terminal; what matters most stands outside, where columns are dropped last."""
     return {
         "snapshot": line["snapshot"],
-        "refs": line["refs"],
-        "committed": line["committed"],
         "operation": line["operation"],
-        "files": f"+{line['files-added']} −{line['files-removed']}",
         "rows": f"+{line['rows-added']} −{line['rows-removed']}",
-        "total": line["rows"],
+        "files": f"+{line['files-added']} −{line['files-removed']}",
         "bytes": drawing.size(line["bytes"]),
         "metadata": drawing.size(line["metadata-bytes"]),
+        "total": line["rows"],
+        "refs": line["refs"],
+        "committed": line["committed"],
     }
 
 

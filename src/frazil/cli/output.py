@@ -43,7 +43,11 @@ def emit_rows(
         console.print(empty, style="dim", highlight=False)
         return
     names = list(rows[0])
-    numeric = [all(_is_number(row.get(name)) for row in rows) for name in names]
+    numeric = [
+        all(_is_number(row.get(name)) for row in rows)
+        and any(row.get(name) is not None for row in rows)
+        for name in names
+    ]
     lines = lay_out(
         [name.replace("-", " ") for name in names],
         [[_cell(row.get(name)) for name in names] for row in rows],

@@ -80,8 +80,12 @@ def _fit(
         longest = max(columns_of(name), max(words, default=0))
         least.append(min(wanted[at], max(longest, _FOLDED_WIDTH)))
     kept = list(range(len(names)))
+    dropped: list[int] = []
     while _total([least[at] for at in kept]) > width and len(kept) > 2:
-        del kept[len(kept) // 2]
+        dropped.append(kept.pop(len(kept) // 2))
+    for at in reversed(dropped):  # a narrow one may fit where a wide one did not
+        if _total([*(least[each] for each in kept), least[at]]) <= width:
+            kept = sorted([*kept, at])
     if _total([least[at] for at in kept]) > width:  # two columns at most: the wider one is folded
         wider = max(kept, key=lambda at: least[at])
         rest = _total([least[at] for at in kept]) - least[wider]
