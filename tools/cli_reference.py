@@ -20,13 +20,15 @@ HEAD = """# Command line
 <!-- Written by `python tools/cli_reference.py` from the commands. -->
 
 Every command prints JSON with `--json` and help with `--help`. A table is named
-`namespace.name`, or `namespace.name@branch` on a branch. Ctrl-C stops a command; what it had
-committed stays, and nothing half-done is visible.
+`namespace.name`, or `namespace.name@branch` on a branch. Rows are printed exactly, as a table or
+with `--format csv|jsonl|markdown|arrow`. Commands that destroy something ask first; without a
+terminal they need `--yes`. `frazil doctor` checks the installation. After Ctrl-C, changes
+already committed are kept; nothing partial is visible.
 
 ## Which catalog
 
-In this order: `--catalog`, the environment variable `FRAZIL_CATALOG`, the file `frazil.toml` here
-or `~/.config/frazil/config.toml`, and the folder `warehouse`. A catalog is a folder, a database
+In this order: `--catalog` (before or after the command), the environment variable
+`FRAZIL_CATALOG`, the file `frazil.toml` here or `~/.config/frazil/config.toml`, and the folder `warehouse`. A catalog is a folder, a database
 URI (`postgresql://…`, `sqlite:///…`; `FRAZIL_WAREHOUSE` says where its tables go), or the name of a
 SQL catalog in PyIceberg's `.pyiceberg.yaml`, whose storage properties come along.
 

@@ -57,7 +57,7 @@ class FrazilError(Exception):
 
 
 class InvalidInput(FrazilError):
-    """The call cannot be carried out as given.
+    """Invalid arguments or input.
 
     `is_certain` says that no other way to read the input can make it right.
     """
@@ -71,7 +71,7 @@ class InvalidInput(FrazilError):
 
 
 class NotFound(FrazilError):
-    """What was named is not there."""
+    """A table, snapshot, branch, tag or file was not found."""
 
     kind = "not-found"
     exit_code = 3
@@ -154,7 +154,7 @@ class StorageError(FrazilError):
 
 
 class CatalogError(FrazilError):
-    """The catalog failed for a reason that is not the caller's."""
+    """The catalog database or service failed."""
 
     kind = "catalog"
     exit_code = 10
