@@ -28,9 +28,10 @@ already committed are kept; nothing partial is visible.
 ## Which catalog
 
 In this order: `--catalog` (before or after the command), the environment variable
-`FRAZIL_CATALOG`, the file `frazil.toml` here or `~/.config/frazil/config.toml`, and the folder `warehouse`. A catalog is a folder, a database
-URI (`postgresql://…`, `sqlite:///…`; `FRAZIL_WAREHOUSE` says where its tables go), or the name of a
-SQL catalog in PyIceberg's `.pyiceberg.yaml`, whose storage properties come along.
+`FRAZIL_CATALOG`, the file `frazil.toml` here or `~/.config/frazil/config.toml`, and the folder
+`warehouse`. A catalog is a folder, a database URI (`postgresql://…`, `sqlite:///…`;
+`FRAZIL_WAREHOUSE` says where its tables go), or the name of a SQL catalog in PyIceberg's
+`.pyiceberg.yaml`, whose storage properties come along.
 
 ```toml
 [catalog]
