@@ -267,3 +267,27 @@ def test_keys_may_be_nan_nested_and_named_oddly(tmp_path: Path, engine: Engine) 
         many = [{"@at": i / 7, "a.b": i, "k": None, "l": None} for i in range(1, 500)]
         result = done(table, engine, lambda tx: tx.upsert(many, "@at"))
         assert (result.rows_added, table.scan().count()) == (499, 501)
+
+
+def test_booleans_live_through_every_change(tmp_path: Path, engine: Engine) -> None:
+    parts = pa.struct([("ok", pa.bool_()), ("all", pa.list_(pa.bool_()))])
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64()),
+            pa.field("ok", pa.bool_()),
+            pa.field("parts", parts),
+            pa.field("by", pa.map_(pa.string(), pa.bool_())),
+        ]
+    )
+    inside = {"ok": False, "all": [True, None]}
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        table = catalog.create_table("s.t", schema)
+        old = [
+            {"id": 1, "ok": True, "parts": inside, "by": [("a", False)]},
+            {"id": 2, "ok": None, "parts": None, "by": None},
+        ]
+        table.append(old)
+        assert table.scan("id % 2 = 1").to_pylist() == old[:1]
+        done(table, engine, lambda tx: tx.update({"ok": False}, "id = 2"))
+        table.compact(sort_by=["id desc"], rewrite_all=True, engine=engine)
+        assert table.scan().to_pylist() == [{**old[1], "ok": False}, old[0]]

@@ -33,9 +33,28 @@ def conformed(data: Rows, schema: Schema) -> Iterator[pa.RecordBatch]:
 
     The check of names and types happens at once, before the first batch is asked for.
     """
-    source = record_batches(data, schema)
+    source = with_plain_booleans(record_batches(data, schema))
     conformer = Conformer.between(source.schema, schema)
     return chain.from_iterable(conformer.conform(batch) for batch in source)
+
+
+def with_plain_booleans(stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Booleans of a byte each, which DuckDB gives, as Arrow's own."""
+    wanted = pa.schema([field.with_type(_plain(field.type)) for field in stream.schema])
+    return stream if wanted == stream.schema else stream.cast(wanted)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.bool_() if kind.extension_name == "arrow.bool8" else kind
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(key.with_type(_plain(key.type)), item.with_type(_plain(item.type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    return kind
 
 
 def schema_of(data: Rows) -> Schema:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import duckdb
     import pandas
     import polars
+    import pyarrow.dataset
 
 DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
@@ -219,10 +220,28 @@ class Scan:
         needed("pandas", "to_pandas")
         return self.to_arrow().to_pandas(**options)
 
-    def to_polars(self) -> polars.DataFrame:
-        """All rows as a polars frame."""
+    @overload
+    def to_polars(self, *, lazy: Literal[False] = False) -> polars.DataFrame: ...
+
+    @overload
+    def to_polars(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
+
+    def to_polars(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """All rows as a polars frame. A lazy one reads the columns and files that its query needs,
+        when it is collected."""
+        if lazy:
+            from frazil.rows.polars_scan import lazy_frame
+
+            return lazy_frame(self)
         frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
         return frame
+
+    def to_dataset(self) -> pyarrow.dataset.Dataset:
+        """The rows as a lazy pyarrow dataset. Filters and columns that a consumer asks for decide
+        which files and columns are read."""
+        from frazil.rows.arrow_dataset import ScanDataset
+
+        return ScanDataset(self)
 
     def to_duckdb(
         self, name: str | None = None, connection: duckdb.DuckDBPyConnection | None = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
+from frazil.data.row_input import with_plain_booleans
 from frazil.errors import FrazilError
 from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import DuckDbEngine
@@ -210,7 +211,7 @@ def _in_arrow_types(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelatio
 
 
 def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
-    return relation.limit(0).to_arrow_table().schema
+    return with_plain_booleans(relation.limit(0).to_arrow_table().to_reader()).schema
 
 
 def _streamed(
@@ -218,7 +219,7 @@ def _streamed(
 ) -> pa.RecordBatchReader:
     """The rows as they come; an error while reading is told like one before."""
     try:
-        reader = relation.to_arrow_reader(_BATCH_ROWS)
+        reader = with_plain_booleans(relation.to_arrow_reader(_BATCH_ROWS))
     except Exception as error:
         raise statement.failed(error, ran) from error
 
