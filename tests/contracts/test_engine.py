@@ -282,7 +282,7 @@ def test_booleans_live_through_every_change(tmp_path: Path, engine: Engine) -> N
     inside = {"ok": False, "all": [True, None]}
     with frazil.connect(tmp_path / "warehouse") as catalog:
         table = catalog.create_table("s.t", schema)
-        old = [
+        old: list[dict[str, Any]] = [
             {"id": 1, "ok": True, "parts": inside, "by": [("a", False)]},
             {"id": 2, "ok": None, "parts": None, "by": None},
         ]
