@@ -35,7 +35,8 @@ def test_a_command_on_a_page_can_be_called(where: str, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
     while words and hasattr(command, "commands") and words[0] in command.commands:
         command = command.commands[words.pop(0)]
-    if not words or words == ["--help"]:
-        return  # only mentioned
+    eager = {name for each in command.params if each.is_eager for name in each.opts}
+    if set(words) <= {"--help", *eager}:
+        return  # only mentioned, or an option that answers without a command
     assert not hasattr(command, "commands"), f"{where}: no such command"
     command.make_context("frazil", words)
