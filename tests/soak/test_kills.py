@@ -52,13 +52,13 @@ def _work(uri: str, warehouse: str, writer: int, life: int, notes: str) -> None:
                     with table.transaction() as tx:
                         tx.append(rows)
                         tx.delete(f"id = {first}")
-                        tx.update({"value": "1"}, f"id = {first + 1}")
+                        tx.update({"value": 1}, f"id = {first + 1}")
                 else:
                     table.append(rows)
                     if kind == "delete":
                         table.refresh().delete(f"id = {first}")
                     elif kind == "update":
-                        table.refresh().update({"value": "1"}, f"id = {first + 1}")
+                        table.refresh().update({"value": 1}, f"id = {first + 1}")
             except CommitConflict:
                 log.write(json.dumps({"conflict": ids}) + "\n")
             else:

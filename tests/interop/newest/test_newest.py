@@ -202,7 +202,7 @@ def test_a_table_reads_as_frazil_reads_it(tmp_path: Path, partition_by: list[str
     keys = pa.table({"id": [0]}, schema=pa.schema([SCHEMA.field("id")]))
     table.row_delta().add_equality_deletes(keys, ["id"]).commit()
     _check(table)
-    table.update({"amount": "amount + 1"}, "id = 41")
+    table.update({"amount": frazil.expr("amount + 1")}, "id = 41")
     _check(table)
     table.rewrite_manifests()
     _check(table)
