@@ -51,6 +51,11 @@ demo: setup ## run the whole story and leave a warehouse and a report
 bench: setup-dev ## measure beside the peers, quick sizes (bench/README.md has the full run)
 	$(BIN)/python -m bench
 
+wheel: setup-dev ## build a wheel with the Java classes for Spark into dist/
+	$(BIN)/python tools/spark_jar.py
+	$(BIN)/python -m pip wheel --quiet --no-deps -w dist .
+	rm -f src/frazil/spark/frazil-spark.jar
+
 docs: setup-dev ## renew the references and pictures, build the site into site/
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/python tools/api_reference.py
@@ -68,4 +73,4 @@ format: setup-dev ## rewrite files in the house format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help setup setup-dev test test-lowest quick soak search demo bench docs check format
+.PHONY: help setup setup-dev test test-lowest quick soak search demo bench wheel docs check format

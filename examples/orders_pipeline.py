@@ -149,7 +149,7 @@ def print_grid(title: str, names: list[str], rows: list[Any]) -> None:
 
 def revenue_from_changes(spark: Any, orders: frazil.Table) -> dict[str, float]:
     """Revenue by country, kept from the change feed alone: what came counts, what went does not."""
-    feed = frazil.spark.changes(spark, orders)
+    feed = frazil.spark.changes(orders)
     feed.createOrReplaceTempView("changes")
     rows = spark.sql(
         """
@@ -203,36 +203,30 @@ def run(folder: Path, batches: int, size: int) -> None:
         ingest(spark, orders, landing, checkpoint)
         say(f"{len(orders.snapshots())} snapshots, {orders.scan().count():,} orders")
     with step("Delete unpaid orders; mark one week as shipped (two Spark jobs, two snapshots)"):
-        say(str(frazil.spark.delete(spark, orders, "status = 'cancelled' and amount < 20")))
-        say(
-            str(
-                frazil.spark.update(
-                    spark, orders, {"status": "'shipped'"}, "ordered_on < '2026-01-08'"
-                )
-            )
-        )
+        say(str(frazil.spark.delete(orders, "status = 'cancelled' and amount < 20")))
+        say(str(frazil.spark.update(orders, {"status": "shipped"}, "ordered_on < '2026-01-08'")))
     with step("Compact: fewer, fuller files in Z-order; every row keeps its id"):
         done = jobs.rewrite_data_files(
-            spark, orders, strategy="z-order", by=["country", "ordered_on"], progress=True
+            orders, strategy="z-order", by=["country", "ordered_on"], progress=True
         )
         say(str(done))
-        say(str(jobs.rewrite_manifests(spark, orders)))
+        say(str(jobs.rewrite_manifests(orders)))
         show_tree(orders)
     with step("Query: planned from the tree, read by Spark"):
-        frazil.spark.table(spark, orders).createOrReplaceTempView("orders")
+        frazil.spark.table(orders).createOrReplaceTempView("orders")
         rows = spark.sql(
             "SELECT country, count(*), round(sum(amount), 2) FROM orders GROUP BY 1 ORDER BY 1"
         ).collect()
         print_grid("Revenue by country", ["country", "orders", "revenue"], rows)
         first = orders.snapshots()[0]
-        then = frazil.spark.table(spark, orders, as_of=int(first.snapshot_id)).count()
+        then = frazil.spark.table(orders, as_of=int(first.snapshot_id)).count()
         say(f"As of the first snapshot there were {then:,} orders.")
     with step("Follow: the change feed alone gives the same revenue"):
         followed = revenue_from_changes(spark, orders)
         direct = {country: revenue for country, _, revenue in rows}
         assert followed == direct, (followed, direct)
-        say(f"{frazil.spark.changes(spark, orders).count():,} row changes add up to the same sums")
-        moved = frazil.spark.changes(spark, orders, since=orders.snapshots()[-2]).count()
+        say(f"{frazil.spark.changes(orders).count():,} row changes add up to the same sums")
+        moved = frazil.spark.changes(orders, since=orders.snapshots()[-2]).count()
         say(f"compaction adds {moved} rows to the change feed")
     spark.stop()
     catalog.close()

@@ -70,7 +70,7 @@ class Driver:
         step = -(-rows // files)
         for start in range(0, rows, step):
             self._append(start, min(start + step, rows))
-        self._noop(frazil.spark.table(self.spark, self.table))
+        self._noop(frazil.spark.table(self.table))
 
     def _append(self, start: int, stop: int) -> None:
         frazil.spark.append(spark_rows.frame(self.spark, start, stop), self.table)
@@ -83,11 +83,10 @@ class Driver:
         """One job, timed."""
         extra = max(1000, self.rows // 20)
         work = {
-            "full scan": lambda: self._noop(frazil.spark.table(self.spark, self.table)),
-            "scan with deletes": lambda: self._noop(frazil.spark.table(self.spark, self.table)),
+            "full scan": lambda: self._noop(frazil.spark.table(self.table)),
+            "scan with deletes": lambda: self._noop(frazil.spark.table(self.table)),
             "selective scan": lambda: self._noop(
                 frazil.spark.table(
-                    self.spark,
                     self.table,
                     where="order_date = '2024-01-01' and country = 'US' and order_id < 1000",
                 )
@@ -96,9 +95,9 @@ class Driver:
                 self.rows + turn * extra, self.rows + (turn + 1) * extra
             ),
             "delete 1 %": lambda: (
-                delete(self.spark, self.table, f"quantity = {turn}")
+                delete(self.table, f"quantity = {turn}")
                 if turn
-                else delete(self.spark, self.table, "quantity < 10")
+                else delete(self.table, "quantity < 10")
             ),
             "merge": lambda: self._merge(turn),
         }[step]
@@ -140,17 +139,17 @@ class Driver:
         data = f"{self.table.location.removeprefix('file://')}/data"
         plain = self._turns(
             repeats,
-            lambda: self._noop(frazil.spark.table(self.spark, self.table)),
+            lambda: self._noop(frazil.spark.table(self.table)),
             lambda: self._noop(self.spark.read.parquet(data)),
         )
         snapshot = self.table.current_snapshot()
         assert snapshot is not None
         before = snapshot.snapshot_id
-        delete(self.spark, self.table, "quantity < 10")
+        delete(self.table, "quantity < 10")
         deleted = self._turns(
             repeats,
-            lambda: self._noop(frazil.spark.table(self.spark, self.table)),
-            lambda: self._noop(frazil.spark.table(self.spark, self.table, as_of=before)),
+            lambda: self._noop(frazil.spark.table(self.table)),
+            lambda: self._noop(frazil.spark.table(self.table, as_of=before)),
         )
         return {"plain": plain, "deleted": deleted}
 
@@ -182,7 +181,7 @@ class Driver:
         wanted = f"order_id = {count * each // 2}"
         return self._turns(
             repeats,
-            lambda: frazil.spark.table(self.spark, found, where=wanted).collect(),
+            lambda: frazil.spark.table(found, where=wanted).collect(),
             lambda: self.spark.read.parquet(str(folder)).where(wanted).collect(),
         )
 
@@ -196,7 +195,7 @@ class Driver:
 
         def work() -> None:
             self.catalog.cache.clear()
-            frame = frazil.spark.table(self.spark, self.catalog.load_table("shop.listed"))
+            frame = frazil.spark.table(self.catalog.load_table("shop.listed"))
             assert frame.rdd.getNumPartitions() > 0
 
         return [timed(work)[0] for _ in range(repeats + 1)][1:]

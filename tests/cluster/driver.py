@@ -59,18 +59,18 @@ def ordinary_work(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
     table = catalog.create_table("shop.events", EVENTS, partition_by=["part"])
     frazil.spark.append(events(spark, 0, 1000), table)
     hosts = spark.range(0, 8, numPartitions=8).mapInArrow(_where, "pid long").collect()
-    frazil.spark.delete(spark, table, "id < 10")
-    frazil.spark.update(spark, table, {"text": "'new'"}, "id between 10 and 19")
+    frazil.spark.delete(table, "id < 10")
+    frazil.spark.update(table, {"text": "new"}, "id between 10 and 19")
     source = events(spark, 990, 1010)
     frazil.spark.merge(table, source, on=["id"]).upsert().execute()
-    rewritten = jobs.rewrite_data_files(spark, table, min_input_files=2)
+    rewritten = jobs.rewrite_data_files(table, min_input_files=2)
     keys = pa.table({"id": pa.array([500], pa.int64())})
     table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(keys, ["id"]).commit()
-    jobs.convert_equality_deletes(spark, table)
-    jobs.rewrite_manifests(spark, table)
-    planned = jobs.plan_distributed(spark, table, "part = 3")
-    feed = frazil.spark.changes(spark, table).groupBy("_change_type").count().collect()
+    jobs.convert_equality_deletes(table)
+    jobs.rewrite_manifests(table)
+    planned = jobs.plan_distributed(table, "part = 3")
+    feed = frazil.spark.changes(table).groupBy("_change_type").count().collect()
     options = {"catalog": str(catalog.origin["uri"]) if catalog.origin else ""}
     plain = spark.read.format("frazil").options(**options).load("shop.events")
     plain.filter("id = 42").write.format("frazil").options(**options).mode("append").save(
@@ -81,7 +81,7 @@ def ordinary_work(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
         "files_after": rewritten.files_after,
         "planned": planned.files.num_rows,
         "feed": {row[0]: row[1] for row in feed},
-        "count": frazil.spark.table(spark, catalog.load_table("shop.events")).count(),
+        "count": frazil.spark.table(catalog.load_table("shop.events")).count(),
     }
 
 
@@ -177,8 +177,8 @@ def _is_quiet(folder: Path) -> bool:
 def _left(spark: Any, table: frazil.Table) -> dict[str, Any]:
     """What is in the table, and what lies about that is not."""
     later = datetime.now(UTC) + timedelta(hours=1)
-    orphans = jobs.remove_orphan_files(spark, table, older_than=later)
-    again = jobs.remove_orphan_files(spark, table, older_than=later, dry_run=True)
+    orphans = jobs.remove_orphan_files(table, older_than=later)
+    again = jobs.remove_orphan_files(table, older_than=later, dry_run=True)
     return {"orphans": len(orphans.files), "orphans_again": len(again.files)}
 
 

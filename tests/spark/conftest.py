@@ -46,7 +46,10 @@ def spark_context() -> Iterator[Any]:
 @pytest.fixture
 def spark(spark_context: Any) -> Any:
     """A session of the test's own: settings and views do not leak."""
-    return spark_context.newSession()
+    made = spark_context.newSession()
+    classes = type(made)._get_j_spark_session_class(made._jvm)
+    classes.setActiveSession(made._jsparkSession)
+    return made
 
 
 @pytest.fixture

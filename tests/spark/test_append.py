@@ -229,7 +229,7 @@ def test_written_rows_can_carry_their_lineage(spark: Any, catalog: frazil.Catalo
     made.add_entries(entries)
     found = {row["id"]: row["_row_id"] for row in made.scan(columns=["id", "_row_id"])}
     assert found[1] == 70
-    with_spark = frazil.spark.table(spark, made, columns=["id", "_row_id"]).collect()
+    with_spark = frazil.spark.table(made, columns=["id", "_row_id"]).collect()
     assert {row["id"]: row["_row_id"] for row in with_spark} == found
 
 

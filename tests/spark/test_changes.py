@@ -31,7 +31,7 @@ def test_every_kind_of_change_is_told_with_its_row_id(spark: Any, table: frazil.
     table.delete("id = 0")
     table.update({"price": frazil.expr("price + 1")}, where="id = 3")
     table.upsert(orders([4, 9], price=7.0), on=["id"])
-    frame = frazil.spark.changes(spark, table)
+    frame = frazil.spark.changes(table)
     assert feed(frame) == [
         *((0, i, "insert") for i in range(6)),
         (1, 0, "delete"),
@@ -58,21 +58,21 @@ def test_a_range_of_snapshots_and_its_net_effect(spark: Any, table: frazil.Table
     table.delete("id in (1, 6)")
     until = table.current_snapshot()
     table.append(orders([8]))
-    some = frazil.spark.changes(spark, table, since=first, until=until)
+    some = frazil.spark.changes(table, since=first, until=until)
     assert feed(some) == [
         (0, 6, "insert"),
         (0, 7, "insert"),
         (1, 1, "delete"),
         (1, 6, "delete"),
     ]
-    net = frazil.spark.changes(spark, table, since=first, until=until, collapse=True)
+    net = frazil.spark.changes(table, since=first, until=until, collapse=True)
     assert feed(net) == [(0, 1, "delete"), (0, 7, "insert")]
 
 
 def test_rows_that_only_moved_are_no_change(spark: Any, table: frazil.Table) -> None:
     first = table.current_snapshot()
-    frazil.spark.jobs.rewrite_data_files(spark, table, rewrite_all=True)
-    frame = frazil.spark.changes(spark, table, since=first)
+    frazil.spark.jobs.rewrite_data_files(table, rewrite_all=True)
+    frame = frazil.spark.changes(table, since=first)
     assert feed(frame) == []
     assert frame.columns[-4:] == [
         "_change_type",
@@ -89,7 +89,7 @@ def test_rows_that_an_equality_delete_took_are_deleted_rows(
     keys = pa.table({"id": pa.array([2, 5, 77], pa.int64())})
     table.set_properties({"write.equality-deletes.enabled": "true"})
     table.row_delta().add_equality_deletes(keys, ["id"]).commit()
-    assert feed(frazil.spark.changes(spark, table, since=first)) == [
+    assert feed(frazil.spark.changes(table, since=first)) == [
         (0, 2, "delete"),
         (0, 5, "delete"),
     ]

@@ -47,7 +47,7 @@ def test_bin_packing_makes_few_files_of_many_and_keeps_rows_and_lineage(
     spark: Any, table: frazil.Table
 ) -> None:
     before = lineage(table)
-    done = jobs.rewrite_data_files(spark, table)
+    done = jobs.rewrite_data_files(table)
     assert (done.files_before, done.files_after, done.records) == (15, 3, 28)
     assert len(done.snapshot_ids) == 1
     assert files(table) == 3
@@ -57,7 +57,7 @@ def test_bin_packing_makes_few_files_of_many_and_keeps_rows_and_lineage(
     assert last is not None
     assert last.operation == "replace"
     assert table.scan().plan().files.column("deletion_vector.location").null_count == 3
-    assert jobs.rewrite_data_files(spark, table).files_before == 0
+    assert jobs.rewrite_data_files(table).files_before == 0
 
 
 def test_sorting_puts_rows_in_order_and_groups_land_one_by_one(
@@ -65,7 +65,7 @@ def test_sorting_puts_rows_in_order_and_groups_land_one_by_one(
 ) -> None:
     before = lineage(table)
     done = jobs.rewrite_data_files(
-        spark, table, strategy="sort", by=["price desc"], partial_progress=True, max_commits=3
+        table, strategy="sort", by=["price desc"], partial_progress=True, max_commits=3
     )
     assert len(done.snapshot_ids) == 3
     assert lineage(table) == before
@@ -84,7 +84,7 @@ def test_z_order_keeps_rows_and_splits_both_columns(spark: Any, catalog: frazil.
     table.append(pa.table(columns, schema=schema))
     size = int(table.scan().plan().files.numpy("file_size_in_bytes").sum())
     jobs.rewrite_data_files(
-        spark, table, strategy="z-order", by=["x", "y"], target_file_bytes=-(-size // 4)
+        table, strategy="z-order", by=["x", "y"], target_file_bytes=-(-size // 4)
     )
     table.refresh()
     assert sorted((each["x"], each["y"]) for each in table.scan().to_pylist()) == grid
@@ -101,12 +101,12 @@ def test_a_rewrite_never_brings_back_rows_deleted_meanwhile(
     stale = catalog.load_table("shop.orders")
     table.delete("id = 9")  # a row of the first day's files
     with pytest.raises(CommitConflict):
-        jobs.rewrite_data_files(spark, stale)
+        jobs.rewrite_data_files(stale)
     stored = len(list(Path(local_path(f"{table.location}/data")).rglob("*.parquet")))
     assert stored == 15
     stale = catalog.load_table("shop.orders")
     table.delete("id = 12")
-    done = jobs.rewrite_data_files(spark, stale, partial_progress=True)
+    done = jobs.rewrite_data_files(stale, partial_progress=True)
     assert len(done.failed) == 1
     assert (done.groups, done.files_after) == (2, 2)
     wanted = {i: LEFT[i] for i in LEFT if i not in (9, 12)}
@@ -115,11 +115,11 @@ def test_a_rewrite_never_brings_back_rows_deleted_meanwhile(
 
 def test_wrong_rewrites_are_refused(spark: Any, table: frazil.Table) -> None:
     with pytest.raises(InvalidInput, match="sort by what"):
-        jobs.rewrite_data_files(spark, table, strategy="sort")
+        jobs.rewrite_data_files(table, strategy="sort")
     with pytest.raises(InvalidInput, match="two columns"):
-        jobs.rewrite_data_files(spark, table, strategy="z-order", by=["id"])
+        jobs.rewrite_data_files(table, strategy="z-order", by=["id"])
     with pytest.raises(InvalidInput, match="strategy"):
-        jobs.rewrite_data_files(spark, table, strategy="pile")  # type: ignore[arg-type]
+        jobs.rewrite_data_files(table, strategy="pile")  # type: ignore[arg-type]
 
 
 def test_equality_deletes_become_vectors_and_rows_stay_deleted(
@@ -132,25 +132,25 @@ def test_equality_deletes_become_vectors_and_rows_stay_deleted(
     wanted = {i: LEFT[i] for i in LEFT if i != 11}
     assert content(table) == wanted
     before = table.current_snapshot()
-    done = jobs.convert_equality_deletes(spark, table)
+    done = jobs.convert_equality_deletes(table)
     assert (done.delete_files, done.data_files, done.rows) == (1, 2, 2)
     assert content(table) == wanted
     assert table.scan().explain().equality_deletes == 0
     assert table.changes(since=before).to_pylist() == []
-    assert jobs.convert_equality_deletes(spark, table).snapshot_id is None
+    assert jobs.convert_equality_deletes(table).snapshot_id is None
 
 
 def test_leaves_are_clustered_and_planned_on_executors(spark: Any, table: frazil.Table) -> None:
     table.set_properties({"write.leaf.target-entries": "5"})
-    done = jobs.rewrite_manifests(spark, table, progress=False)
+    done = jobs.rewrite_manifests(table, progress=False)
     assert (done.leaves_before, done.leaves_after) == (0, 3)
     for where in ("day = '2024-01-02'", "id = 8", None):
         here = table.scan(where).plan()
-        there = jobs.plan_distributed(spark, table, where, leaves_per_task=1)
+        there = jobs.plan_distributed(table, where, leaves_per_task=1)
         assert there.files.pylist("location") == here.files.pylist("location")
         assert there.files.pylist("@position") == here.files.pylist("@position")
         assert there.report.leaves.considered == here.report.leaves.considered
-    assert jobs.plan_distributed(spark, table, "day = '2024-01-02'").files.num_rows == 5
+    assert jobs.plan_distributed(table, "day = '2024-01-02'").files.num_rows == 5
 
 
 def test_orphans_are_found_by_executors_and_removed(spark: Any, table: frazil.Table) -> None:
@@ -158,11 +158,11 @@ def test_orphans_are_found_by_executors_and_removed(spark: Any, table: frazil.Ta
     junk = folder / "day=2024-01-01" / "left-behind.parquet"
     junk.write_bytes(b"junk")
     later = datetime.now(UTC) + timedelta(hours=1)
-    seen = jobs.remove_orphan_files(spark, table, older_than=later, dry_run=True)
+    seen = jobs.remove_orphan_files(table, older_than=later, dry_run=True)
     assert [local_path(file.path) for file in seen.files] == [str(junk)]
-    assert jobs.remove_orphan_files(spark, table).files == ()
+    assert jobs.remove_orphan_files(table).files == ()
     assert junk.exists()
-    jobs.remove_orphan_files(spark, table, older_than=later)
+    jobs.remove_orphan_files(table, older_than=later)
     assert not junk.exists()
     assert content(table) == LEFT
 

@@ -45,9 +45,11 @@ def test_every_clause_applies_to_its_rows_in_order(spark: Any, table: frazil.Tab
     done = (
         frazil.spark.merge(table, source, on="t.id = s.id")
         .when_matched_delete(condition="s.id = 16")
-        .when_matched_update({"price": "t.price + s.price"}, condition="t.id < 19")
-        .when_not_matched_insert({"id": "s.id", "day": "s.day"}, condition="s.id < 22")
-        .when_not_matched_by_source_update({"country": "'old'"}, condition="t.id < 3")
+        .when_matched_update({"price": frazil.expr("t.price + s.price")}, condition="t.id < 19")
+        .when_not_matched_insert(
+            {"id": frazil.expr("s.id"), "day": frazil.expr("s.day")}, condition="s.id < 22"
+        )
+        .when_not_matched_by_source_update({"country": "old"}, condition="t.id < 3")
         .when_not_matched_by_source_delete(condition="t.id between 5 and 7")
         .execute()
     )

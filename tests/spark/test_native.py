@@ -16,6 +16,7 @@ import frazil
 import frazil.spark
 from frazil.rows.planned import Planned
 from frazil.spark import native
+from frazil.spark.bridge import bridge_of
 from frazil.spark.live_rows import VectorLimits
 
 pytestmark = pytest.mark.spark
@@ -56,7 +57,7 @@ def ids(frame: Any) -> list[int]:
 
 
 def test_a_frame_holds_the_rows_that_were_appended(spark: Any, table: frazil.Table) -> None:
-    rows = frazil.spark.table(spark, table).toArrow().sort_by("id")
+    rows = frazil.spark.table(table).toArrow().sort_by("id")
     wanted = orders(0, 100)
     assert rows.column("id") == wanted.column("id")
     assert rows.column("day") == wanted.column("day")
@@ -72,16 +73,16 @@ def test_a_frame_holds_the_rows_that_were_appended(spark: Any, table: frazil.Tab
         ("country is null", lambda i: i % 7 == 0),
         ("country in ('US', 'FR')", lambda i: i % 7 and i % 2),
         ("country != 'US'", lambda i: i % 7 and not i % 2),
-        ("price > 20", lambda i: i % 5 and i > 80),
-        ("price is nan or id = 1", lambda i: i % 5 == 0 or i == 1),
+        ("price > 20", lambda i: i % 5 == 0 or i > 80),
+        ("isnan(price) or id = 1", lambda i: i % 5 == 0 or i == 1),
         ("price != 1.0", lambda i: i != 4),
-        ("country starts with 'U'", lambda i: i % 7 and i % 2),
+        ("country like 'U%'", lambda i: i % 7 and i % 2),
     ],
 )
 def test_a_filter_keeps_the_same_rows_as_plain_python(
     spark: Any, table: frazil.Table, where: str, keeps: Any
 ) -> None:
-    found = ids(frazil.spark.table(spark, table, where=where))
+    found = ids(frazil.spark.table(table, where=where))
     assert found == [i for i in range(100) if keeps(i)]
 
 
@@ -89,7 +90,7 @@ def test_columns_come_in_the_order_asked_for_with_row_lineage(
     spark: Any, table: frazil.Table
 ) -> None:
     names = ["_row_id", "price", "id", "_pos", "_last_updated_sequence_number", "_spec_id"]
-    frame = frazil.spark.table(spark, table, where="id in (3, 61)", columns=names)
+    frame = frazil.spark.table(table, where="id in (3, 61)", columns=names)
     assert frame.columns == names
     with_spark = sorted(tuple(row) for row in frame.collect())
     alone = table.scan(where="id in (3, 61)", columns=names).to_pylist()
@@ -98,7 +99,7 @@ def test_columns_come_in_the_order_asked_for_with_row_lineage(
 
 
 def test_file_and_partition_of_a_row_are_those_of_its_file(spark: Any, table: frazil.Table) -> None:
-    frame = frazil.spark.table(spark, table, columns=["id", "_file", "_partition"])
+    frame = frazil.spark.table(table, columns=["id", "_file", "_partition"])
     for row in frame.collect():
         assert row["_partition"]["day"] == date(2024, 1, 1 + row["id"] % 3)
         assert f"day={row['_partition']['day']}" in row["_file"]
@@ -117,19 +118,19 @@ def test_deleted_rows_are_gone_however_vectors_are_applied(
 ) -> None:
     table.delete("id in (1, 2, 50, 70) or price = 3.0")
     gone = {1, 2, 50, 70, 12}
-    found = ids(native.frame(spark, table.scan(), limits=limits))
+    found = ids(native.frame(spark, table.scan(), limits=limits, bridge=None))
     assert found == [i for i in range(100) if i not in gone]
-    some = native.frame(spark, table.scan("id < 60", ["id"]), limits=limits)
+    some = native.frame(spark, table.scan("id < 60", ["id"]), limits=limits, bridge=None)
     assert ids(some) == [i for i in range(60) if i not in gone]
 
 
 def test_updated_rows_keep_their_ids(spark: Any, table: frazil.Table) -> None:
     before = {row["id"]: row["_row_id"] for row in table.scan(columns=["id", "_row_id"])}
     table.update({"country": "FR"}, where="id in (5, 6)")
-    rows = frazil.spark.table(spark, table, columns=["id", "country", "_row_id"]).collect()
+    rows = frazil.spark.table(table, columns=["id", "country", "_row_id"]).collect()
     assert {row["id"]: row["_row_id"] for row in rows} == before
     assert sorted(row["id"] for row in rows if row["country"] == "FR") == [5, 6]
-    changed = frazil.spark.table(spark, table, columns=["id", "_last_updated_sequence_number"])
+    changed = frazil.spark.table(table, columns=["id", "_last_updated_sequence_number"])
     assert {tuple(row) for row in changed.collect() if row[0] in (5, 6, 7)} == {
         (5, 3),
         (6, 3),
@@ -141,7 +142,7 @@ def test_row_keys_lead_back_to_files_and_positions(spark: Any, table: frazil.Tab
     table.delete("id = 3")
     scan = table.scan("id in (4, 5, 90)")
     planned = Planned.of(scan)
-    frame = native.frame(spark, scan, key="k", planned=planned)
+    frame = native.frame(spark, scan, key="k", planned=planned, bridge=bridge_of(spark))
     keys = {row["id"]: row["k"] for row in frame.collect()}
     wanted = {
         (row["_file"], row["_pos"]): row["id"]
@@ -156,49 +157,48 @@ def test_row_keys_lead_back_to_files_and_positions(spark: Any, table: frazil.Tab
 
 def test_a_frame_shows_the_snapshot_it_was_made_for(spark: Any, table: frazil.Table) -> None:
     first = table.snapshots()[0].snapshot_id
-    frame = frazil.spark.table(spark, table)
+    frame = frazil.spark.table(table)
     table.tag("before")
     table.append(orders(100, 110))
     table.delete("id < 50")
     assert ids(frame) == list(range(100))
-    assert ids(frazil.spark.table(spark, table)) == list(range(50, 110))
-    assert ids(frazil.spark.table(spark, table, as_of="before")) == list(range(100))
-    assert ids(frazil.spark.table(spark, table, as_of=first)) == list(range(60))
+    assert ids(frazil.spark.table(table)) == list(range(50, 110))
+    assert ids(frazil.spark.table(table, as_of="before")) == list(range(100))
+    assert ids(frazil.spark.table(table, as_of=first)) == list(range(60))
 
 
 def test_only_surviving_files_are_handed_to_spark_and_none_is_listed(
     spark: Any, table: frazil.Table
 ) -> None:
-    frame = frazil.spark.table(spark, table, where="day = '2024-01-02' and id >= 60")
-    assert len(frame.inputFiles()) == 1
-    assert "MetadataLogFileIndex" in frame._jdf.queryExecution().toString()
+    frame = frazil.spark.table(table, where="day = '2024-01-02' and id >= 60")
+    assert "(1 of 6 files; " in frame._jdf.queryExecution().toString()
     assert ids(frame) == [i for i in range(60, 100) if i % 3 == 1]
 
 
 def test_an_empty_table_gives_an_empty_frame(spark: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("shop.none", ORDERS)
-    frame = frazil.spark.table(spark, made, columns=["id", "_row_id"])
+    frame = frazil.spark.table(made, columns=["id", "_row_id"])
     assert frame.columns == ["id", "_row_id"]
     assert frame.count() == 0
 
 
 def test_a_limit_is_kept(spark: Any, table: frazil.Table) -> None:
-    assert native.frame(spark, table.scan(limit=7)).count() == 7
+    assert native.frame(spark, table.scan(limit=7), bridge=bridge_of(spark)).count() == 7
 
 
 def test_unknown_columns_are_refused(spark: Any, table: frazil.Table) -> None:
     with pytest.raises(frazil.InvalidInput, match="unknown column nope"):
-        frazil.spark.table(spark, table, columns=["nope"])
+        frazil.spark.table(table, columns=["nope"])
     with pytest.raises(frazil.InvalidInput, match="no catalog"):
-        frazil.spark.table(spark, "shop.orders")
+        frazil.spark.table("shop.orders")
 
 
 def test_a_table_is_found_by_name_in_a_catalog(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
-    assert frazil.spark.table(spark, "shop.orders", catalog=catalog).count() == 100
+    assert frazil.spark.table("shop.orders", catalog=catalog).count() == 100
     spark.conf.set("spark.frazil.catalog", catalog.origin["uri"])  # type: ignore[index]
-    assert frazil.spark.table(spark, "shop.orders", where="id < 5").count() == 5
+    assert frazil.spark.table("shop.orders", where="id < 5").count() == 5
 
 
 def test_a_flipped_bit_in_a_page_is_an_error(
@@ -213,5 +213,5 @@ def test_a_flipped_bit_in_a_page_is_an_error(
     damaged = bytearray(file.read_bytes())
     damaged[damaged.index((1500).to_bytes(8, "little"))] ^= 1
     file.write_bytes(damaged)
-    with pytest.raises((PySparkException, Py4JJavaError), match="FAILED_READ_FILE"):
-        frazil.spark.table(spark, table).collect()
+    with pytest.raises((PySparkException, Py4JJavaError), match=r"cannot read file:.*\.parquet"):
+        frazil.spark.table(table).collect()

@@ -18,6 +18,7 @@ import frazil
 import frazil.spark
 from frazil.rows.planned import Planned
 from frazil.spark import native
+from frazil.spark.bridge import bridge_of
 from frazil.spark.native_files import native_files
 
 pytestmark = pytest.mark.spark
@@ -36,13 +37,13 @@ def test_equality_deletes_are_applied_on_executors(spark: Any, catalog: frazil.C
     made.append([{"id": 3, "v": "again"}])
     planned = Planned.of(made.scan())
     assert sorted(native_files(planned).tolist()) == [False, True]
-    assert rows_of(frazil.spark.table(spark, made)) == [
+    assert rows_of(frazil.spark.table(made)) == [
         (1, "1"),
         (2, "2"),
         (3, "again"),
         (5, "5"),
     ]
-    some = frazil.spark.table(spark, made, where="id >= 2", columns=["_row_id", "v"])
+    some = frazil.spark.table(made, where="id >= 2", columns=["_row_id", "v"])
     alone = made.scan("id >= 2", ["_row_id", "v"]).to_pylist()
     assert rows_of(some) == sorted((row["_row_id"], row["v"]) for row in alone)
 
@@ -55,7 +56,7 @@ def test_row_keys_are_the_same_on_both_routes(spark: Any, catalog: frazil.Catalo
     made.append([{"id": i} for i in range(5, 8)])
     scan = made.scan()
     planned = Planned.of(scan)
-    frame = native.frame(spark, scan, key="k", planned=planned)
+    frame = native.frame(spark, scan, key="k", planned=planned, bridge=bridge_of(spark))
     keys = np.array([row["k"] for row in frame.collect()])
     found = {
         (planned.paths[row], position)
@@ -80,7 +81,7 @@ def test_files_without_field_ids_are_read_through_the_name_mapping(
     pq.write_table(pa.table({"v": ["x", "y"], "id": [1, 2]}), tmp_path / "plain.parquet")
     made.add_files([str(tmp_path / "plain.parquet")])
     assert not native_files(Planned.of(made.scan())).any()
-    assert rows_of(frazil.spark.table(spark, made, where="v = 'y'")) == [(2, "y")]
+    assert rows_of(frazil.spark.table(made, where="v = 'y'")) == [(2, "y")]
 
 
 def test_files_from_elsewhere_may_call_columns_by_other_names(
@@ -96,7 +97,7 @@ def test_files_from_elsewhere_may_call_columns_by_other_names(
     )
     pq.write_table(pa.table([[10], [20]], schema=crossed), tmp_path / "crossed.parquet")
     made.add_files([str(tmp_path / "crossed.parquet")])
-    frame = frazil.spark.table(spark, made)
+    frame = frazil.spark.table(made)
     assert rows_of(frame) == [(1, 2), (10, 20)]
     assert rows_of(frame.where("b = 20")) == [(10, 20)]
     assert rows_of(frame.where("b = 10")) == []
@@ -112,7 +113,7 @@ def test_file_names_that_spark_would_skip_or_misread_are_read(
         pq.write_table(pa.table([[at]], schema=one), str(tmp_path / name))
     made.add_files([f"file://{tmp_path}/{name}" for name in names])
     assert native_files(Planned.of(made.scan())).tolist() == [False, False, False, True]
-    frame = frazil.spark.table(spark, made, columns=["a", "_file"])
+    frame = frazil.spark.table(made, columns=["a", "_file"])
     assert [(row[0], row[1].rsplit("/", 1)[-1]) for row in rows_of(frame)] == list(enumerate(names))
 
 
@@ -124,7 +125,7 @@ def test_files_that_changed_since_are_not_read_in_silence(
     path = made.scan().tasks()[0].source.path
     made.handle.storage.delete(path)
     with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist|FileNotFound"):
-        frazil.spark.table(spark, made).collect()
+        frazil.spark.table(made).collect()
 
 
 def test_widened_types_read_old_and_new_files(spark: Any, catalog: frazil.Catalog) -> None:
@@ -157,14 +158,14 @@ def test_widened_types_read_old_and_new_files(spark: Any, catalog: frazil.Catalo
     moment = datetime(2024, 1, 1, 12)
     second = {"i": big, "f": 1e300, "d": Decimal("123456789012.50")}
     made.append([{**second, "s": {"n": big}, "l": [big], "day": moment}])
-    frame = frazil.spark.table(spark, made)
+    frame = frazil.spark.table(made)
     found = sorted((row.asDict(recursive=True) for row in frame.collect()), key=lambda r: r["i"])
     assert found == [
         {**first, "day": datetime(1400, 1, 1)},
         {**second, "s": {"n": big}, "l": [big], "day": moment},
     ]
     assert frame.where(f"i = {big} or d = 1.25").count() == 2
-    assert frazil.spark.table(spark, made, where="s.n = 1").count() == 1
+    assert frazil.spark.table(made, where="s.n = 1").count() == 1
 
 
 def test_added_columns_take_their_initial_default(spark: Any, catalog: frazil.Catalog) -> None:
@@ -178,12 +179,12 @@ def test_added_columns_take_their_initial_default(spark: Any, catalog: frazil.Ca
         columns.add_column("z", "timestamptz", default="2024-01-01T00:00:00+00:00")
         columns.add_column("x", "double")
     made.append([{"id": 2, "n": None, "s": "b", "d": None, "c": None, "z": None, "x": 0.5}])
-    frame = frazil.spark.table(spark, made)
+    frame = frazil.spark.table(made)
     first = (1, 42, "it's \\ so", date(2024, 2, 29), Decimal("12.50"), 1704067200, None)
     found = rows_of(frame.selectExpr("id", "n", "s", "d", "c", "unix_seconds(z)", "x"))
     assert found == [first, (2, None, "b", None, None, None, 0.5)]
     assert frame.where("n = 42 and s like 'it%'").count() == 1
-    assert frazil.spark.table(spark, made, where="n is null").count() == 1
+    assert frazil.spark.table(made, where="n is null").count() == 1
 
 
 def test_nested_fields_are_renamed_dropped_and_added_again(
@@ -203,21 +204,21 @@ def test_nested_fields_are_renamed_dropped_and_added_again(
         columns.add_column("s.a", "long")
         columns.move("s.a", first=True)
     made.append([{"id": 2, "s": {"a": 7, "b": 8}, "l": None}])
-    frame = frazil.spark.table(spark, made).orderBy("id")
+    frame = frazil.spark.table(made).orderBy("id")
     assert [row.asDict(recursive=True) for row in frame.collect()] == [
         {"id": 1, "s": {"a": None, "b": 1}, "l": [{"c": 3, "b": 4}, None]},
         {"id": 2, "s": {"a": 7, "b": 8}, "l": None},
     ]
     assert rows_of(frame.where("s.b = 1").select("id")) == [(1,)]
     assert rows_of(frame.where("s.a is null").select("id")) == [(1,)]
-    assert rows_of(frazil.spark.table(spark, made, where="s.b = 8", columns=["id"])) == [(2,)]
+    assert rows_of(frazil.spark.table(made, where="s.b = 8", columns=["id"])) == [(2,)]
 
 
 def test_part_of_a_struct_is_read(spark: Any, catalog: frazil.Catalog) -> None:
     inner = pa.struct([("a", pa.int64()), ("b", pa.string())])
     made = catalog.create_table("r.t", pa.schema([("id", pa.int64()), ("s", inner)]))
     made.append([{"id": 1, "s": {"a": 1, "b": "x"}}, {"id": 2, "s": None}])
-    frame = frazil.spark.table(spark, made, where="s.a = 1", columns=["s.b"])
+    frame = frazil.spark.table(made, where="s.a = 1", columns=["s.b"])
     assert frame.schema.simpleString() == "struct<s:struct<b:string>>"
     assert [row.asDict(recursive=True) for row in frame.collect()] == [{"s": {"b": "x"}}]
 
@@ -232,7 +233,7 @@ def test_partitioning_may_change_between_files(spark: Any, catalog: frazil.Catal
         parts.add("bucket[2](id)")
     made.append([{"id": i, "c": "ab"[i % 2]} for i in range(4, 8)])
     columns = ["id", "c", "_spec_id", "_partition"]
-    frame = frazil.spark.table(spark, made, where="c = 'a'", columns=columns)
+    frame = frazil.spark.table(made, where="c = 'a'", columns=columns)
     alone = made.scan("c = 'a'", columns).to_pylist()
     found = sorted((row.asDict(recursive=True) for row in frame.collect()), key=lambda r: r["id"])
     assert found == sorted(alone, key=lambda row: row["id"])

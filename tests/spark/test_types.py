@@ -201,8 +201,8 @@ def _plain(value: Any) -> Any:
 def test_values_of_every_type_are_read_by_spark(spark: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("t.every", EVERY)
     made.append([FIRST, NULLS])
-    frame = frazil.spark.table(spark, made)
-    assert "Location: MetadataLogFileIndex" in frame._jdf.queryExecution().toString()
+    frame = frazil.spark.table(made)
+    assert "(1 of 1 files; " in frame._jdf.queryExecution().toString()
     first, nulls = sorted(frame.drop("tstz").collect(), key=lambda row: row["id"])
     wanted = {name: value for name, value in FIRST.items() if name != "tstz"}
     assert str(first["d"]) == "nan"
@@ -222,11 +222,11 @@ FILTERS = [
     "fx = X'00ff01'",
     "bin = X''",
     "f = 1.5",
-    "d is nan",
+    "isnan(d)",
     "l > 5",
     "b = true",
     "st.y.z = 'deep'",
-    "s starts with 'na'",
+    "s like 'na%'",
 ]
 
 
@@ -234,7 +234,7 @@ def test_filters_on_every_type_find_the_row(spark: Any, catalog: frazil.Catalog)
     made = catalog.create_table("t.every", EVERY)
     made.append([FIRST, NULLS])
     frames = [
-        frazil.spark.table(spark, made, where=where, columns=["id"]).selectExpr(f"{at} as at", "id")
+        frazil.spark.table(made, where=where, columns=["id"]).selectExpr(f"{at} as at", "id")
         for at, where in enumerate(FILTERS)
     ]
     union = frames[0]
@@ -248,7 +248,7 @@ def test_values_of_every_type_are_written_by_spark(spark: Any, catalog: frazil.C
     made = catalog.create_table("t.every", EVERY)
     made.append([FIRST, NULLS])
     copy = catalog.create_table("t.copy", EVERY)
-    frazil.spark.append(frazil.spark.table(spark, made), copy)
+    frazil.spark.append(frazil.spark.table(made), copy)
     assert str(copy.scan().to_pylist()) == str(made.scan().to_pylist())
     stats = copy.inspect.files.to_pylist()
     assert sum(file["record_count"] for file in stats) == 2
@@ -264,7 +264,7 @@ def test_spatial_values_travel_with_their_reference_system(
     )
     made = catalog.create_table("t.places", schema)
     made.append([{"id": 1, "g": point}, {"id": 2, "g": None}])
-    frame = frazil.spark.table(spark, made)
+    frame = frazil.spark.table(made)
     assert frame.schema["g"].dataType == sql.GeometryType(4326)
     rows = frame.selectExpr("id", "hex(st_asbinary(g)) as h", "st_srid(g) as srid").collect()
     assert sorted(map(tuple, rows)) == [(1, point.hex().upper(), 4326), (2, None, None)]

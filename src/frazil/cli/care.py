@@ -114,11 +114,10 @@ def compact(
         return
     from frazil.cli.spark_session import local_spark
 
-    with local_spark("frazil maintain compact") as spark:
+    with local_spark("frazil maintain compact"):
         from frazil.spark.jobs import rewrite_data_files
 
         made = rewrite_data_files(
-            spark,
             found,
             where,
             strategy="sort" if sort_by else "z-order" if zorder_by else "bin-pack",

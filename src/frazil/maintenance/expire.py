@@ -15,11 +15,12 @@ from typing import Any
 
 from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import collects_garbage
+from frazil.commit.batches import carried
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
-from frazil.commit.updates import RemoveRef, RemoveSnapshots
+from frazil.commit.updates import MetadataUpdate, RemoveRef, RemoveSnapshots, SetProperties
 from frazil.errors import NotFound, Unsupported
-from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
+from frazil.format.metadata import FORMAT_VERSION, RefKind, Snapshot, TableMetadata
 from frazil.legacy.shown import forget_snapshots
 from frazil.maintenance import retention
 from frazil.maintenance.ancestry import Ancestry
@@ -102,7 +103,9 @@ def expire_snapshots(
     if not ids and not due.refs:
         return Expired(snapshot_ids=(), refs=(), is_dry_run=dry_run)
     if not dry_run:
-        updates = [RemoveRef(name=name) for name in due.refs]
+        updates: list[MetadataUpdate] = [RemoveRef(name=name) for name in due.refs]
+        if batches := _batches(metadata, history, set(ids)):
+            updates.append(SetProperties(updates=batches))
         handle.commit(Change(updates=(*updates, RemoveSnapshots(snapshot_ids=ids))))
         # What landed meanwhile is kept too: asked for after the others can no longer be named.
         kinds = _files_now(handle, metadata, due.snapshots, progress)
@@ -160,6 +163,18 @@ def _due(
     more = retention.chosen(metadata, history, snapshot_ids)
     both = {int(each.snapshot_id): each for each in (*found.snapshots, *more.snapshots)}
     return Due(snapshots=tuple(both.values()), refs=found.refs)
+
+
+def _batches(metadata: TableMetadata, history: Sequence[Snapshot], ids: set[int]) -> dict[str, str]:
+    """The newest batch of every streaming query, where the snapshot that tells it goes."""
+    ancestry = Ancestry.of(history)
+    found: dict[str, str] = {}
+    for name, ref in metadata.refs.items():
+        if ref.kind is RefKind.BRANCH:
+            lineage = ancestry.lineage(int(ref.snapshot_id))
+            gone = [each for each in lineage if int(each.snapshot_id) in ids]
+            found.update(carried(name, gone, metadata.properties))
+    return found
 
 
 def _files_now(

@@ -42,6 +42,8 @@ class Planned:
 
     scan: Scan
     plan: Plan
+    numbering: Longs | None = None
+    """Bases of a larger plan that this one is a part of, where they are running counts."""
 
     @staticmethod
     def of(scan: Scan) -> Planned:
@@ -82,6 +84,8 @@ class Planned:
     @cached_property
     def bases(self) -> Longs:
         """The base of each file."""
+        if self.numbering is not None:
+            return self.numbering
         if self.has_row_ids:
             return self.first_row_ids
         counted = np.cumsum(self.records, dtype=np.int64)
@@ -91,7 +95,12 @@ class Planned:
     def has_row_ids(self) -> bool:
         """Whether bases are first row ids."""
         firsts = self.first_row_ids
-        if not len(firsts) or firsts.min() < 0 or firsts.max() >= _MAX_BASE:
+        if (
+            self.numbering is not None
+            or not len(firsts)
+            or firsts.min() < 0
+            or firsts.max() >= _MAX_BASE
+        ):
             return False
         order = np.argsort(firsts, kind="stable")
         ends = firsts[order] + self.records[order]
@@ -130,18 +139,25 @@ class Planned:
 
     def tasks(self, rows: npt.NDArray[Any] | None = None) -> list[Task]:
         """Tasks of the files at these rows of the plan, in their order."""
-        part = self if rows is None else self.part(rows)
-        return list(tasks_of(part.plan, location=self.scan.handle.location))
+        plan = self.plan if rows is None else self.part(rows).plan
+        return list(tasks_of(plan, location=self.scan.handle.location))
 
-    def part(self, rows: npt.NDArray[Any]) -> Planned:
-        """The plan of the files at these rows, in their order."""
+    def part(self, rows: npt.NDArray[Any], scan: Scan | None = None) -> Planned:
+        """Some of the files, whose rows keep their numbers; in another scan of them if given."""
         matches = {
             at: self.plan.matches[int(row)]
             for at, row in enumerate(rows)
             if int(row) in self.plan.matches
         }
-        files = self.plan.files.take(rows)
-        return Planned(self.scan, replace(self.plan, files=files, matches=matches))
+        plan = replace(self.plan, files=self.plan.files.take(rows), matches=matches)
+        numbering = None if self.has_row_ids else self.bases[rows]
+        return Planned(scan or self.scan, plan, numbering)
+
+    def among(self, held: Planned) -> Planned:
+        """The files of a held plan that this one has too, as this one's scan reads them."""
+        mine = set(self.paths)
+        rows = np.array([at for at, path in enumerate(held.paths) if path in mine], dtype=np.intp)
+        return held.part(rows, self.scan)
 
     def located(self, keys: Longs) -> Iterator[tuple[int, Longs]]:
         """Keys as rows of the plan with ascending positions in the file."""

@@ -1,27 +1,26 @@
-"""The data pipeline on Spark: bulk reads and writes, SQL, and whatever works on many rows.
+"""Frazil on Spark: SQL, bulk reads and writes, and whatever works on many rows.
 
 >>> import frazil.spark                                                   # doctest: +SKIP
->>> orders = frazil.spark.table(spark, "shop.orders", where="price > 100")  # doctest: +SKIP
+>>> frazil.spark.register(spark, "warehouse")                             # doctest: +SKIP
+>>> spark.sql("SELECT * FROM frazil.shop.orders WHERE price > 100")       # doctest: +SKIP
 """
 
 from frazil.spark import jobs
-from frazil.spark.attach import Attached, attach
 from frazil.spark.change_frame import changes
 from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
 from frazil.spark.iceberg import iceberg_session
 from frazil.spark.merge import Merge, merge
-from frazil.spark.native import table
 from frazil.spark.paimon_merge import merge_paimon
+from frazil.spark.register import register
 from frazil.spark.spark_types import spark_schema, table_schema
+from frazil.spark.table_frame import table
 from frazil.spark.update import update
 from frazil.spark.writer import append, overwrite, overwrite_partitions
 
 __all__ = [
-    "Attached",
     "Merge",
     "append",
-    "attach",
     "changes",
     "delete",
     "foreach_batch",
@@ -31,6 +30,7 @@ __all__ = [
     "merge_paimon",
     "overwrite",
     "overwrite_partitions",
+    "register",
     "spark_schema",
     "table",
     "table_schema",

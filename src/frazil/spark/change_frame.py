@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as sql
 
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.scan.change_feed import Changes, ChangeType
 from frazil.scan.change_steps import StepPlanner
 from frazil.scan.net_changes import net_files
+from frazil.scan.row_changes import feed_columns
 from frazil.spark.arrow_route import OPEN_COST_BYTES
-from frazil.spark.feed import AGE, SINCE, Cutter, Piece, Unit, UnitReader
-from frazil.spark.session import CatalogLike, prepare, table_of
+from frazil.spark.feed import AGE, CHANGE_FIELDS, SINCE, Cutter, Piece, Unit, UnitReader
+from frazil.spark.session import CatalogLike, prepare, session, table_of
 from frazil.spark.shipping import groups, received, spread
+from frazil.spark.spark_types import spark_schema
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
 
@@ -28,7 +31,6 @@ _BEFORE, _AFTER = ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.
 
 
 def changes(
-    spark: SparkSession,
     table: Table | str,
     since: AsOf | None = None,
     until: AsOf | None = None,
@@ -43,11 +45,18 @@ def changes(
 
     Arguments are those of `Table.changes`. Rows come in no order; sort by `_change_ordinal`.
     """
+    spark = session()
     found = table_of(spark, table, catalog)
     return frame(
         spark,
         found.changes(since, until, columns=columns, collapse=collapse, pair_updates=pair_updates),
     )
+
+
+def change_schema(table: Table) -> sql.StructType:
+    """The columns of a change feed."""
+    own = spark_schema(feed_columns(table.schema))
+    return sql.StructType([*own.fields, *CHANGE_FIELDS])
 
 
 def frame(spark: SparkSession, wanted: Changes) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Filters as Spark columns, with the meaning they have everywhere else in Frazil.
+"""Filters and expressions of users as Spark columns; filters mean what they mean elsewhere.
 
 A null matches nothing but IS NULL and IS NOT NAN. NaN equals itself and is greater than every
 number, as Spark has it.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from pyiceberg import types as ice
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
-from frazil.errors import Unsupported
+from frazil.errors import InvalidInput, Unsupported
 from frazil.expr.filter_columns import Column as Reference
 from frazil.expr.operators import Op, literals_of, operator_of
 from frazil.format.types import is_floating
@@ -128,3 +130,32 @@ def _clock(micros: int) -> str:
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     return f"{hour:02}:{minute:02}:{second:02}.{fraction:06}"
+
+
+# Expressions of users
+
+
+def value_of(value: Any) -> Column:
+    """A value in an assignment: columns and `frazil.expr(…)` are expressions, others are values."""
+    if isinstance(value, Column):
+        return value
+    from frazil.expr.sql_text import Expression
+
+    if isinstance(value, Expression):
+        return F.expr(str(value))
+    return F.lit(value)
+
+
+def quoted(*path: str, alias: str | None = None) -> str:
+    """A column's name, level by level, as Spark's SQL takes it."""
+    plain = ".".join(f"`{name.replace('`', '``')}`" for name in path)
+    return plain if alias is None else f"{alias}.{plain}"
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Spark's refusals of an expression as our own error."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise InvalidInput(f"{what}: {error}") from error

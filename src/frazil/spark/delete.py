@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyiceberg.expressions import BooleanExpression
-
 from frazil.commit.change import Change, Isolation
 from frazil.commit.result import CommitResult
 from frazil.rows.editor import DELETE_ISOLATION
+from frazil.spark.conditions import explained
 from frazil.spark.removal import removal
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.session import CatalogLike, session, table_of
+from frazil.spark.target import Binding, Condition
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -24,32 +24,42 @@ if TYPE_CHECKING:
 
 
 def delete(
-    spark: SparkSession,
     table: Table | str,
-    where: str | BooleanExpression,
+    where: Condition,
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Delete the rows that match a filter.
+    """Delete the rows that match a condition, which is Spark SQL or a column.
 
-    >>> frazil.spark.delete(spark, "shop.orders", "status = 'void'")      # doctest: +SKIP
+    >>> frazil.spark.delete("shop.orders", "status = 'void'")             # doctest: +SKIP
     """
+    spark = session()
+    return delete_rows(spark, table_of(spark, table, catalog), where, summary=summary)
+
+
+def delete_rows(
+    spark: SparkSession,
+    table: Table,
+    where: Condition,
+    *,
+    bound: Binding | None = None,
+    summary: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """The same with the session at hand; `bound` gives the table's columns other identities."""
     began = time.perf_counter()
-    target = table_of(spark, table, catalog)
-    target.handle.check_writable()
-    scan = target.scan(where)
-    gone = removal(spark, scan)
+    with explained("delete"):
+        gone = removal(spark, table, where, bound=bound)
     change = Change(
-        branch=target.branch_name,
-        base_snapshot_id=None if scan.snapshot is None else int(scan.snapshot.snapshot_id),
+        branch=table.branch_name,
+        base_snapshot_id=gone.base_snapshot_id,
         removed=gone.removed,
         vectors=gone.vectors,
-        conflict_filter=scan.filter,
-        isolation=Isolation.parse(target.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)),
+        conflict_filter=gone.conflict_filter,
+        isolation=Isolation.parse(table.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)),
         summary=dict(summary or {}),
     )
     if not change.has_content:
         return CommitResult.nothing("no row matched", ms=(time.perf_counter() - began) * 1000)
-    done = target.handle.commit(change)
+    done = table.handle.commit(change)
     return replace(done, ms=(time.perf_counter() - began) * 1000)

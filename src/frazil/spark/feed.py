@@ -31,7 +31,7 @@ from frazil.storage import Storage
 from frazil.tree.read import TreeReader
 
 AGE, SINCE = "__frazil_age", "__frazil_since"
-_CHANGE_FIELDS = [
+CHANGE_FIELDS = [
     sql.StructField("_change_type", sql.StringType()),
     sql.StructField("_change_ordinal", sql.LongType()),
     sql.StructField("_commit_snapshot_id", sql.LongType()),
@@ -146,7 +146,7 @@ class Cutter:
 
 def feed_spark_schema(schema: Schema) -> sql.StructType:
     """The Spark schema of a feed whose columns and `_row_id` are those of `schema`."""
-    return sql.StructType([*spark_schema(schema).fields, *_CHANGE_FIELDS])
+    return sql.StructType([*spark_schema(schema).fields, *CHANGE_FIELDS])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from frazil.errors import InvalidInput
 from frazil.spark.merge import Merge, merge
 from frazil.spark.session import CatalogLike, table_of
-from frazil.spark.stream_log import batch_summary, landed
+from frazil.spark.stream_log import batch_summary, has_landed
 from frazil.spark.writer import append
 from frazil.table.table import Table
 
@@ -69,12 +69,12 @@ class ForeachBatch:
         spark = frame.sparkSession
         table = table_of(spark, self.table, self.catalog).refresh()
         query_id = self.query_id or _query_id(spark)
-        if landed(table, query_id, batch_id) is not None:
+        if has_landed(table, query_id, batch_id):
             log.info("batch %d of query %s is in %s already", batch_id, query_id, table.name)
             return
         summary: Mapping[str, str] = batch_summary(query_id, batch_id)
         if self.on is None:
-            append(frame, table, summary=summary)
+            append(table, frame, summary=summary)
         else:
             self.clauses(merge(table, frame, self.on)).summary(summary).execute()
 

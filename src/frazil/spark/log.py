@@ -42,12 +42,12 @@ def read_files(
     """A frame over exactly these Parquet files, each with its size in bytes and its number."""
     folder = tempfile.mkdtemp(prefix="frazil-files-")
     try:
-        _write(folder, _lines(_addresses(spark, paths), sizes, numbers))
+        _write(folder, _lines(addresses(spark, paths), sizes, numbers))
         frame = spark.read.schema(schema).options(**_READ_OPTIONS).parquet(f"file:{quote(folder)}")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    if _is_connect(spark):
+    if is_connect(spark):
         # A frame of Spark Connect is analysed again whenever it is used.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     else:
@@ -77,7 +77,7 @@ def _lines(addresses: Iterable[str], sizes: Sequence[int], numbers: Sequence[int
         )
 
 
-def _addresses(spark: SparkSession, paths: Iterable[str]) -> Iterable[str]:
+def addresses(spark: SparkSession, paths: Iterable[str]) -> Iterable[str]:
     """Paths as Hadoop's URIs; `s3:` goes by the name Hadoop's own client has."""
     renames_s3 = spark.conf.get("spark.hadoop.fs.s3.impl", None) is None
     for path in paths:
@@ -90,5 +90,6 @@ def _addresses(spark: SparkSession, paths: Iterable[str]) -> Iterable[str]:
         yield f"{scheme}://{quote(rest)}"
 
 
-def _is_connect(spark: Any) -> bool:
+def is_connect(spark: Any) -> bool:
+    """Whether the session is a client of Spark Connect, without a virtual machine at hand."""
     return ".connect." in type(spark).__module__

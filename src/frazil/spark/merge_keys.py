@@ -1,13 +1,13 @@
 """Which part of a table the rows of a merge's source can match: a filter from their keys.
 
-Executors look at the keys, few distinct values or the ends of their range come back. The filter
-prunes files and leaves before anything of the table is read, and is what conflicts are judged by.
+A few distinct values or the ends of their range say it. The filter prunes files and leaves before
+anything of the table is read, and is what conflicts are judged by.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from frazil.expr.bind import conjunction, predicate
 from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.operators import Op
 from frazil.expr.parse import parse
-from frazil.spark.row_level import quoted
+from frazil.spark.conditions import quoted
 from frazil.spark.spark_types import spark_type
 
 if TYPE_CHECKING:
@@ -70,28 +70,55 @@ def pairs_of(condition: str, schema: Schema, source_columns: Sequence[str]) -> l
     return found
 
 
-def reach(source: DataFrame, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:
-    """A filter that every row of the table with a key of the source passes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What one look at a source tells: how many rows, and the values or the range of its keys."""
+
+    rows: int
+    keys: tuple[tuple[KeyPair, pa.ChunkedArray, bool], ...]
+    """Pairs with distinct values, or, where the flag is false, the ends of their range."""
+
+
+def looked_at(source: DataFrame, pairs: Sequence[KeyPair], schema: Schema) -> Looked:
+    """Look at a source that is kept: this is what reads it."""
     usable = [pair for pair in pairs if _is_usable(pair, source, schema)]
-    if not usable:
-        return AlwaysTrue()
     columns = [
         F.col(quoted(pair.source))
         .try_cast(spark_type(schema.find_field(pair.target).field_type))
         .alias(f"k{at}")
         for at, pair in enumerate(usable)
     ]
-    looked = source.select(*columns).mapInArrow(_looked_at, "at int, keys binary, is_all boolean")
-    rows = looked.collect()
+    keys = source.select(*columns)
+    ends = [end(F.col(f"k{at}")) for at in range(len(usable)) for end in (F.min, F.max)]
+    first = keys.agg(F.count(F.lit(1)), *ends).toArrow()
+    rows = int(first.column(0)[0].as_py())
+    if 0 < rows <= _MAX_VALUES and usable:
+        found = keys.distinct().toArrow()
+        values = [found.column(at) for at in range(len(usable))]
+    else:
+        values = [
+            pa.chunked_array([*first.column(1 + 2 * at).chunks, *first.column(2 + 2 * at).chunks])
+            for at in range(len(usable))
+        ]
+    is_all = 0 < rows <= _MAX_VALUES
+    return Looked(
+        rows=rows,
+        keys=tuple((pair, each, is_all) for pair, each in zip(usable, values, strict=True)),
+    )
+
+
+def reach(looked: Looked, schema: Schema) -> BooleanExpression:
+    """A filter that every row of the table with a key of the source passes."""
+    if not looked.keys:
+        return AlwaysTrue() if looked.rows else AlwaysFalse()
     index = ColumnIndex.of(schema)
     filters: list[BooleanExpression] = []
-    for at, pair in enumerate(usable):
-        mine = [row for row in rows if row["at"] == at]
-        if not mine:
+    for pair, values, is_all in looked.keys:
+        known = pc.drop_null(values)
+        if not len(known):
             return AlwaysFalse()
-        values = pa.concat_tables(_unpacked(bytes(row["keys"])) for row in mine).column(0)
         column = index.with_id(schema.find_field(pair.target).field_id)
-        filters += _filters(column, values, is_all=all(row["is_all"] for row in mine))
+        filters += _filters(column, known, is_all=is_all)
     return parse(conjunction(filters), schema)
 
 
@@ -102,45 +129,6 @@ def _is_usable(pair: KeyPair, source: DataFrame, schema: Schema) -> bool:
         return False
     given, wanted = source.schema[pair.source].dataType, spark_type(kind)
     return bool(given == wanted) or (isinstance(given, _INTEGERS) and isinstance(wanted, _INTEGERS))
-
-
-def _looked_at(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Per key column: its distinct values, or its ends when there are many."""
-    found: dict[int, pa.Array] = {}
-    many: set[int] = set()
-    for batch in batches:
-        for at, array in enumerate(batch.columns):
-            seen = array.drop_null()
-            if at in found:
-                seen = pa.concat_arrays([found[at], seen])
-            values = pc.unique(seen)
-            if len(values) > _MAX_VALUES:
-                many.add(at)
-                ends = pc.min_max(values)
-                values = pa.array([ends["min"].as_py(), ends["max"].as_py()], values.type)
-            found[at] = values
-    rows = [at for at, values in found.items() if len(values)]
-    yield pa.RecordBatch.from_arrays(
-        [
-            pa.array(rows, pa.int32()),
-            pa.array([_packed(found[at]) for at in rows], pa.binary()),
-            pa.array([at not in many for at in rows], pa.bool_()),
-        ],
-        names=["at", "keys", "is_all"],
-    )
-
-
-def _packed(values: pa.Array) -> bytes:
-    sink = pa.BufferOutputStream()
-    table = pa.table({"values": values})
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _unpacked(data: bytes) -> pa.Table:
-    with pa.ipc.open_stream(data) as stream:
-        return stream.read_all()
 
 
 def _filters(column: Column, values: pa.ChunkedArray, *, is_all: bool) -> list[BooleanExpression]:

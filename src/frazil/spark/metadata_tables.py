@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from frazil.format.metadata import Snapshot
 from frazil.spark.spark_types import arrow_of
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table
@@ -18,6 +20,15 @@ _ROWS_PER_TASK = 50_000
 def metadata_schema(table: Table, name: str) -> sql.StructType:
     """The Spark schema of a metadata table; no manifest is read for it."""
     return _spark_schema(_table(Inspect(table.handle, None), name).schema)
+
+
+def metadata_frame(
+    spark: SparkSession, table: Table, snapshot: Snapshot | None, name: str
+) -> DataFrame:
+    """The rows of a metadata table."""
+    found = _table(Inspect(table.handle, snapshot), name)
+    schema = _spark_schema(found.schema)
+    return spark.createDataFrame(found.cast(arrow_of(schema)), schema)
 
 
 def metadata_parts(inspect: Inspect, name: str) -> Iterator[bytes]:

@@ -1,8 +1,9 @@
 """Bulk reads: planned with the tree on the driver, read by Spark's own Parquet reader.
 
-Spark gets exactly the files that survive planning (`log`), columns by field id under safe names
-(`names`), rows minus deletion vectors (`vectors`), metadata columns computed from the file's base.
-Files it cannot read as the table means them go through Arrow (`arrow_route`) and join by union.
+On a classic session Frazil's own scan (`bridge`) reads them and prunes by any filter. Spark Connect
+has no such scan: there Spark gets a list of the files that survive planning (`log`), columns by
+field id under safe names, and deletion vectors by a join. Files that Spark cannot read as the table
+means them go through Arrow (`arrow_route`) and join by union.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg import types as ice
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -34,45 +35,25 @@ from frazil.expr.filter_columns import Column as Reference
 from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
-from frazil.spark.conditions import condition
+from frazil.spark.conditions import condition, quoted
 from frazil.spark.defaults import default_metadata
 from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
-from frazil.spark.session import CatalogLike, prepare, table_of
+from frazil.spark.scan_plan import KEY
+from frazil.spark.session import prepare
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
-from frazil.table.refs import AsOf
-from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from frazil.spark.bridge import Bridge
 
 _BASE = "__frazil_base"
 _POSITION = "__frazil_position"
 _FILE_BASE = "__frazil_file_base"
 _OF_FILES = frozenset({FILE.field_id, SPEC_ID.field_id, PARTITION_ID, LAST_UPDATED.field_id})
 _UUID_PARTS = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
-
-
-def table(
-    spark: SparkSession,
-    table: Table | str,
-    where: str | BooleanExpression | None = None,
-    columns: Sequence[str] | None = None,
-    *,
-    as_of: AsOf | None = None,
-    catalog: CatalogLike | None = None,
-    case_sensitive: bool = True,
-) -> DataFrame:
-    """Rows of a table as a Spark frame. The snapshot is fixed now; reading happens on executors.
-
-    `columns` may name metadata columns: `_row_id`, `_last_updated_sequence_number`, `_file`,
-    `_pos`, `_spec_id`, `_partition`.
-
-    >>> frazil.spark.table(spark, "shop.orders", where="price > 100")   # doctest: +SKIP
-    """
-    found = table_of(spark, table, catalog)
-    return frame(spark, found.scan(where, columns, as_of=as_of, case_sensitive=case_sensitive))
 
 
 def frame(
@@ -84,11 +65,13 @@ def frame(
     planned: Planned | None = None,
     limits: VectorLimits | None = None,
     split_bytes: int = DEFAULT_SPLIT_BYTES,
+    bridge: Bridge | None,
 ) -> DataFrame:
     """The rows of a scan: its columns, then the metadata columns asked for, then the row key.
 
     `key` names a column that holds `Planned.bases` of the row's file plus its position; give
-    `planned` (of the same scan) to find the rows again with `Planned.located`.
+    `planned` (of the same scan) to find the rows again with `Planned.located`. Spark Connect has no
+    bridge.
     """
     if metadata_columns:
         names = [field.name for field in scan.schema.fields]
@@ -99,12 +82,11 @@ def frame(
     prepare(spark, (field.field_type for field in planned.wanted.fields))
     expected = spark_schema(scan.schema)  # refuses, before anything is read
     native = native_files(planned)
-    parts: list[DataFrame] = []
-    for own in (planned.has_own_names, ~planned.has_own_names):
-        for deleted in (~planned.has_vector, planned.has_vector):
-            rows = np.flatnonzero(native & own & deleted)
-            if len(rows):
-                parts.append(_NativeFrame(spark, planned, rows, key, limits).frame())
+    parts = (
+        _listed(spark, planned, native, key, limits)
+        if bridge is None or PARTITION_ID in {field.field_id for field in scan.schema.fields}
+        else _scanned(bridge, planned, np.flatnonzero(native), key)
+    )
     rest = np.flatnonzero(~native)
     if len(rest) or not parts:
         reader = arrow_route.GroupReader(reading=scan.reading(), key=key)
@@ -120,6 +102,55 @@ def frame(
         made = made.limit(scan.max_rows)
     assert [field.name for field in expected] == made.columns[: len(expected)]
     return made
+
+
+def _scanned(
+    bridge: Bridge, planned: Planned, rows: npt.NDArray[np.intp], key: str | None
+) -> list[DataFrame]:
+    """Some files of a plan through Frazil's own scan."""
+    if not len(rows):
+        return []
+    scan = planned.scan
+    _, raw = bridge.held(planned.part(rows))
+
+    def value(reference: Reference) -> Column:
+        column = raw[quoted(reference.path[0])]
+        for name in reference.path[1:]:
+            column = column.getField(name)
+        return column
+
+    chosen = [chosen_column(raw, scan.table_schema, field) for field in scan.schema.fields]
+    if key is not None:
+        chosen.append(raw.metadataColumn(KEY).alias(key))
+    kept = raw
+    if not isinstance(scan.filter, AlwaysTrue):
+        kept = raw.filter(condition(scan.filter, value))
+    return [kept.select(*chosen)]
+
+
+def chosen_column(rows: DataFrame, schema: Schema, field: ice.NestedField) -> Column:
+    """A column of a scan's frame: a metadata column, or the parts of one that are asked for."""
+    if field.field_id in RESERVED_IDS:
+        return rows.metadataColumn(field.name)
+    has = next(each for each in schema.fields if each.field_id == field.field_id)
+    return _pruned(rows[quoted(field.name)], has.field_type, field.field_type).alias(field.name)
+
+
+def _listed(
+    spark: SparkSession,
+    planned: Planned,
+    native: npt.NDArray[np.bool_],
+    key: str | None,
+    limits: VectorLimits | None,
+) -> list[DataFrame]:
+    """Files of a plan through a list that Spark's reader takes (`log`)."""
+    parts = []
+    for own in (planned.has_own_names, ~planned.has_own_names):
+        for deleted in (~planned.has_vector, planned.has_vector):
+            rows = np.flatnonzero(native & own & deleted)
+            if len(rows):
+                parts.append(_NativeFrame(spark, planned, rows, key, limits).frame())
+    return parts
 
 
 @dataclass(frozen=True)
@@ -171,7 +202,7 @@ class _NativeFrame:
             sizes=self.planned.plan.files.numpy("file_size_in_bytes")[self.rows].tolist(),
             numbers=self.planned.bases[self.rows].tolist(),
         )
-        columns = [frame[_quoted(field.name)] for field in schema.fields]
+        columns = [frame[quoted(field.name)] for field in schema.fields]
         if self._needs_place(wanted):
             metadata = frame.metadataColumn("_metadata")
             base = F.unix_millis(metadata["file_modification_time"])
@@ -284,7 +315,7 @@ def _stored_value(raw: DataFrame, field: ice.NestedField, names: ReadNames) -> C
     kind = field.field_type
     if isinstance(kind, ice.UnknownType):
         return F.lit(None).cast(sql.NullType())
-    column = raw[_quoted(names.read_name(field))]
+    column = raw[quoted(names.read_name(field))]
     if isinstance(kind, ice.UUIDType):
         return F.regexp_replace(F.lower(F.hex(column)), _UUID_PARTS, "$1-$2-$3-$4-$5")
     if not kind.is_primitive and not names.is_clean(field):
@@ -313,10 +344,6 @@ def _pruned(column: Column, has: ice.IcebergType, wanted: ice.IcebergType) -> Co
             value = has.value_type, wanted.value_type
             return F.transform_values(column, lambda _, each: _pruned(each, *value))
     return column
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _partitions(files: Any, partition: ice.NestedField) -> pa.Array:

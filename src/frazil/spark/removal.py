@@ -1,4 +1,4 @@
-"""Rows that match a filter, taken out: whole files where that can be told, positions elsewhere.
+"""Rows that leave: whole files where that can be told, positions elsewhere.
 
 Finding the positions is a Spark job; each of its tasks hands back one compact bitmap of row keys.
 """
@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyiceberg.expressions import BooleanExpression
 from pyroaring import BitMap64
+from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import VectorEdit
 from frazil.format.batch import EntryBatch
 from frazil.rows.planned import Longs, Planned
-from frazil.rows.scan import Scan
 from frazil.scan.plan import MUST_MATCH
 from frazil.scan.tasks import Task, TaskReader
-from frazil.spark.native import frame
+from frazil.spark.conditions import condition, quoted
+from frazil.spark.scan_plan import KEY
+from frazil.spark.target import Binding, Condition, Target
 from frazil.tree.read import LEAF, POSITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_KEY = "__frazil_key"
+    from frazil.table.table import Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,25 +37,48 @@ class Removal:
 
     removed: EntryBatch | None
     vectors: tuple[VectorEdit, ...]
-    rows: int | None
-    """How many rows go, where that is known without reading delete files."""
+    conflict_filter: BooleanExpression
+    base_snapshot_id: int | None
 
 
-def removal(spark: SparkSession, scan: Scan, *, exclusive: bool = False) -> Removal:
-    """The rows of a scan's snapshot that match its filter."""
-    planned = Planned.of(scan)
-    sure = np.array(planned.plan.files.pylist(MUST_MATCH), dtype=np.bool_)
-    gone = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
-    partial = np.flatnonzero(~sure) if len(sure) else np.zeros(0, dtype=np.intp)
-    keys = np.zeros(0, dtype=np.int64)
-    some = planned.part(partial)
-    if some.num_files:
-        keys = collected_keys(_keys_of(spark, some))
-    found = removal_of(some, keys, exclusive=exclusive)
-    whole = [*gone, *found[0]]
-    counts = [task.live_records for task in gone]
-    total = None if None in counts else sum(count or 0 for count in counts) + len(keys)
-    return Removal(removed=entries_of(whole), vectors=found[1], rows=total)
+def removal(
+    spark: SparkSession,
+    table: Table,
+    where: Condition | BooleanExpression,
+    *,
+    bound: Binding | None = None,
+) -> Removal:
+    """The rows of a table that match a condition of Spark."""
+    target = Target.of(spark, table, bound=bound)
+    matched = _matched(target, where)
+    planned, pushed = target.planned(matched)
+    gone: list[Task] = []
+    if pushed.is_exact:
+        exact = Planned.of(replace(planned.scan, matching=pushed.expression, columns=None))
+        sure = np.array(exact.plan.files.pylist(MUST_MATCH), dtype=np.bool_)
+        gone = exact.tasks(np.flatnonzero(sure)) if sure.any() else []
+    whole = {task.location for task in gone}
+    rest = [at for at, task in enumerate(planned.tasks()) if task.location not in whole]
+    if whole and rest:
+        part = planned.part(np.array(rest, dtype=np.intp))
+        again = Target.of(spark, table, bound=bound, scan=part)
+        matched = _matched(again, where)
+    keys = collected_keys(matched) if rest else np.zeros(0, dtype=np.int64)
+    found, vectors = removal_of(planned, keys)
+    snapshot = planned.scan.snapshot
+    return Removal(
+        removed=entries_of([*gone, *found]),
+        vectors=vectors,
+        conflict_filter=pushed.expression,
+        base_snapshot_id=None if snapshot is None else int(snapshot.snapshot_id),
+    )
+
+
+def _matched(target: Target, where: Condition | BooleanExpression) -> DataFrame:
+    rows = target.rows
+    if isinstance(where, BooleanExpression):
+        where = condition(where, lambda reference: F.col(quoted(*reference.path)))
+    return rows.filter(where).select(KEY)
 
 
 def removal_of(
@@ -92,11 +118,6 @@ def entries_of(tasks: list[Task]) -> EntryBatch | None:
         [{"location": task.location, LEAF: task.leaf, POSITION: task.position} for task in tasks],
         {LEAF: pa.string(), POSITION: pa.int64()},
     )
-
-
-def _keys_of(spark: SparkSession, planned: Planned) -> DataFrame:
-    scan = replace(planned.scan, columns=(), max_rows=None)
-    return frame(spark, scan, key=_KEY, planned=Planned(scan, planned.plan))
 
 
 def collected_keys(keys: DataFrame) -> Longs:

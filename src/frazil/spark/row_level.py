@@ -10,20 +10,16 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
 from pyroaring import BitMap64
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.result import CommitResult
@@ -34,17 +30,22 @@ from frazil.format.batch import EntryBatch
 from frazil.rows.planned import Longs, Planned
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.removal import entries_of, removal_of
+from frazil.spark.scan_plan import KEY
 from frazil.spark.session import prepare
 from frazil.spark.spark_types import incoming
+from frazil.spark.target import Target
 from frazil.spark.writer import WriteTask, commit_added, discard_entries, packed, unpacked
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-KEY = "__frazil_key"
+SOURCE = "__frazil_source"
 ACTION = "__frazil_action"
 _RESULT = "result"
+
+
+Then: TypeAlias = "Callable[[BitMap64], DataFrame | None]"
 
 
 class Action(IntEnum):
@@ -60,26 +61,42 @@ class Action(IntEnum):
 class RowLevelJob:
     """A frame of rows with actions, to be carried out on the files of a plan."""
 
-    table: Table
-    planned: Planned
+    target: Target
     with_lineage: bool
-    conflict_filter: BooleanExpression
     isolation: Isolation
     summary: Mapping[str, str] = field(default_factory=dict)
+    meets_once: bool = True
+    """Whether a row of the table may be met by one row only."""
 
-    def run(self, frame: DataFrame) -> CommitResult:
-        """Carry the actions out; one snapshot."""
+    @property
+    def table(self) -> Table:
+        """The table that changes."""
+        return self.target.table
+
+    def run(self, frame: DataFrame, then: Then | None = None) -> CommitResult:
+        """Carry the actions out; one snapshot.
+
+        `then` makes a second frame, of rows to insert, once it is known which rows of a source the
+        first one has met.
+        """
         began = time.perf_counter()
+        planned, pushed = self.target.planned(frame)
         found = self._written(frame)
-        entries = EntryBatch.concat([unpacked(part.entries) for part in found if part.entries])
         try:
+            if then is not None and (more := then(_sources(found))) is not None:
+                found += self._written(more)
             outcome = _Outcome.of(found)
-            outcome.check()
+            if self.meets_once:
+                outcome.check()
         except BaseException:
-            discard_entries(self.table, entries)
+            discard_entries(self.table, _entries(found))
             raise
+        entries = _entries(found)
         done = commit_added(
-            self.table, entries, lambda: self._change(outcome, entries), summary=self.summary
+            self.table,
+            entries,
+            lambda: self._change(planned, pushed.expression, outcome, entries),
+            summary=self.summary,
         )
         return replace(done, ms=(time.perf_counter() - began) * 1000)
 
@@ -90,7 +107,7 @@ class RowLevelJob:
             schema = with_columns(schema, LINEAGE)
         spark = frame.sparkSession
         prepare(spark, (column.field_type for column in schema.fields))
-        rows = frame.drop(KEY, ACTION)
+        rows = frame.drop(KEY, ACTION, SOURCE)
         Conformer.between(incoming(rows.schema, schema), schema)
         placed = distributed(
             frame,
@@ -106,18 +123,36 @@ class RowLevelJob:
         results = placed.mapInArrow(task.run, f"{_RESULT} binary").collect()
         return [pickle.loads(bytes(row[_RESULT])) for row in results]
 
-    def _change(self, outcome: _Outcome, entries: EntryBatch) -> Change:
-        removed, vectors = retired(self.planned, outcome.deleted, outcome.updated)
+    def _change(
+        self,
+        planned: Planned,
+        conflict_filter: BooleanExpression,
+        outcome: _Outcome,
+        entries: EntryBatch,
+    ) -> Change:
+        removed, vectors = retired(planned, outcome.deleted, outcome.updated)
         return Change(
             branch=self.table.branch_name,
-            base_snapshot_id=base_of(self.planned),
+            base_snapshot_id=base_of(planned),
             added=entries if entries.num_rows else None,
             removed=removed,
             vectors=vectors,
-            conflict_filter=self.conflict_filter,
+            conflict_filter=conflict_filter,
             isolation=self.isolation,
             rows_updated=outcome.rows_updated,
         )
+
+
+def _entries(found: list[TaskResult]) -> EntryBatch:
+    return EntryBatch.concat([unpacked(part.entries) for part in found if part.entries])
+
+
+def _sources(found: list[TaskResult]) -> BitMap64:
+    seen = BitMap64()
+    for part in found:
+        if part.sources is not None:
+            seen |= BitMap64.deserialize(part.sources)
+    return seen
 
 
 def base_of(planned: Planned) -> int | None:
@@ -158,6 +193,8 @@ class TaskResult:
     entries: bytes | None
     keys: Mapping[int, bytes]
     counts: Mapping[int, int]
+    sources: bytes | None = None
+    """Numbers of the source rows it saw, where the frame has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +212,7 @@ class RowLevelTask:
                 packed(entries) if entries.num_rows else None,
                 {action: keys.serialize() for action, keys in notes.keys.items()},
                 notes.counts,
+                notes.sources.serialize() if notes.sources else None,
             )
             yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(result)])], names=[_RESULT])
 
@@ -185,12 +223,16 @@ class _Notes:
     def __init__(self) -> None:
         self.keys: dict[int, BitMap64] = {}
         self.counts: dict[int, int] = {}
+        self.sources = BitMap64()
 
     def living(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows to write, without the columns of the job."""
         for batch in batches:
             actions = np.asarray(batch.column(ACTION))
             keys = batch.column(KEY)
+            if SOURCE in batch.schema.names:
+                self.sources |= BitMap64(np.asarray(batch.column(SOURCE)).astype(np.uint64))
+                batch = batch.drop_columns([SOURCE])
             for action in np.unique(actions).tolist():
                 mine = actions == action
                 self.counts[action] = self.counts.get(action, 0) + int(mine.sum())
@@ -250,28 +292,3 @@ def _longs(keys: BitMap64 | None) -> Longs:
     if keys is None or not len(keys):
         return np.zeros(0, dtype=np.int64)
     return np.array(keys.to_array(), dtype=np.int64)
-
-
-# Expressions of users
-
-
-def value_of(value: Any) -> Column:
-    """A value in an assignment: text is SQL, a column is itself, anything else a literal."""
-    if isinstance(value, Column):
-        return value
-    return F.expr(value) if isinstance(value, str) else F.lit(value)
-
-
-def quoted(name: str, alias: str | None = None) -> str:
-    """A column's name as Spark's SQL takes it."""
-    plain = f"`{name.replace('`', '``')}`"
-    return plain if alias is None else f"{alias}.{plain}"
-
-
-@contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Spark's refusals of an expression as our own error."""
-    try:
-        yield
-    except (AnalysisException, ParseException) as error:
-        raise InvalidInput(f"{what}: {error}") from error

@@ -37,6 +37,22 @@ def use_this_python(spark: Any) -> None:
         context.pythonExec = sys.executable
 
 
+def session() -> SparkSession:
+    """The session that is active."""
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession() or SparkSession._instantiatedSession
+    if found is None:
+        raise InvalidInput(
+            "no Spark session is active; SparkSession.builder.getOrCreate() starts one"
+        )
+    if hasattr(found, "_jsparkSession"):
+        active = SparkSession._get_j_spark_session_class(found._jvm).getActiveSession()
+        if active.isDefined() and not active.get().equals(found._jsparkSession):
+            return SparkSession(found.sparkContext, active.get())
+    return found
+
+
 def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catalog:
     """The catalog given, opened if it is a path or URI; else the one the session was told of."""
     use_this_python(spark)
@@ -47,7 +63,7 @@ def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catal
     named = spark.conf.get(CATALOG_CONF, None)
     if named is None:
         raise InvalidInput(
-            "no catalog: pass catalog=, attach one with frazil.spark.attach(spark, catalog), or "
+            "no catalog: pass catalog=, call frazil.spark.register(spark, catalog), or "
             f"set {CATALOG_CONF} on the session"
         )
     return connect(named)

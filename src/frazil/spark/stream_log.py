@@ -1,21 +1,19 @@
 """What a streaming query has committed to a table, read from the summaries of its snapshots.
 
 A query is known by the id in its checkpoint, a micro-batch by its number. Both go into the summary
-of the snapshot that a batch makes, so a batch that Spark runs again is recognised.
+of the snapshot that a batch makes, so a batch that Spark runs again is recognised. What expires is
+kept in table properties (`commit.batches`).
 """
 
 from __future__ import annotations
 
 import json
 
+from frazil.commit.batches import BATCH_ID, QUERY_ID, batch_of, property_of
 from frazil.errors import FrazilError, InvalidInput
-from frazil.format.metadata import Snapshot
 from frazil.storage import storage_for
 from frazil.table import refs
 from frazil.table.table import Table
-
-QUERY_ID = "frazil.stream.query-id"
-BATCH_ID = "frazil.stream.batch-id"
 
 
 def batch_summary(query_id: str, batch_id: int) -> dict[str, str]:
@@ -23,13 +21,14 @@ def batch_summary(query_id: str, batch_id: int) -> dict[str, str]:
     return {QUERY_ID: query_id, BATCH_ID: str(batch_id)}
 
 
-def landed(table: Table, query_id: str, batch_id: int) -> Snapshot | None:
-    """The snapshot by which a batch, or a later one of its query, is in the table already."""
+def has_landed(table: Table, query_id: str, batch_id: int) -> bool:
+    """Whether a batch, or a later one of its query, is in the table already."""
     for snapshot in refs.ancestors(table.handle, table.current_snapshot()):
-        if snapshot.summary.get(QUERY_ID) == query_id:
-            last = int(snapshot.summary.get(BATCH_ID, -1))
-            return snapshot if last >= batch_id else None
-    return None
+        found = batch_of(snapshot)
+        if found is not None and found[0] == query_id:
+            return found[1] >= batch_id
+    expired = table.properties.get(property_of(table.branch_name, query_id), "-1")
+    return int(expired) >= batch_id
 
 
 def query_id_of(checkpoint: str | None) -> str:

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from frazil.format.batch import EntryBatch
 from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import Written
-from frazil.spark.stream_log import batch_summary, landed, query_id_of
+from frazil.spark.stream_log import batch_summary, has_landed, query_id_of
 from frazil.spark.stream_options import StreamOptions
 from frazil.spark.writer import (
     WriteTask,
@@ -64,7 +64,7 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
         entries = _entries(messages)
         try:
             query_id = self._stream.query_id or query_id_of(self._stream.checkpoint)
-            is_there = landed(table, query_id, batchId) is not None
+            is_there = has_landed(table, query_id, batchId)
         except BaseException:
             discard_entries(table, entries)
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
@@ -15,19 +14,12 @@ from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.rows.editor import UPDATE_ISOLATION
-from frazil.rows.planned import Planned
-from frazil.spark import native
-from frazil.spark.row_level import (
-    ACTION,
-    KEY,
-    Action,
-    RowLevelJob,
-    explained,
-    quoted,
-    value_of,
-)
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.conditions import explained, quoted, value_of
+from frazil.spark.row_level import ACTION, Action, RowLevelJob
+from frazil.spark.scan_plan import KEY
+from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.spark_types import spark_type
+from frazil.spark.target import Binding, Condition, Target
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -35,47 +27,59 @@ if TYPE_CHECKING:
 
 
 def update(
-    spark: SparkSession,
     table: Table | str,
     assignments: Mapping[str, Any],
-    where: str | BooleanExpression | None = None,
+    where: Condition | None = None,
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Give the rows that match new values. Texts are Spark SQL over the row, columns are taken as
-    they are, other values are literals; `address.city` names a part of a struct.
+    """Give matching rows new values, by default all rows.
 
-    >>> frazil.spark.update(spark, orders, {"price": "price * 2"}, "id = 7")  # doctest: +SKIP
+    A value is a value; `frazil.expr("price * 2")` and Spark columns are expressions over the row.
+    `address.city` names a part of a struct.
+
+    >>> frazil.spark.update(orders, {"price": frazil.expr("price * 2")}, "id = 7")  # doctest: +SKIP
     """
-    target = table_of(spark, table, catalog)
-    target.handle.check_writable()
-    schema = target.schema
-    check_columns(assignments, schema)
-    scan = target.scan(where)
-    planned = Planned.of(scan)
-    rows = native.frame(spark, scan, metadata_columns=(ROW_ID.name,), key=KEY, planned=planned)
+    spark = session()
+    found = table_of(spark, table, catalog)
+    check_columns(assignments, found.schema)
+    return update_rows(spark, found, assignments, where, summary=summary)
+
+
+def update_rows(
+    spark: SparkSession,
+    table: Table,
+    assignments: Mapping[str, Any],
+    where: Condition | None = None,
+    *,
+    bound: Binding | None = None,
+    summary: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """The same with the session at hand; `bound` gives the table's columns other identities."""
+    target = Target.of(spark, table, bound=bound)
     with explained("update"):
+        rows = target.rows if where is None else target.rows.filter(where)
         frame = rows.select(
             *(
                 assigned(F.col(quoted(field.name)), field.name, assignments)
                 .cast(spark_type(field.field_type))
                 .alias(field.name)
-                for field in schema.fields
+                for field in table.schema.fields
             ),
             rows[ROW_ID.name],
             F.lit(None).cast("long").alias(LAST_UPDATED.name),
             rows[KEY],
             F.lit(int(Action.UPDATE)).alias(ACTION),
         )
-    return RowLevelJob(
-        table=target,
-        planned=planned,
-        with_lineage=True,
-        conflict_filter=scan.filter,
-        isolation=Isolation.parse(target.properties.get(UPDATE_ISOLATION, Isolation.SERIALIZABLE)),
-        summary=dict(summary or {}),
-    ).run(frame)
+        return RowLevelJob(
+            target=target,
+            with_lineage=True,
+            isolation=Isolation.parse(
+                table.properties.get(UPDATE_ISOLATION, Isolation.SERIALIZABLE)
+            ),
+            summary=dict(summary or {}),
+        ).run(frame)
 
 
 def check_columns(assignments: Mapping[str, Any], schema: Schema) -> None:

@@ -31,10 +31,11 @@ from frazil.errors import CommitUnknown, InvalidInput
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import DerivedColumn, TableMetadata
+from frazil.spark.conditions import explained
 from frazil.spark.distribution import Distribution, distributed
-from frazil.spark.removal import removal
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.spark_types import from_spark, incoming
+from frazil.spark.target import Condition
 from frazil.storage import Storage
 from frazil.table.table import Table
 from frazil.tree.read import LEAF, POSITION
@@ -47,40 +48,46 @@ OVERWRITE_ISOLATION = "write.overwrite.isolation-level"
 
 
 def append(
-    frame: DataFrame,
     table: Table | str,
+    frame: DataFrame,
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Add the rows of a frame as one snapshot."""
+    """Add the rows of a frame; one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
     entries = write_frame(frame, target)
     return commit_added(target, entries, lambda: plain_change(target, entries), summary=summary)
 
 
 def overwrite(
-    frame: DataFrame,
     table: Table | str,
-    where: str | BooleanExpression | None = None,
+    frame: DataFrame,
+    where: Condition | BooleanExpression | None = None,
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Replace the rows that match, by default all, with the rows of a frame; one snapshot."""
+    """Replace the rows that match, by default all, with the rows of a frame; one snapshot.
+
+    `where` is Spark SQL or a column.
+    """
+    from frazil.spark.removal import removal
+
     spark = frame.sparkSession
     target = table_of(spark, table, catalog)
-    scan = target.scan(where)
+    matching: Condition | BooleanExpression = "true" if where is None else where
     entries = write_frame(frame, target)
 
     def change() -> Change:
-        gone = removal(spark, scan)
+        with explained("overwrite"):
+            gone = removal(spark, target, matching)
         return _change(
             target,
             added=entries,
             removed=gone.removed,
             vectors=gone.vectors,
-            conflict_filter=scan.filter,
+            conflict_filter=gone.conflict_filter,
             isolation=_isolation(target),
         )
 
@@ -88,8 +95,8 @@ def overwrite(
 
 
 def overwrite_partitions(
-    frame: DataFrame,
     table: Table | str,
+    frame: DataFrame,
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
@@ -114,13 +121,20 @@ def overwrite_partitions(
     return commit_added(target, entries, change, summary=summary)
 
 
-def write_frame(frame: DataFrame, table: Table, *, with_lineage: bool = False) -> EntryBatch:
+def write_frame(
+    frame: DataFrame,
+    table: Table,
+    *,
+    with_lineage: bool = False,
+    metadata: TableMetadata | None = None,
+) -> EntryBatch:
     """Write the rows of a frame on executors and describe the files; commits nothing.
 
     With lineage, the frame has `_row_id` and `_last_updated_sequence_number` besides the table's
     columns, and files store them. Whoever does not commit the entries calls `discard_entries`.
+    `metadata` is a definition that the table does not have yet.
     """
-    metadata = table.metadata
+    metadata = metadata or table.metadata
     schema = metadata.schema()
     if with_lineage:
         schema = with_columns(schema, LINEAGE)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec, assign_fresh_partition_spec_ids
+from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
+from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import NestedField
 
-from frazil.commit.updates import SetRef, SetSchema, SetSortOrder, SetSpec
-from frazil.data.schema import arrow_schema, iceberg_schema
+from frazil.commit.updates import SetRef
+from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.expr.sort_by import parse_sort_order
@@ -24,6 +24,7 @@ from frazil.sql.result import Result, done
 from frazil.table.column_tree import default_of
 from frazil.table.evolve import EvolveSchema
 from frazil.table.evolve_partitions import sort_order_update
+from frazil.table.replacement import replacing
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 
@@ -131,42 +132,16 @@ def _replace(
     rows: pa.RecordBatchReader | None,
 ) -> int:
     """Another definition and other rows for a table that exists; its history stays."""
-    metadata = table.metadata
-    last = metadata.last_column_id
     if not isinstance(spec, PartitionSpec):
         spec = parse_partition_by(list(spec), schema) if spec else UNPARTITIONED
     if not isinstance(order, SortOrder):
         order = parse_sort_order(list(order), schema) if order else UNSORTED
-    ids = iter(range(last + 1, last + 1 + 10_000))
-    fresh = assign_fresh_schema_ids(schema, lambda *_: next(ids))
-    fresh_spec = assign_fresh_partition_spec_ids(spec, schema, fresh)
-    fresh_order = assign_fresh_sort_order_ids(order, schema, fresh)
-    counted = CountedRows(arrow_schema(fresh).empty_table().to_reader() if rows is None else rows)
-    with table.transaction() as tx:
-        if table.current_snapshot() is not None:
-            tx.delete("true")
-        _define(tx, UNPARTITIONED, UNSORTED)  # the old ones name columns that go
-        tx.apply_update(
-            SetSchema(
-                schema=fresh,
-                based_on_schema_id=metadata.current_schema_id,
-                based_on_last_column_id=last,
-            )
-        )
-        _define(tx, fresh_spec, fresh_order)
-        if properties:
-            tx.set_properties(properties)
-        if rows is not None:
-            tx.append(counted.reader())
+    with replacing(table, schema, spec=spec, order=order, properties=properties) as tx:
+        if rows is None:
+            return 0
+        counted = CountedRows(rows)
+        tx.append(counted.reader())
     return counted.rows
-
-
-def _define(tx: Transaction, spec: PartitionSpec, order: SortOrder) -> None:
-    now = tx.metadata
-    if spec.fields != now.spec().fields:
-        tx.apply_update(SetSpec(spec=spec, based_on_spec_id=now.default_spec_id))
-    if order.fields != now.sort_order().fields:
-        tx.apply_update(SetSortOrder(order=order, based_on_order_id=now.default_sort_order_id))
 
 
 class CountedRows:

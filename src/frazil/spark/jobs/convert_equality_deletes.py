@@ -28,7 +28,7 @@ from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.scan.tasks import Positions, Task, TaskReader, tasks_of
 from frazil.spark.arrow_route import OPEN_COST_BYTES, task_bytes
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import groups, received, spread
 from frazil.table.table import Table
 
@@ -56,7 +56,6 @@ class Converted:
 
 
 def convert_equality_deletes(
-    spark: SparkSession,
     table: Table | str,
     *,
     catalog: CatalogLike | None = None,
@@ -64,6 +63,7 @@ def convert_equality_deletes(
     progress: bool | None = None,
 ) -> Converted:
     """Replace every equality delete of the table by deletion vectors; one snapshot."""
+    spark = session()
     began = time.perf_counter()
     target = table_of(spark, table, catalog)
     target.handle.check_writable()

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from frazil.scan.plan import LeafPlan, LeafPlanner, Plan, plan
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import groups, received, spread
 from frazil.spark.writer import packed, unpacked
 from frazil.table.refs import AsOf
@@ -29,7 +29,6 @@ _LEAVES_PER_TASK = 16
 
 
 def plan_distributed(
-    spark: SparkSession,
     table: Table | str,
     where: str | BooleanExpression | None = None,
     *,
@@ -38,6 +37,7 @@ def plan_distributed(
     catalog: CatalogLike | None = None,
 ) -> Plan:
     """The plan of a scan, as `table.scan(where).plan()` gives it."""
+    spark = session()
     scan = table_of(spark, table, catalog).scan(where, as_of=as_of)
     return plan(
         scan.handle.reader(),

@@ -15,7 +15,7 @@ from frazil.maintenance.orphans import Orphans
 from frazil.maintenance.orphans import remove_orphan_files as remove
 from frazil.maintenance.progress import Progress, silent
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import received, spread
 from frazil.storage import FileInfo, Storage
 from frazil.table.table import Table
@@ -28,7 +28,6 @@ _MOST_LEVELS = 4
 
 
 def remove_orphan_files(
-    spark: SparkSession,
     table: Table | str,
     *,
     older_than: datetime | None = None,
@@ -39,6 +38,7 @@ def remove_orphan_files(
 ) -> Orphans:
     """Delete files below the table, or a folder in it, that nothing reaches and that are older
     than a moment, by default three days ago; `dry_run` only tells which."""
+    spark = session()
     target = table_of(spark, table, catalog)
     before = None if older_than is None else _ms(older_than)
     with progress_bars(f"orphans of {target.name}", shown=progress) as report:

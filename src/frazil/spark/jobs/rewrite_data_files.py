@@ -31,10 +31,11 @@ from frazil.rows.planned import Planned
 from frazil.rows.selection import Group, Selection, current_specs, even
 from frazil.rows.z_order import ZOrder
 from frazil.spark import native
+from frazil.spark.bridge import bridge_for
 from frazil.spark.distribution import Distribution, distributed, order_columns
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.jobs.zorder import z_order
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.writer import ENTRIES, WriteTask, discard_entries, unpacked
 from frazil.table.table import Table
 
@@ -77,7 +78,6 @@ class Rewritten:
 
 
 def rewrite_data_files(
-    spark: SparkSession,
     table: Table | str,
     where: str | BooleanExpression | None = None,
     *,
@@ -103,6 +103,7 @@ def rewrite_data_files(
     With `partial_progress` groups land in up to `max_commits` commits, and one that fails stays as
     it was; without, all land together or none does.
     """
+    spark = session()
     target = table_of(spark, table, catalog)
     target.handle.check_writable()
     if max_commits < 1 or concurrent_groups < 1:
@@ -188,6 +189,7 @@ class _GroupWriter:
             self.planned.scan,
             metadata_columns=lineage,
             planned=self.planned.part(group.rows),
+            bridge=bridge_for(self.spark),
         )
         metadata = self.table.metadata
         schema = with_columns(metadata.schema(), LINEAGE)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.session import CatalogLike, table_of
+from frazil.spark.session import CatalogLike, session, table_of
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +29,13 @@ class RewrittenManifests:
 
 
 def rewrite_manifests(
-    spark: SparkSession,
     table: Table | str,
     *,
     catalog: CatalogLike | None = None,
     progress: bool | None = None,
 ) -> RewrittenManifests:
     """Write every leaf anew, with the root's entries among them, so that each covers little."""
+    spark = session()
     began = time.perf_counter()
     target = table_of(spark, table, catalog)
     before = _leaves(target)

@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.rows.z_order import SAMPLE_ROWS, ZValue
-from frazil.spark.row_level import quoted
+from frazil.spark.conditions import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,0 +1,217 @@
+package frazil.spark;
+
+import java.util.Map;
+import java.io.ByteArrayInputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.Serializable;
+import org.apache.spark.paths.SparkPath;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.PartitionedFile;
+import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.roaringbitmap.longlong.Roaring64NavigableMap;
+
+/** Reads slices with Spark's own Parquet reader; deleted rows are left out batch by batch. */
+public class Readers implements PartitionReaderFactory {
+  private final FilePartitionReaderFactory[] parquet;
+  private final int[] positionAt;
+  private final Recipe[] recipes;
+  private final boolean columnar;
+
+  Readers(FilePartitionReaderFactory[] parquet, int[] positionAt, Recipe[] recipes, boolean columnar) {
+    this.parquet = parquet;
+    this.positionAt = positionAt;
+    this.recipes = recipes;
+    this.columnar = columnar;
+  }
+
+  /** Slices that one task reads. */
+  public static class Task implements InputPartition, Serializable {
+    final Slice[] slices;
+
+    Task(Slice[] slices) {
+      this.slices = slices;
+    }
+  }
+
+  public boolean supportColumnarReads(InputPartition partition) {
+    return columnar;
+  }
+
+  public PartitionReader createReader(InputPartition partition) {
+    return new Rows(((Task) partition).slices, this);
+  }
+
+  public PartitionReader createColumnarReader(InputPartition partition) {
+    return new Batches(((Task) partition).slices, this);
+  }
+
+  PartitionedFile file(Slice slice) {
+    return new PartitionedFile(
+        InternalRow.empty(),
+        SparkPath.fromUrlString(slice.path),
+        slice.start,
+        slice.length,
+        new String[0],
+        0L,
+        slice.size,
+        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
+  }
+
+  /** A bit per row, up to the last deleted one. */
+  static long[] words(byte[] bitmap) throws IOException {
+    Roaring64NavigableMap positions = new Roaring64NavigableMap();
+    positions.deserializePortable(new DataInputStream(new ByteArrayInputStream(bitmap)));
+    if (positions.isEmpty()) return null;
+    long[] words = new long[(int) (positions.last() >>> 6) + 1];
+    org.roaringbitmap.longlong.LongIterator each = positions.getLongIterator();
+    while (each.hasNext()) {
+      long position = each.next();
+      words[(int) (position >>> 6)] |= 1L << (position & 63L);
+    }
+    return words;
+  }
+
+  static boolean isSet(long[] words, long position) {
+    int at = (int) (position >>> 6);
+    return at < words.length && (words[at] >>> (position & 63L) & 1L) != 0L;
+  }
+
+  /** One slice after the other. */
+  static abstract class Sequence implements PartitionReader {
+    final Slice[] slices;
+    final Readers readers;
+    Slice slice;
+    long[] deleted;
+    private PartitionReader inner;
+    private int next = 0;
+
+    Sequence(Slice[] slices, Readers readers) {
+      this.slices = slices;
+      this.readers = readers;
+    }
+
+    abstract PartitionReader open(FilePartitionReaderFactory parquet, PartitionedFile file);
+
+    abstract boolean take(Object read);
+
+    public boolean next() throws IOException {
+      try {
+        return advance();
+      } catch (IOException | RuntimeException error) {
+        if (slice == null) throw error;
+        throw new IOException("cannot read " + slice.name + ": " + error.getMessage(), error);
+      }
+    }
+
+    private boolean advance() throws IOException {
+      while (true) {
+        if (inner == null) {
+          if (next == slices.length) return false;
+          slice = slices[next++];
+          deleted = slice.deleted == null ? null : words(slice.deleted);
+          inner = open(readers.parquet[slice.reader], readers.file(slice));
+        }
+        while (inner.next()) {
+          if (take(inner.get())) return true;
+        }
+        inner.close();
+        inner = null;
+      }
+    }
+
+    public void close() throws IOException {
+      if (inner != null) inner.close();
+    }
+  }
+
+  /** Row by row. */
+  static class Rows extends Sequence {
+    private final UnsafeProjection projection;
+    private final GenericInternalRow made;
+    private InternalRow current;
+
+    Rows(Slice[] slices, Readers readers) {
+      super(slices, readers);
+      DataType[] types = new DataType[readers.recipes.length];
+      for (int i = 0; i < types.length; i++) types[i] = readers.recipes[i].type;
+      projection = UnsafeProjection.create(types);
+      made = new GenericInternalRow(types.length);
+    }
+
+    PartitionReader open(FilePartitionReaderFactory parquet, PartitionedFile file) {
+      return parquet.buildReader(file);
+    }
+
+    boolean take(Object read) {
+      InternalRow row = (InternalRow) read;
+      int position = readers.positionAt[slice.reader];
+      if (deleted != null && isSet(deleted, row.getLong(position))) return false;
+      for (int i = 0; i < readers.recipes.length; i++) {
+        made.update(i, readers.recipes[i].value(row, position, slice));
+      }
+      current = projection.apply(made);
+      return true;
+    }
+
+    public Object get() {
+      return current;
+    }
+  }
+
+  /** Batch by batch. */
+  static class Batches extends Sequence {
+    private ColumnarBatch current;
+
+    Batches(Slice[] slices, Readers readers) {
+      super(slices, readers);
+    }
+
+    PartitionReader open(FilePartitionReaderFactory parquet, PartitionedFile file) {
+      return parquet.buildColumnarReader(file);
+    }
+
+    boolean take(Object read) {
+      ColumnarBatch batch = (ColumnarBatch) read;
+      int rows = batch.numRows();
+      ColumnVector[] columns = new ColumnVector[batch.numCols()];
+      for (int i = 0; i < columns.length; i++) columns[i] = batch.column(i);
+      int position = readers.positionAt[slice.reader];
+      ColumnVector positions = position < 0 ? null : columns[position];
+      Recipe[] recipes = readers.recipes;
+      ColumnVector[] made = new ColumnVector[recipes.length];
+      boolean plain = recipes.length == columns.length;
+      for (int i = 0; i < recipes.length; i++) {
+        made[i] = recipes[i].vector(columns, positions, slice, rows);
+        plain = plain && recipes[i].isPlain(i);
+      }
+      int living = rows;
+      if (deleted != null) {
+        int[] places = new int[rows];
+        living = 0;
+        for (int row = 0; row < rows; row++) {
+          if (!isSet(deleted, positions.getLong(row))) places[living++] = row;
+        }
+        if (living == 0) return false;
+        if (living < rows) {
+          plain = false;
+          for (int i = 0; i < made.length; i++) made[i] = new Vectors.Living(made[i], places);
+        }
+      }
+      current = plain ? batch : new ColumnarBatch(made, living);
+      return true;
+    }
+
+    public Object get() {
+      return current;
+    }
+  }
+}

@@ -1,0 +1,227 @@
+package frazil.spark;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Assignment;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteAction;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.InsertAction;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeAction;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.ExpressionUtils;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.Option;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+
+/**
+ * DELETE, UPDATE, MERGE and the overwriting of partitions on tables of a Frazil catalog: planned as one command that
+ * Python carries out.
+ */
+public class RowChanges extends SparkStrategy {
+  private final SparkSession session;
+
+  public RowChanges(SparkSession session) {
+    this.session = session;
+  }
+
+  public Seq apply(LogicalPlan plan) {
+    LogicalPlan target = null;
+    if (plan instanceof DeleteFromTable) target = ((DeleteFromTable) plan).table();
+    if (plan instanceof UpdateTable) target = ((UpdateTable) plan).table();
+    if (plan instanceof MergeIntoTable) target = ((MergeIntoTable) plan).targetTable();
+    if (plan instanceof OverwritePartitionsDynamic) target = (LogicalPlan) ((OverwritePartitionsDynamic) plan).table();
+    DataSourceV2Relation relation = target == null ? null : relation(target);
+    if (relation == null) return (Seq) (Object) Nil$.MODULE$;
+    return seq(Collections.singletonList(new RowChangeExec(new RowChange(session, plan, relation))));
+  }
+
+  private static DataSourceV2Relation relation(LogicalPlan target) {
+    LogicalPlan plan = EliminateSubqueryAliases.apply(target);
+    while (plan instanceof Project) plan = ((Project) plan).child();
+    if (plan instanceof DataSourceV2ScanRelation) plan = ((DataSourceV2ScanRelation) plan).relation();
+    boolean ours = plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof FrazilTable;
+    return ours ? (DataSourceV2Relation) plan : null;
+  }
+
+  static Seq seq(List items) {
+    return scala.jdk.javaapi.CollectionConverters.asScala(items).toSeq();
+  }
+
+  static List list(Seq items) {
+    return new ArrayList(scala.jdk.javaapi.CollectionConverters.asJava(items));
+  }
+
+  /** One statement, in the terms that Python asks for it. */
+  public static class RowChange {
+    private final SparkSession session;
+    private final LogicalPlan plan;
+    private final DataSourceV2Relation relation;
+
+    RowChange(SparkSession session, LogicalPlan plan, DataSourceV2Relation relation) {
+      this.session = session;
+      this.plan = plan;
+      this.relation = relation;
+    }
+
+    public String verb() {
+      if (plan instanceof DeleteFromTable) return "delete";
+      if (plan instanceof OverwritePartitionsDynamic) return "overwrite partitions";
+      return plan instanceof UpdateTable ? "update" : "merge";
+    }
+
+    public String token() {
+      return ((FrazilTable) relation.table()).token();
+    }
+
+    FrazilTable table() {
+      return (FrazilTable) relation.table();
+    }
+
+    /** The rows of a frame under the identities that the statement's expressions refer to. */
+    public Dataset bound(Dataset rows) {
+      return Frames.bound(session, rows, relation.output());
+    }
+
+    public Column condition() {
+      if (plan instanceof DeleteFromTable) return column(((DeleteFromTable) plan).condition());
+      if (plan instanceof UpdateTable) return column(((UpdateTable) plan).condition());
+      return column(((MergeIntoTable) plan).mergeCondition());
+    }
+
+    /** The new rows of an overwrite. */
+    public Dataset rows() {
+      return Dataset$.MODULE$.ofRows(session, ((OverwritePartitionsDynamic) plan).query());
+    }
+
+    public Dataset source() {
+      return Dataset$.MODULE$.ofRows(session, ((MergeIntoTable) plan).sourceTable());
+    }
+
+    /** Columns that the condition of a merge makes equal: of the table and of the source, in turn. */
+    public List pairs() {
+      MergeIntoTable merge = (MergeIntoTable) plan;
+      List made = new ArrayList();
+      equal(made, merge.mergeCondition(), list(relation.output()), list(merge.sourceTable().output()));
+      return made;
+    }
+
+    private static void equal(List made, Expression condition, List target, List source) {
+      if (condition instanceof And) {
+        equal(made, ((And) condition).left(), target, source);
+        equal(made, ((And) condition).right(), target, source);
+      } else if (condition instanceof EqualTo) {
+        Expression left = ((EqualTo) condition).left();
+        Expression right = ((EqualTo) condition).right();
+        if (isOf(left, target) && isOf(right, source)) made.add(pair(left, right));
+        if (isOf(right, target) && isOf(left, source)) made.add(pair(right, left));
+      }
+    }
+
+    private static boolean isOf(Expression expression, List attributes) {
+      if (!(expression instanceof Attribute)) return false;
+      int found = 0;
+      boolean same = false;
+      for (int i = 0; i < attributes.size(); i++) {
+        Attribute each = (Attribute) attributes.get(i);
+        if (each.name().equalsIgnoreCase(((Attribute) expression).name())) found++;
+        same = same || each.exprId().equals(((Attribute) expression).exprId());
+      }
+      return same && found == 1;
+    }
+
+    private static List pair(Expression target, Expression source) {
+      List made = new ArrayList();
+      made.add(((Attribute) target).name());
+      made.add(((Attribute) source).name());
+      return made;
+    }
+
+    /** Assignments of an update: names and columns in turn. */
+    public List assignments() {
+      return assigned(((UpdateTable) plan).assignments());
+    }
+
+    /** Clauses of a merge: side, action, condition or null, assignments or null. */
+    public List clauses() {
+      MergeIntoTable merge = (MergeIntoTable) plan;
+      List made = new ArrayList();
+      add(made, "matched", merge.matchedActions());
+      add(made, "not matched", merge.notMatchedActions());
+      add(made, "not matched by source", merge.notMatchedBySourceActions());
+      return made;
+    }
+
+    private static void add(List made, String side, Seq actions) {
+      List given = list(actions);
+      for (int i = 0; i < given.size(); i++) {
+        MergeAction action = (MergeAction) given.get(i);
+        List clause = new ArrayList();
+        clause.add(side);
+        clause.add(action instanceof DeleteAction ? "delete" : action instanceof UpdateAction ? "update" : "insert");
+        clause.add(column(action.condition()));
+        if (action instanceof UpdateAction) {
+          clause.add(assigned(((UpdateAction) action).assignments()));
+        } else if (action instanceof InsertAction) {
+          clause.add(assigned(((InsertAction) action).assignments()));
+        } else {
+          clause.add(null);
+        }
+        made.add(clause);
+      }
+    }
+
+    private static List assigned(Seq assignments) {
+      List given = list(assignments);
+      List made = new ArrayList();
+      for (int i = 0; i < given.size(); i++) {
+        Assignment assignment = (Assignment) given.get(i);
+        made.add(path(assignment.key()));
+        made.add(ExpressionUtils.column(assignment.value()));
+      }
+      return made;
+    }
+
+    private static List path(Expression key) {
+      List made = new ArrayList();
+      Expression at = key;
+      while (at instanceof org.apache.spark.sql.catalyst.expressions.GetStructField) {
+        org.apache.spark.sql.catalyst.expressions.GetStructField part =
+            (org.apache.spark.sql.catalyst.expressions.GetStructField) at;
+        made.add(0, part.extractFieldName());
+        at = part.child();
+      }
+      made.add(0, ((Attribute) at).name());
+      return made;
+    }
+
+    private static Column column(Option expression) {
+      return expression.isEmpty() ? null : ExpressionUtils.column((Expression) expression.get());
+    }
+
+    private static Column column(Expression expression) {
+      return ExpressionUtils.column(expression);
+    }
+
+    public String toString() {
+      return verb() + " " + table().name();
+    }
+  }
+}

@@ -1,0 +1,128 @@
+"""The Java classes that Spark needs: packaged or compiled once, and loaded into a session.
+
+A wheel brings them as a jar. A checkout has their sources in `java/`; they are compiled with the
+JDK's `javac` against the very Spark that runs, and kept in the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from frazil.errors import Unsupported
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HERE = Path(__file__).resolve().parent
+PACKAGED = _HERE / "frazil-spark.jar"
+_MARK = "frazil.spark.loader"
+
+
+def classes(spark: SparkSession) -> Any:
+    """The class loader that knows Frazil's classes; executors get them too."""
+    jvm = spark._jvm
+    shared = spark._jsparkSession.sharedState()
+    loader = shared.jarClassLoader()
+    properties = jvm.System.getProperties()
+    mark = f"{_MARK}.{spark.sparkContext.applicationId}"
+    if not properties.containsKey(mark):
+        spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar(spark)))
+        properties.put(mark, "loaded")
+    return loader
+
+
+def new(spark: SparkSession, name: str, *arguments: Any) -> Any:
+    """An instance of one of the classes."""
+    jvm = spark._jvm
+    given = jvm.java.util.ArrayList()
+    for argument in arguments:
+        given.add(argument)
+    made = classes(spark).loadClass(f"frazil.spark.{name}")
+    for constructor in made.getConstructors():
+        if len(constructor.getParameterTypes()) == len(arguments):
+            return constructor.newInstance(given.toArray())
+    raise AssertionError(f"{name} has no constructor with {len(arguments)} arguments")
+
+
+def call(spark: SparkSession, name: str, method: str, *arguments: Any) -> Any:
+    """A static method of one of the classes."""
+    jvm = spark._jvm
+    given = jvm.java.util.ArrayList()
+    for argument in arguments:
+        given.add(argument)
+    made = classes(spark).loadClass(f"frazil.spark.{name}")
+    found = next(each for each in made.getMethods() if each.getName() == method)
+    return found.invoke(None, given.toArray())
+
+
+def jar(spark: SparkSession) -> Path:
+    """The jar for the session's Spark."""
+    if PACKAGED.is_file():
+        return PACKAGED
+    sources = source_files()
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frazil"
+    made = cache / f"frazil-spark-{spark.version}-{digest}.jar"
+    if not made.is_file():
+        system = spark._jvm.java.lang.System
+        home = Path(str(system.getProperty("java.home")))
+        build(made, class_path=str(system.getProperty("java.class.path")), java_home=home)
+    return made
+
+
+def source_files() -> list[Path]:
+    """The Java sources: beside this package in a wheel, at the top of a checkout."""
+    for folder in (_HERE / "java", _HERE.parents[2] / "java" / "frazil" / "spark"):
+        if folder.is_dir():
+            return sorted(folder.glob("*.java"))
+    raise Unsupported(
+        "this installation of frazil has neither the jar nor the sources of its Spark classes; "
+        "install it from a wheel or a checkout",
+        feature="Spark SQL",
+    )
+
+
+def build(target: Path, *, class_path: str, java_home: Path | None = None) -> None:
+    """Compile the sources against a class path into a jar."""
+    javac = _javac(java_home)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        listing = Path(folder) / "arguments"
+        names = "\n".join(f'"{path}"' for path in source_files())
+        listing.write_text(f'-classpath "{class_path}"\n{names}\n')
+        out = Path(folder) / "classes"
+        command = [javac, "-nowarn", "-Xlint:none", "--release", "17", "-d", str(out)]
+        done = subprocess.run([*command, f"@{listing}"], capture_output=True, text=True)
+        if done.returncode:
+            raise Unsupported(
+                f"Frazil's Spark classes do not compile against this Spark: {done.stderr[:2000]}",
+                feature="Spark SQL",
+            )
+        draft = Path(folder) / "frazil-spark.jar"
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as made:
+            for path in sorted(out.rglob("*.class")):
+                made.write(path, path.relative_to(out).as_posix())
+        arriving = target.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(draft, arriving)
+        arriving.replace(target)
+
+
+def _javac(java_home: Path | None) -> str:
+    for home in (java_home, os.environ.get("JAVA_HOME")):
+        if home and (found := Path(home) / "bin" / "javac").is_file():
+            return str(found)
+    found_on_path = shutil.which("javac")
+    if found_on_path:
+        return found_on_path
+    raise Unsupported(
+        "Spark SQL on Frazil tables needs a JDK once, to compile a few Java classes: install one "
+        "(for example openjdk-17-jdk-headless), or install frazil from a wheel that contains them",
+        feature="Spark SQL",
+    )

@@ -1,0 +1,91 @@
+"""A Frazil catalog in Spark SQL: `frazil.spark.register(spark, catalog)`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from frazil.errors import InvalidInput, Unsupported
+from frazil.spark import jar
+from frazil.spark.bridge import bridge_of
+from frazil.spark.catalog_verbs import CatalogVerbs
+from frazil.spark.log import is_connect
+from frazil.spark.session import CATALOG_CONF, FIELD_IDS_CONF, CatalogLike, catalog_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from frazil.table.catalog import Catalog
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def register(
+    spark: SparkSession, catalog: CatalogLike | None = None, name: str = "frazil"
+) -> Catalog:
+    """Make a catalog known to Spark SQL under a name; no restart is needed.
+
+    Statements then name its tables `frazil.shop.orders`, and always see the current snapshot unless
+    they ask for another.
+
+    >>> frazil.spark.register(spark, "warehouse")                         # doctest: +SKIP
+    >>> spark.sql("SELECT * FROM frazil.shop.orders WHERE id = 7")        # doctest: +SKIP
+    """
+    if is_connect(spark):
+        raise Unsupported(
+            "a Spark Connect client cannot register a catalog: its session runs elsewhere. Use "
+            "frazil.spark.table and the other functions instead",
+            feature="catalog on Spark Connect",
+        )
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == "spark_catalog":
+        raise InvalidInput(f"{name!r} is not a name for a catalog; expected one like 'frazil'")
+    found = catalog_of(spark, catalog)
+    bridge = bridge_of(spark)
+    session = spark._jsparkSession
+    CatalogVerbs(bridge, found, name)
+    state = session.sessionState()
+    _put(state.catalogManager(), name, jar.new(spark, "FrazilCatalog", bridge.java, session, name))
+    if not bridge.is_installed:
+        _install(spark, name)
+        bridge.is_installed = True
+    spark.conf.set(FIELD_IDS_CONF, "true")
+    if found.origin is not None:
+        spark.conf.set(CATALOG_CONF, found.origin["uri"])
+    return found
+
+
+def _put(manager: object, name: str, plugin: object) -> None:
+    """Into the session's catalogs: Spark has no public way to add one to a running session."""
+    _field(manager, "catalogs").put(name, plugin)
+
+
+def _install(spark: SparkSession, name: str) -> None:
+    session = spark._jsparkSession
+    methods = session.experimental()
+    strategies = methods.extraStrategies()
+    ours = jar.new(spark, "RowChanges", session)
+    setter = next(
+        each for each in methods.getClass().getMethods() if each.getName() == "extraStrategies_$eq"
+    )
+    given = spark._jvm.java.util.ArrayList()
+    given.add(strategies.appended(ours))
+    setter.invoke(methods, given.toArray())
+    state = session.sessionState()
+    parser = jar.call(spark, "Statements", "over", state.sqlParser(), session, name)
+    field = _declared(state, "sqlParser")
+    field.set(state, parser)
+
+
+def _field(owner: object, name: str) -> object:
+    return _declared(owner, name).get(owner)
+
+
+def _declared(owner: object, name: str) -> object:
+    kind = owner.getClass()
+    while kind is not None:
+        for field in kind.getDeclaredFields():
+            if field.getName() == name:
+                field.setAccessible(True)
+                return field
+        kind = kind.getSuperclass()
+    raise Unsupported(f"this Spark keeps its {name} elsewhere", feature="Spark version")

@@ -1,0 +1,81 @@
+"""DELETE, UPDATE and MERGE of Spark SQL: resolved by Spark, carried out by row-level jobs.
+
+Conditions and values come as Spark columns over the very attributes of the statement; the rows of
+the table are bound to those attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+
+from frazil.errors import Unsupported
+from frazil.spark.delete import delete_rows
+from frazil.spark.merge import Merge
+from frazil.spark.merge_clauses import Clause, Side
+from frazil.spark.merge_keys import KeyPair
+from frazil.spark.row_level import Action
+from frazil.spark.update import update_rows
+from frazil.spark.writer import overwrite_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from frazil.table.table import Table
+
+_SIDES = {side.value: side for side in Side}
+_ACTIONS = {"delete": Action.DELETE, "update": Action.UPDATE, "insert": Action.INSERT}
+
+
+def carry_out(spark: SparkSession, table: Table, change: Any) -> None:
+    """One statement as one snapshot."""
+
+    def bound(rows: DataFrame) -> DataFrame:
+        return DataFrame(change.bound(rows._jdf), spark)
+
+    match str(change.verb()):
+        case "delete":
+            delete_rows(spark, table, _column(change.condition()), bound=bound)
+        case "update":
+            values = _assigned(change.assignments())
+            update_rows(spark, table, values, _column(change.condition()), bound=bound)
+        case "merge":
+            Merge(
+                table=table,
+                source=DataFrame(change.source(), spark),
+                on=_column(change.condition()),
+                clauses=tuple(_clause(each) for each in change.clauses()),
+                pairs=tuple(
+                    KeyPair(target=str(pair[0]), source=str(pair[1])) for pair in change.pairs()
+                ),
+                bound=bound,
+            ).execute()
+        case "overwrite partitions":
+            overwrite_partitions(table, DataFrame(change.rows(), spark))
+        case other:
+            raise Unsupported(f"{other} is not supported", feature=other)
+
+
+def _clause(given: Any) -> Clause:
+    side, action, condition, assignments = given
+    return Clause(
+        side=_SIDES[str(side)],
+        action=_ACTIONS[str(action)],
+        condition=_column(condition),
+        values=None if assignments is None else _assigned(assignments),
+    )
+
+
+def _assigned(pairs: Any) -> dict[str, Column]:
+    flat = list(pairs)
+    return {
+        ".".join(str(level) for level in flat[at]): _column(flat[at + 1])
+        for at in range(0, len(flat), 2)
+    }
+
+
+def _column(found: Any) -> Column | None:
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    return None if found is None else ClassicColumn(found)

@@ -1,0 +1,73 @@
+"""The rows of a table that a job may change, each with its number in the plan.
+
+Spark's filters over the frame prune the files; what the tree understood of them is also what
+conflicts are judged by.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyiceberg.expressions import AlwaysTrue
+from pyspark.sql import Column, DataFrame
+
+from frazil.data.metadata_columns import ROW_ID
+from frazil.rows.planned import Planned
+from frazil.rows.scan import Scan
+from frazil.spark import jar
+from frazil.spark.bridge import bridge_of
+from frazil.spark.log import is_connect
+from frazil.spark.native import frame
+from frazil.spark.pushed import Pushed, understood
+from frazil.spark.scan_plan import KEY
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from frazil.table.table import Table
+
+Condition: TypeAlias = str | Column
+Binding: TypeAlias = Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A frame of the table's columns, `_row_id` and the row's key."""
+
+    table: Table
+    rows: DataFrame
+    token: str | None
+    whole: Planned | None
+
+    @staticmethod
+    def of(
+        spark: SparkSession, table: Table, *, bound: Binding | None = None, scan: Scan | None = None
+    ) -> Target:
+        """The current rows of the table's branch; `bound` gives the columns other identities."""
+        table.handle.check_writable()
+        scan = scan or table.scan()
+        if is_connect(spark):
+            planned = Planned.of(scan)
+            rows = frame(
+                spark, scan, metadata_columns=(ROW_ID.name,), key=KEY, planned=planned, bridge=None
+            )
+            return Target(table=table, rows=rows, token=None, whole=planned)
+        token, found = bridge_of(spark).held(scan)
+        rows = found.select("*", *(found.metadataColumn(name) for name in (ROW_ID.name, KEY)))
+        return Target(table=table, rows=bound(rows) if bound else rows, token=token, whole=None)
+
+    def planned(self, rows: DataFrame) -> tuple[Planned, Pushed]:
+        """The files that a frame made of these rows reads, after its filters have pruned."""
+        if self.token is None:
+            assert self.whole is not None
+            return self.whole, Pushed(expression=AlwaysTrue(), is_exact=False)
+        spark = rows.sparkSession
+        plan = rows._jdf.queryExecution().optimizedPlan()
+        planned, pushed = bridge_of(spark).planned(self.token)
+        over = json.loads(jar.call(spark, "Frames", "filters", plan))
+        schema = planned.scan.table_schema
+        whole = understood(over["filters"], schema, is_all=over["exact"])
+        return planned, replace(pushed, is_exact=whole.is_exact)
