@@ -73,7 +73,7 @@ class Driver:
         self._noop(frazil.spark.table(self.table))
 
     def _append(self, start: int, stop: int) -> None:
-        frazil.spark.append(spark_rows.frame(self.spark, start, stop), self.table)
+        frazil.spark.append(self.table, spark_rows.frame(self.spark, start, stop))
 
     @staticmethod
     def _noop(frame: Any) -> None:
@@ -165,7 +165,7 @@ class Driver:
             clustered = frame.repartition("order_date").sortWithinPartitions("order_date")
             clustered.write.partitionBy("order_date").parquet(next(places))
 
-        return self._turns(repeats, lambda: frazil.spark.append(frame, target), plain)
+        return self._turns(repeats, lambda: frazil.spark.append(target, frame), plain)
 
     def many_files(self, count: int, repeats: int) -> list[list[float]]:
         """One order out of many small files."""

@@ -57,7 +57,7 @@ def events(spark: Any, first: int, last: int) -> Any:
 def ordinary_work(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
     """Everything that ships code and data to executors, once."""
     table = catalog.create_table("shop.events", EVENTS, partition_by=["part"])
-    frazil.spark.append(events(spark, 0, 1000), table)
+    frazil.spark.append(table, events(spark, 0, 1000))
     hosts = spark.range(0, 8, numPartitions=8).mapInArrow(_where, "pid long").collect()
     frazil.spark.delete(table, "id < 10")
     frazil.spark.update(table, {"text": "new"}, "id between 10 and 19")
@@ -112,7 +112,7 @@ def failing_task(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
     """A task fails after it has written files; Spark runs it again."""
     table = catalog.create_table("shop.failing", EVENTS, properties=SMALL_FILES)
     rows = events(spark, 0, ROWS)
-    frazil.spark.append(rows.mapInArrow(Troubled(waits=False).run, rows.schema), table)
+    frazil.spark.append(table, rows.mapInArrow(Troubled(waits=False).run, rows.schema))
     return _left(spark, table)
 
 
@@ -137,7 +137,7 @@ def killed_executor(spark: Any, catalog: frazil.Catalog, workers: set[int]) -> d
     watcher = threading.Thread(target=kill)
     watcher.start()
     rows = events(spark, 0, ROWS)
-    frazil.spark.append(rows.mapInArrow(Troubled(waits=True).run, rows.schema), table)
+    frazil.spark.append(table, rows.mapInArrow(Troubled(waits=True).run, rows.schema))
     watcher.join()
     return {**_left(spark, table), "killed": len(killed), "executors": len(before)}
 

@@ -60,7 +60,7 @@ def shown(found: list[dict[str, Any]]) -> str:
 
 def test_appended_rows_are_read_back_and_counted(frame: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("e.events", EVENTS, partition_by=["day(at)", "bucket[2](id)"])
-    done = frazil.spark.append(frame, made, summary={"job": "nightly"})
+    done = frazil.spark.append(made, frame, summary={"job": "nightly"})
     assert done is not None
     assert content(made) == shown(rows(0, 60))
     summary = made.snapshots()[0].summary
@@ -79,7 +79,7 @@ def test_appended_rows_are_read_back_and_counted(frame: Any, catalog: frazil.Cat
 
 def test_files_hold_field_ids_at_every_level(frame: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("e.events", EVENTS)
-    frazil.spark.append(frame, made)
+    frazil.spark.append(made, frame)
     path = made.scan().tasks()[0].source.path.removeprefix("file://")
     stored = pq.read_schema(path)
     ids = [int(field.metadata[b"PARQUET:field_id"]) for field in stored]
@@ -93,12 +93,12 @@ def test_files_hold_field_ids_at_every_level(frame: Any, catalog: frazil.Catalog
 
 def test_a_partition_is_written_by_one_task(frame: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("e.events", EVENTS, partition_by=["kind"])
-    frazil.spark.append(frame.repartition(4), made)
+    frazil.spark.append(made, frame.repartition(4))
     assert made.inspect.files.num_rows == 4
     apart = catalog.create_table(
         "e.apart", EVENTS, partition_by=["kind"], properties={"write.distribution-mode": "none"}
     )
-    frazil.spark.append(frame.repartition(4), apart)
+    frazil.spark.append(apart, frame.repartition(4))
     assert apart.inspect.files.num_rows > 4
     assert content(made) == content(apart) == shown(rows(0, 60))
 
@@ -112,7 +112,7 @@ def test_rows_are_sorted_in_files_and_ranges_do_not_overlap(
         sort_by=["id desc"],
         properties={"write.distribution-mode": "range"},
     )
-    frazil.spark.append(frame.repartition(3), made)
+    frazil.spark.append(made, frame.repartition(3))
     runs = [
         [row["id"] for row in pq.read_table(task.source.path.removeprefix("file://")).to_pylist()]
         for task in made.scan().tasks()
@@ -129,7 +129,7 @@ def test_every_misfit_is_listed_before_anything_is_written(
     made = catalog.create_table("e.events", EVENTS)
     wrong = spark.createDataFrame([("x", 1.5, 3)], "id string, value float, extra int")
     with pytest.raises(frazil.InvalidInput) as problem:
-        frazil.spark.append(wrong, made)
+        frazil.spark.append(made, wrong)
     assert "column 'id': found string" in str(problem.value)
     assert "column 'extra': found an extra column" in str(problem.value)
     assert not list(made.handle.storage.list(f"{made.location}/data"))
@@ -141,7 +141,7 @@ def test_narrow_types_case_and_missing_columns_are_taken(
 ) -> None:
     made = catalog.create_table("e.events", EVENTS)
     few = spark.createDataFrame([(1, "a"), (2, None)], "ID int, Kind string")
-    frazil.spark.append(few, made)
+    frazil.spark.append(made, few)
     assert made.scan(columns=["id", "kind", "value"]).to_pylist() == [
         {"id": 1, "kind": "a", "value": None},
         {"id": 2, "kind": None, "value": None},
@@ -152,14 +152,14 @@ def test_a_failing_task_leaves_the_table_as_it_was(spark: Any, catalog: frazil.C
     made = catalog.create_table("e.events", EVENTS)
     bad = spark.createDataFrame([(1,), (None,)], "id long").coalesce(1)
     with pytest.raises(Exception, match="column 'id': found 1 null"):
-        frazil.spark.append(bad, made)
+        frazil.spark.append(made, bad)
     assert made.refresh().snapshots() == []
     assert not list(made.handle.storage.list(f"{made.location}/data"))
 
 
 def test_no_rows_make_no_snapshot(frame: Any, catalog: frazil.Catalog) -> None:
     made = catalog.create_table("e.events", EVENTS)
-    assert not frazil.spark.append(frame.where("id < 0"), made).committed
+    assert not frazil.spark.append(made, frame.where("id < 0")).committed
     assert made.snapshots() == []
 
 
@@ -167,9 +167,9 @@ def test_overwrite_replaces_what_matches_in_one_snapshot(
     spark: Any, frame: Any, catalog: frazil.Catalog
 ) -> None:
     made = catalog.create_table("e.events", EVENTS, partition_by=["kind"])
-    frazil.spark.append(frame, made)
+    frazil.spark.append(made, frame)
     fresh = spark.createDataFrame(pa.Table.from_pylist(rows(100, 103), schema=EVENTS))
-    frazil.spark.overwrite(fresh, made, "kind = 'k0' and id < 30 or kind = 'k1'")
+    frazil.spark.overwrite(made, fresh, "kind = 'k0' and id < 30 or kind = 'k1'")
     kept = [
         row
         for row in rows(0, 60)
@@ -177,7 +177,7 @@ def test_overwrite_replaces_what_matches_in_one_snapshot(
     ]
     assert content(made) == shown(kept + rows(100, 103))
     assert len(made.snapshots()) == 2
-    frazil.spark.overwrite(fresh, made)
+    frazil.spark.overwrite(made, fresh)
     assert content(made) == shown(rows(100, 103))
     assert made.snapshots()[-1].summary["operation"] == "overwrite"
 
@@ -186,23 +186,23 @@ def test_overwrite_partitions_replaces_only_those_with_new_rows(
     spark: Any, frame: Any, catalog: frazil.Catalog
 ) -> None:
     made = catalog.create_table("e.events", EVENTS, partition_by=["kind"])
-    frazil.spark.append(frame, made)
+    frazil.spark.append(made, frame)
     fresh = [{**row, "kind": "k2"} for row in rows(100, 103)]
     fresh += [{**row, "kind": None} for row in rows(103, 104)]
     new = spark.createDataFrame(pa.Table.from_pylist(fresh, schema=EVENTS))
-    frazil.spark.overwrite_partitions(new, made)
+    frazil.spark.overwrite_partitions(made, new)
     kept = [row for row in rows(0, 60) if row["kind"] in ("k0", "k1")]
     assert content(made) == shown(kept + fresh)
     plain = catalog.create_table("e.plain", EVENTS)
     with pytest.raises(frazil.InvalidInput, match="not partitioned"):
-        frazil.spark.overwrite_partitions(new, plain)
+        frazil.spark.overwrite_partitions(plain, new)
 
 
 def test_a_commit_that_conflicts_removes_the_files_it_would_have_added(
     spark: Any, frame: Any, catalog: frazil.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = catalog.create_table("e.events", EVENTS, partition_by=["kind"])
-    frazil.spark.append(frame, made)
+    frazil.spark.append(made, frame)
     before = {file.path for file in made.handle.storage.list(f"{made.location}/data")}
     write = writer.write_frame
 
@@ -213,7 +213,7 @@ def test_a_commit_that_conflicts_removes_the_files_it_would_have_added(
 
     monkeypatch.setattr(writer, "write_frame", slow)
     with pytest.raises(frazil.CommitConflict):
-        frazil.spark.overwrite(frame, made, "kind = 'k1'")
+        frazil.spark.overwrite(made, frame, "kind = 'k1'")
     after = {file.path for file in made.handle.storage.list(f"{made.location}/data")}
     assert after == before
 
@@ -257,7 +257,7 @@ def test_partition_values_of_every_transform_match_those_of_one_machine(
     alone.append(data)
     many = catalog.create_table("e.many", schema, partition_by=parts)
     spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")  # how Arrow's `n` comes in
-    frazil.spark.append(spark.createDataFrame(data), many)
+    frazil.spark.append(many, spark.createDataFrame(data))
     wanted = sorted(str(file["partition"]) for file in alone.inspect.files.to_pylist())
     assert sorted(str(file["partition"]) for file in many.inspect.files.to_pylist()) == wanted
     assert content(many) == content(alone)

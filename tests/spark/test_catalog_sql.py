@@ -166,7 +166,7 @@ def test_time_zone_of_the_session_counts(spark: Any, catalog: frazil.Catalog) ->
     spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
     frame = spark.sql("SELECT 1L AS id, timestamp'2024-01-01 02:00:00' AS ts")
     made = catalog.create_table("shop.times", frazil.spark.table_schema(frame.schema))
-    frazil.spark.append(frame, made)
+    frazil.spark.append(made, frame)
     frazil.spark.register(spark, catalog)
     text = "ts < '2024-01-01 00:00:00'"
     assert spark.table("frazil.shop.times").filter(text).count() == 0

@@ -33,7 +33,7 @@ try:
     frazil.spark.register(spark, warehouse)
 except frazil.Unsupported as error:
     found["refused"] = str(error)
-frazil.spark.append(spark.sql("SELECT 8000L AS order_id, 'FR' AS country"), "shop.orders",
+frazil.spark.append("shop.orders", spark.sql("SELECT 8000L AS order_id, 'FR' AS country"),
     catalog=warehouse)
 frazil.spark.table("shop.orders", catalog=warehouse).createOrReplaceTempView("orders")
 found["sql"] = [row["order_id"] for row in spark.sql(
@@ -45,7 +45,7 @@ table = frazil.connect(warehouse).load_table("shop.orders")
 merged = frazil.spark.merge(table, extra, on=["order_id"]).upsert().execute()
 found["merged"] = [merged.rows_updated, merged.rows_added]
 more = extra.where("order_id > 8999").selectExpr("order_id + 1 AS order_id", "country")
-frazil.spark.append(more, table)
+frazil.spark.append(table, more)
 print("FOUND " + json.dumps(found))
 spark.stop()
 """

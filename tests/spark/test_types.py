@@ -248,7 +248,7 @@ def test_values_of_every_type_are_written_by_spark(spark: Any, catalog: frazil.C
     made = catalog.create_table("t.every", EVERY)
     made.append([FIRST, NULLS])
     copy = catalog.create_table("t.copy", EVERY)
-    frazil.spark.append(frazil.spark.table(made), copy)
+    frazil.spark.append(copy, frazil.spark.table(made))
     assert str(copy.scan().to_pylist()) == str(made.scan().to_pylist())
     stats = copy.inspect.files.to_pylist()
     assert sum(file["record_count"] for file in stats) == 2
@@ -268,5 +268,5 @@ def test_spatial_values_travel_with_their_reference_system(
     assert frame.schema["g"].dataType == sql.GeometryType(4326)
     rows = frame.selectExpr("id", "hex(st_asbinary(g)) as h", "st_srid(g) as srid").collect()
     assert sorted(map(tuple, rows)) == [(1, point.hex().upper(), 4326), (2, None, None)]
-    frazil.spark.append(frame.where("id = 1"), made)
+    frazil.spark.append(made, frame.where("id = 1"))
     assert [row["g"] for row in made.scan("id = 1")] == [point, point]

@@ -17,7 +17,7 @@ from frazil.spark.merge_clauses import Clause, Side
 from frazil.spark.merge_keys import KeyPair
 from frazil.spark.row_level import Action
 from frazil.spark.update import update_rows
-from frazil.spark.writer import overwrite_partitions
+from frazil.spark.writer import overwrite, overwrite_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +52,11 @@ def carry_out(spark: SparkSession, table: Table, change: Any) -> None:
                 bound=bound,
             ).execute()
         case "overwrite partitions":
-            overwrite_partitions(table, DataFrame(change.rows(), spark))
+            rows = DataFrame(change.rows(), spark)
+            if table.spec.fields:
+                overwrite_partitions(table, rows)
+            else:
+                overwrite(table, rows)
         case other:
             raise Unsupported(f"{other} is not supported", feature=other)
 

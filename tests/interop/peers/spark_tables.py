@@ -158,7 +158,7 @@ def copy_on_write(spark: Spark) -> None:
             partitioned_by="category" if version != 3 else "",
             notes=f"v{version}; copy-on-write delete, update and merge",
         )
-        changes(table)
+        changes(spark, table)
 
 
 def merge_on_read(spark: Spark) -> None:
@@ -172,7 +172,7 @@ def merge_on_read(spark: Spark) -> None:
             properties=MERGE_ON_READ,
             notes=f"v{version}; merge-on-read delete, update and merge: {kind}",
         )
-        changes(table)
+        changes(spark, table)
     table = spark.create(
         "v2_mor_partition_granularity",
         2,
@@ -180,7 +180,7 @@ def merge_on_read(spark: Spark) -> None:
         properties={**MERGE_ON_READ, "write.delete.granularity": "partition"},
         notes="v2; position delete files that each cover many data files",
     )
-    changes(table)
+    changes(spark, table)
 
 
 def evolution(spark: Spark) -> None:
