@@ -41,7 +41,6 @@ CLASSES = (
     EvolvePartitions,
     Inspect,
     frazil.spark.Merge,
-    frazil.spark.Attached,
 )
 
 

@@ -64,7 +64,7 @@ class ZValue:
         )
         return ZValue(tuple(columns), cuts, bits)
 
-    def of(self, values: pa.StructArray) -> pa.Array:
+    def of(self, values: pa.Array) -> pa.Array:
         """One number per row; nulls come first."""
         ranks = []
         for at, (name, cuts) in enumerate(zip(self.columns, self.cuts, strict=True)):

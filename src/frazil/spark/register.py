@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.spark import jar
@@ -54,7 +54,7 @@ def register(
     return found
 
 
-def _put(manager: object, name: str, plugin: object) -> None:
+def _put(manager: Any, name: str, plugin: Any) -> None:
     """Into the session's catalogs: Spark has no public way to add one to a running session."""
     _field(manager, "catalogs").put(name, plugin)
 
@@ -76,11 +76,11 @@ def _install(spark: SparkSession, name: str) -> None:
     field.set(state, parser)
 
 
-def _field(owner: object, name: str) -> object:
+def _field(owner: Any, name: str) -> Any:
     return _declared(owner, name).get(owner)
 
 
-def _declared(owner: object, name: str) -> object:
+def _declared(owner: Any, name: str) -> Any:
     kind = owner.getClass()
     while kind is not None:
         for field in kind.getDeclaredFields():

@@ -44,13 +44,18 @@ class Target:
 
     @staticmethod
     def of(
-        spark: SparkSession, table: Table, *, bound: Binding | None = None, scan: Scan | None = None
+        spark: SparkSession,
+        table: Table,
+        *,
+        bound: Binding | None = None,
+        scan: Scan | Planned | None = None,
     ) -> Target:
         """The current rows of the table's branch; `bound` gives the columns other identities."""
         table.handle.check_writable()
         scan = scan or table.scan()
         if is_connect(spark):
-            planned = Planned.of(scan)
+            planned = scan if isinstance(scan, Planned) else Planned.of(scan)
+            scan = planned.scan
             rows = frame(
                 spark, scan, metadata_columns=(ROW_ID.name,), key=KEY, planned=planned, bridge=None
             )
