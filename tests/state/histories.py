@@ -167,7 +167,7 @@ class History:
 
     def _update(self, target: Any, rows: Rows) -> None:
         where, matches = self._range()
-        target.update({"value": "value + 7"}, where)
+        target.update({"value": frazil.expr("value + 7")}, where)
         for row in rows.values():
             if matches(row):
                 row["value"] += 7
