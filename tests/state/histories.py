@@ -178,14 +178,8 @@ class History:
         if not made:
             return
         target.upsert(self._arrow(made), on=["uid"])
-        extra = [column for column in self.model.names if column not in COLUMNS]
-        for row in made:
-            before = rows.get(row["uid"])
-            same = before is not None and all(before[name] == row[name] for name in COLUMNS)
-            kept = dict.fromkeys(extra)
-            if same and before is not None and any(before.get(name) is not None for name in extra):
-                same = False  # the columns that the new row lacks are null in it
-            rows[row["uid"]] = before if same and before is not None else {**kept, **row}
+        for row in made:  # columns that the new row lacks keep their values
+            rows[row["uid"]] = {**rows.get(row["uid"], {}), **row}
 
     def _overwrite(self, target: Any, rows: Rows) -> None:
         where, matches = self._range()
