@@ -13,7 +13,7 @@ from frazil.format.metadata import Snapshot
 
 QUERY_ID: Final = "frazil.stream.query-id"
 BATCH_ID: Final = "frazil.stream.batch-id"
-_PREFIX: Final = "frazil.stream.batch"
+_PREFIX: Final = "frazil.stream.batch."
 
 
 def batch_of(snapshot: Snapshot) -> tuple[str, int] | None:
@@ -24,7 +24,7 @@ def batch_of(snapshot: Snapshot) -> tuple[str, int] | None:
 
 def property_of(branch: str, query_id: str) -> str:
     """The property that holds the newest batch of a query whose snapshot has expired."""
-    return f"{_PREFIX}.{branch}.{query_id}"
+    return f"{_PREFIX}{branch}.{query_id}"
 
 
 def carried(
