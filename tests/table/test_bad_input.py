@@ -13,6 +13,8 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.commit.change import Change
+from frazil.commit.updates import SetProperties
 from frazil.errors import (
     AlreadyExists,
     CommitConflict,
@@ -274,10 +276,15 @@ def test_secrets_are_refused_as_table_properties(filled: frazil.Table) -> None:
         ("write.metadata.compression-codec", "zip"),
     ],
 )
-def test_bad_property_values_are_named_when_used(
+def test_bad_property_values_are_named_when_set_and_when_used(
     filled: frazil.Table, name: str, value: str
 ) -> None:
-    filled.set_properties({name: value})
+    with unchanged(filled), pytest.raises(InvalidInput, match=name):
+        filled.set_properties({name: value})
+    stored = SetProperties(updates={name: value})  # as another engine would
+    filled.handle.commit(Change(updates=(stored,)))
+    filled.refresh()
+    assert filled.metadata.properties[name] == value
     with pytest.raises(InvalidInput, match=name):
         filled.append(orders(100, 101))
 

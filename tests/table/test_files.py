@@ -120,5 +120,5 @@ def test_a_dropped_column_still_deletes_what_equals_it(deleted: frazil.Table) ->
     assert deleted.scan("order_id > 1").count() == 2
     deleted.evolve_schema().add_column("country", "string").commit()
     assert deleted.scan().to_arrow().column("country").to_pylist() == [None, None, None]
-    deleted.update({"price": "1.0"}, "order_id = 2")
+    deleted.update({"price": 1.0}, "order_id = 2")
     assert _ids(deleted) == [0, 2, 4]

@@ -36,7 +36,7 @@ def test_rows_appended_twice_and_updated_in_one_transaction_have_ids_of_their_ow
     with table.transaction() as tx:
         tx.append(orders(0, 10))
         tx.append(orders(10, 20))
-        tx.update({"price": "price + 1"}, "order_id < 5 or order_id > 14")
+        tx.update({"price": frazil.expr("price + 1")}, "order_id < 5 or order_id > 14")
     ids = row_ids(table)
     assert len(ids) == len(set(ids)) == 20
 
@@ -47,7 +47,7 @@ def test_ids_stay_apart_when_another_commit_came_first(
     other = catalog.load_table(table.name)
     with table.transaction() as tx:
         tx.append(orders(0, 10))
-        tx.update({"price": "price + 1"}, "order_id < 5")  # 100 and more cannot match
+        tx.update({"price": frazil.expr("price + 1")}, "order_id < 5")  # 100 and more cannot match
         other.append(orders(100, 110))
     ids = row_ids(table)
     assert len(ids) == len(set(ids)) == 20
@@ -58,8 +58,8 @@ def test_an_updated_row_keeps_the_id_it_had_before_the_transaction(table: frazil
     before = table.scan(columns=["order_id", "_row_id"]).to_arrow().to_pydict()
     with table.transaction() as tx:
         tx.append(orders(4, 8))
-        tx.update({"price": "price + 1"}, "order_id < 6")
-        tx.update({"price": "price + 1"}, "order_id < 6")
+        tx.update({"price": frazil.expr("price + 1")}, "order_id < 6")
+        tx.update({"price": frazil.expr("price + 1")}, "order_id < 6")
     after = table.scan(columns=["order_id", "_row_id"]).to_arrow().to_pydict()
     known = dict(zip(after["order_id"], after["_row_id"], strict=True))
     assert [known[each] for each in before["order_id"]] == before["_row_id"]
@@ -78,7 +78,7 @@ def _play(table: frazil.Table, rng: random.Random, top: int) -> int:
                     tx.append(orders(top, top + count))
                     top += count
                 case "update":
-                    tx.update({"price": "price + 1"}, where)
+                    tx.update({"price": frazil.expr("price + 1")}, where)
                 case "delete":
                     tx.delete(where)
                 case "upsert":

@@ -140,9 +140,9 @@ def _inferred(data: Any) -> pa.Table:
     try:
         if isinstance(data, Mapping):
             return pa.table(dict(data))
-        wrong = next((row for row in data if not isinstance(row, Mapping)), None)
-        if wrong is not None:
-            raise TypeError(f"a row is a {type(wrong).__name__}; expected a dict")
+        for row in data:
+            if not isinstance(row, Mapping):
+                raise TypeError(f"a row is a {type(row).__name__}; expected a dict")
         return pa.Table.from_pylist(list(data))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
         raise InvalidInput(f"No column types can be told from the rows: {error}") from error

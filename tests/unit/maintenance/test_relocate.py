@@ -102,6 +102,7 @@ def test_places_inside_one_another_are_refused(catalog: Catalog, table: Table) -
 
 
 def test_old_manifests_do_not_move(tmp_path: Path) -> None:
+    (tmp_path / "wh").mkdir()
     catalog = frazil.connect(tmp_path / "wh")
     old = SqlCatalog(
         "default", uri=f"sqlite:///{tmp_path}/wh/catalog.db", warehouse=f"file://{tmp_path}/wh"
