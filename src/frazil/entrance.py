@@ -48,6 +48,8 @@ MEANINGS = {
     "Mapping[str, str]": "a dictionary of texts",
     "Mapping[str, Any]": "a dictionary by column name",
     "BooleanExpression": "a PyIceberg expression",
+    "IcebergType": "a PyIceberg type",
+    "DataType": "an Arrow type",
     "Expression": "an expression made by frazil.expr",
     "Engine": "an engine",
     "os.PathLike[str]": "a path",

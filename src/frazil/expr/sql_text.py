@@ -20,6 +20,7 @@ from pyiceberg.types import IcebergType, StructType
 
 from frazil.errors import InvalidInput
 from frazil.expr.tokens import problem_at
+from frazil.format.checks import check_text
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -246,7 +247,7 @@ def filled(text: str, params: Sequence[Any], *, what: str = "expression") -> str
     for match, value in zip(marks, left, strict=True):
         made += text[end : match.start()] + value_text(value)
         end = match.end()
-    return made + text[end:]
+    return check_text(made + text[end:], f"the {what}")
 
 
 def value_text(value: Any) -> str:

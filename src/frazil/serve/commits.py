@@ -26,6 +26,7 @@ from frazil.errors import (
     CommitUnknown,
     FormatError,
     FrazilError,
+    InvalidInput,
     NotFound,
     StorageError,
     Unsupported,
@@ -46,7 +47,7 @@ from frazil.serve.facade import SHOWN_LOCATION, head_of, shown_version
 from frazil.serve.locations import check_location
 from frazil.serve.posted import PostedFiles
 from frazil.serve.service import Service
-from frazil.serve.translate import Untranslatable, change_of
+from frazil.serve.translate import change_of
 from frazil.serve.updates import Added, PostedUpdates
 
 log = logging.getLogger("frazil.serve")
@@ -131,7 +132,7 @@ def _land(
                 works.append(_Work(service=service, call=call, handle=handle, posted=one))
         if works:
             _commit(service, works)
-    except (Untranslatable, FormatError, StorageError) as error:
+    except (InvalidInput, FormatError, StorageError) as error:
         raise bad_request(f"Cannot commit: {error}") from error
     except CommitConflict as error:
         raise conflict(str(error)) from error
@@ -348,7 +349,7 @@ class _Plan:
         is_replacement: bool,
     ) -> list[Change]:
         if posted.manifest_list is None:
-            raise Untranslatable(f"snapshot {posted.snapshot_id} has no manifest list")
+            raise InvalidInput(f"snapshot {posted.snapshot_id} has no manifest list")
         is_staged = branch is None
         target = MAIN if branch is None else branch
         tip, parent = tips.get(target), posted.parent_snapshot_id
@@ -397,11 +398,11 @@ class _Plan:
         if snapshot_id in self.lists:
             return self.lists[snapshot_id]
         if self.handle is None:
-            raise Untranslatable(f"snapshot {snapshot_id} is not in the table")
+            raise InvalidInput(f"snapshot {snapshot_id} is not in the table")
         try:
             snapshot = self.handle.snapshot(snapshot_id)
         except NotFound as error:
-            raise Untranslatable(str(error)) from error
+            raise InvalidInput(str(error)) from error
         version = max(2, self.format_version)
         return self.service.facade.list_of(self.handle, snapshot, version)
 

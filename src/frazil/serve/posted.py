@@ -15,14 +15,14 @@ import pyarrow as pa
 from frazil.commit.change import Positions
 from frazil.data.delete_files import read_position_deletes
 from frazil.data.slices import DataFileSlice
-from frazil.errors import FormatError, FrazilError
+from frazil.errors import FormatError, FrazilError, InvalidInput
 from frazil.format import paths, puffin
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
 from frazil.legacy import manifest_entries, manifest_list
-from frazil.serve.translate import Manifests, Net, Untranslatable, net
+from frazil.serve.translate import Manifests, Net, net
 from frazil.storage import Storage
 from frazil.tree.read import LeafRef, leaf_refs
 
@@ -86,7 +86,7 @@ class PostedFiles:
         if row.get(_OFFSET) is not None:
             target = row.get("referenced_file")
             if target is None:
-                raise Untranslatable(f"{path}: a deletion vector that names no data file")
+                raise InvalidInput(f"{path}: a deletion vector that names no data file")
             data = self.storage.open(path).read_at(
                 row[_OFFSET], row["deletion_vector.size_in_bytes"]
             )
@@ -114,6 +114,6 @@ class PostedFiles:
         try:
             size = self.storage.size(path)
         except FrazilError as error:
-            raise Untranslatable(f"{path}: cannot be read: {error}") from error
+            raise InvalidInput(f"{path}: cannot be read: {error}") from error
         if size > MAX_FILE_BYTES:
             raise FormatError(f"has {size} bytes, more than {MAX_FILE_BYTES}", path=path)

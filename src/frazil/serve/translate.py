@@ -41,10 +41,6 @@ PositionsOf = Callable[[EntryBatch, int], Mapping[str, Positions]]
 """Rows that one entry of a position delete file or vector deletes, by the data file's location."""
 
 
-class Untranslatable(InvalidInput):
-    """A client's commit that cannot be made a change of a v4 table."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifests:
     """Live entries of some manifests, apart by what they hold."""
@@ -78,7 +74,7 @@ def net(fresh: Manifests, dropped: Manifests, positions_of: PositionsOf) -> Net:
     for name, rows in before.items():
         kept = after[name].positions if name in after else _NOTHING
         if name not in removed_files and bitmap.difference(rows.positions, kept).size:
-            raise Untranslatable(
+            raise InvalidInput(
                 f"{name}: rows that are deleted would come back; commit them as new rows instead"
             )
     for name, rows in after.items():
@@ -113,7 +109,7 @@ def change_of(
 ) -> Change:
     """The difference as a change that makes the client's snapshot."""
     if operation not in OPERATIONS:
-        raise Untranslatable(f"snapshot {snapshot_id} has operation {operation!r}")
+        raise InvalidInput(f"snapshot {snapshot_id} has operation {operation!r}")
     removed = None
     if found.removed:
         removed = EntryBatch.from_rows([{"location": name} for name in found.removed])
@@ -180,7 +176,7 @@ class _Deletes:
             stored = _stored(self.positional, index)
             for name, positions in positions_of(self.positional, index).items():
                 if stored is not None and name in with_vector:
-                    raise Untranslatable(f"{name}: has two deletion vectors")
+                    raise InvalidInput(f"{name}: has two deletion vectors")
                 if stored is not None:
                     with_vector.add(name)
                 known = found.get(name)
@@ -226,7 +222,7 @@ def _distinct(batch: EntryBatch) -> EntryBatch:
     if len(set(names)) == len(names):
         return batch
     twice = sorted({name for name in names if names.count(name) > 1})
-    raise Untranslatable(f"{twice[0]}: is listed {names.count(twice[0])} times")
+    raise InvalidInput(f"{twice[0]}: is listed {names.count(twice[0])} times")
 
 
 def _only(batch: EntryBatch, names: Collection[str]) -> EntryBatch:
@@ -273,7 +269,7 @@ def _with_vectors(added: EntryBatch, born: Mapping[str, _Rows]) -> EntryBatch:
     for name in added.pylist("location"):
         rows = born.get(name)
         if rows is not None and rows.stored is None:
-            raise Untranslatable(
+            raise InvalidInput(
                 f"{name}: is added together with position deletes of its rows; write the file "
                 "without them"
             )
@@ -290,4 +286,4 @@ def _with_vectors(added: EntryBatch, born: Mapping[str, _Rows]) -> EntryBatch:
     return added
 
 
-__all__ = ["Manifests", "Net", "Untranslatable", "change_of", "net"]
+__all__ = ["Manifests", "Net", "change_of", "net"]

@@ -235,9 +235,7 @@ def _type_of(wanted: TypeLike) -> IcebergType:
         return parse_type(wanted)
     if isinstance(wanted, pa.DataType):
         return iceberg_schema(pa.schema([pa.field("column", wanted)])).fields[0].field_type
-    if isinstance(wanted, IcebergType):
-        return wanted
-    raise InvalidInput(f"{wanted!r} is not a type; write one like 'long' or 'decimal(10,2)'")
+    return wanted
 
 
 __all__ = [

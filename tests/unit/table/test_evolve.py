@@ -136,7 +136,7 @@ def test_defaults_are_kept_for_old_and_new_rows(table: Definition) -> None:
         ({"path": "name.first", "type": "int"}, "'name' is a string"),
         ({"path": "nowhere.x", "type": "int"}, "unknown column 'nowhere'"),
         ({"path": "a", "type": "integr"}, "'integr' is not a type"),
-        ({"path": "a", "type": 5}, "5 is not a type"),
+        ({"path": "a", "type": 5}, "type is 5; expected text, a PyIceberg type or an Arrow type"),
         ({"path": "a", "type": "int", "required": True}, "give it a default"),
         ({"path": "a", "type": "int", "default": "x"}, "'x' is not a value of type int"),
         ({"path": "a", "type": "int", "default": 2**40}, "int"),
