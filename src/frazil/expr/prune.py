@@ -36,11 +36,14 @@ from frazil.expr import bounds, transform_predicates
 from frazil.expr.bounds import Stats, both, either
 from frazil.expr.comparable import Mask, Vector, vector
 from frazil.expr.partition_test import PartitionTest, holds, partition_tests
+from frazil.expr.shown import shown
 from frazil.expr.transform_predicates import Condition
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key, stats_key
 from frazil.format.types import is_floating
 
+Codes = np.ndarray[Any, np.dtype[np.int32]]
+_EVIDENCE: Final = ("partition", "derived", "bounds")
 _ENTRY_KEYS: Final = frozenset({"content_type", "spec_id"})
 
 
@@ -84,6 +87,26 @@ class PruneResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why an entry cannot match: the predicate that says so, its columns, and the evidence.
+
+    `by` is "partition", "derived" or "bounds". Where an OR rules an entry out, all its parts do.
+    """
+
+    field_ids: tuple[int, ...]
+    by: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reasons:
+    """A reason for every entry that cannot match: `codes` index `found`; -1 might match."""
+
+    codes: Codes
+    found: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _StatsTest:
     """What a predicate asks of the statistics of one column, its own or a derived one."""
 
@@ -101,6 +124,7 @@ class _StatsTest:
 class _Leaf:
     """One predicate with everything that can judge it."""
 
+    predicate: BoundPredicate
     partition: tuple[PartitionTest, ...]
     derived: tuple[_StatsTest, ...]
     own: _StatsTest
@@ -154,6 +178,15 @@ class Filter:
         if found is None:
             return np.zeros(batch.num_rows, dtype=np.bool_)
         return found
+
+    def reasons(self, batch: EntryBatch) -> Reasons:
+        """Which predicate rules out each entry: of several that all have to hold, the first.
+
+        It finds the same entries as `prune` and costs more, so it is for those who ask.
+        """
+        known: dict[Reason, int] = {}
+        codes = _reasons(self.root, _View(batch), known)
+        return Reasons(codes=codes, found=tuple(known))
 
     def residual_needed(self, batch: EntryBatch) -> Mask:
         """Where some rows might match and others not: the file's rows have to be filtered.
@@ -232,6 +265,7 @@ def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
         if tuple(derived.source_ids) == (column.field_id,)
     )
     return _Leaf(
+        predicate=predicate,
         partition=partition_tests(predicate, context.specs),
         derived=tuple(test for test in derived if test.conditions),
         own=own,
@@ -338,6 +372,49 @@ def _might(node: _Leaf | _Node | bool, view: _View) -> _Might:
         derived = both(derived, _stats_might(stats_test, view))
     own = both(derived, _stats_might(node.own, view))
     return _Might(partition=partition, derived=derived, bounds=own)
+
+
+def _reasons(node: _Leaf | _Node | bool, view: _View, known: dict[Reason, int]) -> Codes:
+    """As `_might`, with the reason in place of each False."""
+    codes = np.full(view.count, -1, dtype=np.int32)
+    if isinstance(node, bool):
+        if not node:
+            codes[:] = _code(Reason(field_ids=(), by="bounds", text="false"), known)
+        return codes
+    if isinstance(node, _Leaf):
+        found = _might(node, view)
+        for by, mask in zip(_EVIDENCE, (found.partition, found.derived, found.bounds), strict=True):
+            if mask is None:
+                continue
+            ruled_out = ~mask & (codes < 0)
+            if ruled_out.any():
+                reason = Reason(field_ids=(node.own.field_id,), by=by, text=shown(node.predicate))
+                codes[ruled_out] = _code(reason, known)
+        return codes
+    parts = [_reasons(child, view, known) for child in node.children]
+    if node.every:
+        for part in parts:
+            codes = np.where(codes < 0, part, codes)
+        return codes
+    joined = np.stack(parts)
+    everywhere: Mask = np.all(joined >= 0, axis=0)
+    reasons = tuple(known)
+    for combination in np.unique(joined[:, everywhere], axis=1).T:
+        same = everywhere & (joined == combination[:, None]).all(axis=0)
+        codes[same] = _code(_joined([reasons[code] for code in combination]), known)
+    return codes
+
+
+def _code(reason: Reason, known: dict[Reason, int]) -> int:
+    return known.setdefault(reason, len(known))
+
+
+def _joined(parts: Sequence[Reason]) -> Reason:
+    """What an OR says: each of its parts is needed, the weakest evidence names the kind."""
+    ids = dict.fromkeys(id for part in parts for id in part.field_ids)
+    by = max((part.by for part in parts), key=_EVIDENCE.index)
+    texts = dict.fromkeys(part.text for part in parts)
+    return Reason(field_ids=tuple(ids), by=by, text=" or ".join(texts))
 
 
 def _must(node: _Leaf | _Node | bool, view: _View) -> Mask | None:

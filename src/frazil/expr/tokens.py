@@ -64,7 +64,16 @@ _TOKEN: Final = re.compile(
 )
 
 
-def problem_at(text: str, position: int, problem: str, *, what: str = "filter") -> InvalidInput:
+class TextProblem(InvalidInput):
+    """Text that cannot be read, with what is wrong and the position where it is."""
+
+    def __init__(self, message: str, *, problem: str, position: int) -> None:
+        super().__init__(message)
+        self.problem = problem
+        self.position = position
+
+
+def problem_at(text: str, position: int, problem: str, *, what: str = "filter") -> TextProblem:
     """An error that quotes the filter (or `what` it is) and points at the position."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
@@ -76,7 +85,8 @@ def problem_at(text: str, position: int, problem: str, *, what: str = "filter") 
     after = "…" if column + _WINDOW < len(line) else ""
     caret = " " * (len(before) + column - start) + "^"
     where = f"position {position + 1}"
-    return InvalidInput(f"bad {what}, at {where}: {problem}\n  {before}{shown}{after}\n  {caret}")
+    message = f"bad {what}, at {where}: {problem}\n  {before}{shown}{after}\n  {caret}"
+    return TextProblem(message, problem=problem, position=position)
 
 
 def tokens(text: str, *, what: str = "filter") -> list[Token]:

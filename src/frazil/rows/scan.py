@@ -143,10 +143,11 @@ class Scan:
 
     # Planning
 
-    def plan(self, *, extra_keys: Sequence[str] = ()) -> Plan:
+    def plan(self, *, extra_keys: Sequence[str] = (), per_leaf: bool = False) -> Plan:
         """The files to read, as an Arrow table with a report. Cheap: no objects per file.
 
-        `extra_keys` name further columns of the files' entries to be read.
+        `extra_keys` name further columns of the files' entries to be read. With `per_leaf` the
+        report says of every leaf what became of it.
         """
         return plan(
             self.handle.reader(),
@@ -154,6 +155,7 @@ class Scan:
             schema=self.table_schema,
             where=self.condition.filter,
             extra_keys=extra_keys,
+            per_leaf=per_leaf,
         )
 
     def tasks(self, *, split_bytes: int | None = None) -> list[Task]:
@@ -167,9 +169,12 @@ class Scan:
         metadata = self.handle.metadata
         return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
 
-    def explain(self) -> ScanReport:
-        """What planning looked at and pruned, per level. Prints as a table."""
-        return self.plan().report
+    def explain(self, *, per_leaf: bool = False) -> ScanReport:
+        """What planning looked at and pruned, per level. Prints as a table.
+
+        With `per_leaf` it also says which column ruled out each leaf that was not opened.
+        """
+        return self.plan(per_leaf=per_leaf).report
 
     def reading(self) -> Reading:
         """How tasks of this scan are read; picklable."""

@@ -11,19 +11,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
 
-from frazil.expr.prune import PruneContext, PruneResult, compile_filter
+from frazil.expr.prune import Codes, PruneContext, PruneResult, Reason, compile_filter
 from frazil.expr.shown import shown
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
-from frazil.scan.report import LevelReport, ScanReport
+from frazil.scan.report import LeafReport, LevelReport, ScanReport
 from frazil.storage import Call, Storage
 from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.read import (
@@ -55,6 +56,22 @@ MUST_MATCH = "@must_match"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RootReasons:
+    """Why entries of a root were ruled out; -1 in a column of codes is an entry that was kept.
+
+    `left` has the files to read of each leaf, -1 of one that was not opened.
+    """
+
+    found: tuple[Reason, ...]
+    leaves: tuple[LeafRef, ...]
+    leaf_codes: Codes
+    left: npt.NDArray[np.int64]
+    inline_rows: npt.NDArray[np.int64]
+    """Rows of the root that are data files, and were considered."""
+    inline_codes: Codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
     """Files to read: `files` has one row per data file, `deletes` the delete files that matter.
 
@@ -66,6 +83,7 @@ class Plan:
     deletes: EntryBatch | None
     matches: dict[int, tuple[int, ...]] = field(default_factory=dict)
     report: ScanReport
+    reasons: RootReasons | None = None
 
     @property
     def table(self) -> pa.Table:
@@ -81,10 +99,12 @@ def plan(
     where: BooleanExpression | None = None,
     extra_keys: Sequence[str] = (),
     each_leaf: EachLeaf | None = None,
+    per_leaf: bool = False,
 ) -> Plan:
     """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one.
 
-    `each_leaf` runs the work on leaves elsewhere than in threads of this process.
+    `each_leaf` runs the work on leaves elsewhere than in threads of this process. With `per_leaf`
+    the plan says which predicate ruled out each entry of the root.
     """
     return _Planner(
         reader,
@@ -93,6 +113,7 @@ def plan(
         where or AlwaysTrue(),
         extra_keys,
         each_leaf or _in_threads,
+        per_leaf=per_leaf,
     ).run()
 
 
@@ -167,12 +188,16 @@ class _Planner:
         where: BooleanExpression,
         extra_keys: Sequence[str],
         each_leaf: EachLeaf,
+        *,
+        per_leaf: bool,
     ) -> None:
         self._reader = reader
         self._snapshot = snapshot
         self._schema = schema
         self._where = where
         self._each_leaf = each_leaf
+        self._per_leaf = per_leaf
+        self._left: dict[int, int] = {}
         metadata = reader.metadata
         self._filter = compile_filter(where, prune_context(metadata, schema))
         self._partition_ids = sorted(
@@ -202,12 +227,14 @@ class _Planner:
             read = sum(call.bytes for call in calls)
         files = EntryBatch.concat([picked, *batches], combine=False)
         matches = {} if deletes is None else deletes.match(files)
+        reasons = self._reasons(tree) if self._per_leaf else None
         report = ScanReport(
             snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),
             filter=shown(self._where),
             root=replace(root_report, bytes_read=read_at_root),
             leaves=replace(leaf_report, bytes_read=read - read_at_root),
             ms=(time.perf_counter() - began) * 1000,
+            per_leaf=() if reasons is None else self._leaf_reports(reasons),
             **_totals(files, deletes, matches),
         )
         return Plan(
@@ -216,7 +243,45 @@ class _Planner:
             deletes=None if deletes is None else deletes.batch,
             matches=matches,
             report=report,
+            reasons=reasons,
         )
+
+    def _reasons(self, tree: Tree) -> RootReasons:
+        """The reasons for what the root's statistics ruled out. Reads nothing."""
+        kind = tree.root.numpy("content_type")
+        live = tracking.live_mask(tree.root)
+        leaves = tuple(data_leaves(tree.leaves()))
+        inline = np.flatnonzero(live & (kind == ContentType.DATA))
+        rows = np.concatenate([np.array([leaf.row for leaf in leaves], dtype=np.int64), inline])
+        why = self._filter.reasons(tree.root.take(rows))
+        return RootReasons(
+            found=why.found,
+            leaves=leaves,
+            leaf_codes=why.codes[: len(leaves)],
+            left=np.array([self._left.get(leaf.row, -1) for leaf in leaves], dtype=np.int64),
+            inline_rows=inline,
+            inline_codes=why.codes[len(leaves) :],
+        )
+
+    def _leaf_reports(self, reasons: RootReasons) -> tuple[LeafReport, ...]:
+        names = {id: self._schema.find_column_name(id) or str(id) for id in self._schema.field_ids}
+        found: list[LeafReport] = []
+        for leaf, code, left in zip(
+            reasons.leaves, reasons.leaf_codes.tolist(), reasons.left.tolist(), strict=True
+        ):
+            why = None if code < 0 else reasons.found[code]
+            found.append(
+                LeafReport(
+                    location=leaf.location,
+                    entries=leaf.record_count - leaf.dead,
+                    bytes=leaf.file_size_in_bytes,
+                    pruned_by=() if why is None else tuple(names[id] for id in why.field_ids),
+                    evidence=None if why is None else why.by,
+                    predicate=None if why is None else why.text,
+                    files=None if left < 0 else left,
+                )
+            )
+        return tuple(found)
 
     def _root(self, calls: Sequence[Call]) -> tuple[Tree, LevelReport, Mask, tuple[LeafRef, ...]]:
         """The root, which of its rows are files to read, and the leaves to look into."""
@@ -248,7 +313,10 @@ class _Planner:
         planner = LeafPlanner(self._reader, self._schema, self._where, keys)
         batches: list[EntryBatch] = []
         total = LevelReport()
-        for files, report in self._each_leaf(planner, data_leaves(leaves)):
+        opened = data_leaves(leaves)
+        for leaf, (files, report) in zip(opened, self._each_leaf(planner, opened), strict=True):
+            if self._per_leaf:
+                self._left[leaf.row] = files.num_rows
             batches.append(files)
             total = total.plus(report)
         return batches, replace(total, ms=(time.perf_counter() - began) * 1000)

@@ -28,6 +28,28 @@ class LevelReport:
         return LevelReport(**{name: getattr(self, name) + getattr(other, name) for name in _COUNTS})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafReport:
+    """What became of one leaf: files of it to read, or what ruled it out without opening it.
+
+    `pruned_by` names the columns of the predicate that did, and `evidence` says how it could tell:
+    by partition, by a derived column, or by bounds.
+    """
+
+    location: str
+    entries: int
+    bytes: int
+    pruned_by: tuple[str, ...] = ()
+    evidence: str | None = None
+    predicate: str | None = None
+    files: int | None = None
+
+    @property
+    def is_opened(self) -> bool:
+        """Whether it had to be read."""
+        return self.files is not None
+
+
 _COUNTS = tuple(each.name for each in fields(LevelReport))
 
 
@@ -46,6 +68,8 @@ class ScanReport:
     equality_deletes: int = 0
     position_deletes: int = 0
     ms: float = 0.0
+    per_leaf: tuple[LeafReport, ...] = ()
+    """What became of each leaf, in the order of the root; empty unless it was asked for."""
 
     def __repr__(self) -> str:
         return (
@@ -65,7 +89,10 @@ class ScanReport:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        found = asdict(self)
+        if not self.per_leaf:
+            del found["per_leaf"]
+        return found
 
     def lines(self) -> list[tuple[str, Mapping[str, Any]]]:
         """The levels as rows of a table, root first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -27,6 +27,9 @@ from frazil.serve import commits, config, namespaces, tables, views
 from frazil.serve.access import authenticated
 from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
+from frazil.serve.explorer import endpoints as explorer
+from frazil.serve.explorer import files
+from frazil.serve.explorer.guard import API_HEADERS
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")
@@ -44,10 +47,23 @@ def endpoints() -> tuple[Endpoint, ...]:
 
 def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
     """The application. `more` are routes beside the REST catalog, such as pages for people."""
-    rest = _Rest(service, endpoints())
+    rest = _Rest(service, endpoints(), below="/v1")
+    seen = _Rest(
+        service,
+        explorer.ENDPOINTS,
+        below=explorer.API,
+        check=lambda call: service.guard.check(
+            call, has_access=service.access is not None, names=service.settings.names
+        ),
+        headers=API_HEADERS,
+    )
     routes = [
         Route("/health", _health),
         Route("/v1/{rest:path}", rest.answer, methods=_METHODS),
+        Route(f"{explorer.API}/{{rest:path}}", seen.answer, methods=["GET", "POST"]),
+        Route("/", _page),
+        Route("/explorer", _page),
+        Route("/explorer/{path:path}", _page),
         *more,
     ]
     return Starlette(
@@ -59,6 +75,13 @@ async def _health(_: Request) -> Response:
     return Response(b'{"status":"ok"}', media_type="application/json")
 
 
+async def _page(request: Request) -> Response:
+    """A file of the explorer's page."""
+    path = request.path_params.get("path", "")
+    found = await to_thread.run_sync(files.page, path, request.headers.get("if-none-match"))
+    return Response(found.encoded(), status_code=found.status, headers=dict(found.headers))
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     endpoint: Endpoint
@@ -67,11 +90,27 @@ class _Found:
 
 
 class _Rest:
-    """Answers requests of the REST catalog, one thread each."""
+    """Answers requests of the REST catalog or of the explorer, one thread each.
 
-    def __init__(self, service: Service, offered: Sequence[Endpoint]) -> None:
+    `check` may refuse a request whose sender is known, and `headers` go with every answer.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        offered: Sequence[Endpoint],
+        *,
+        below: str,
+        check: Callable[[Call], None] = lambda call: None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._service = service
-        self._templates = [(tuple(each.template.split("/")[2:]), each) for each in offered]
+        self._check = check
+        self._headers = dict(headers or {})
+        self._skipped = below.count("/") + 1
+        self._templates = [
+            (tuple(each.template.split("/")[self._skipped :]), each) for each in offered
+        ]
         self._threads: CapacityLimiter | None = None
 
     async def answer(self, request: Request) -> Response:
@@ -89,7 +128,7 @@ class _Rest:
             found = _refused(RestError(504, "GatewayTimeoutException", "the request took too long"))
         except RestError as error:
             found = _refused(error)
-        headers = dict(found.headers)
+        headers = self._headers | dict(found.headers)
         if found.status in (204, 304):
             return Response(status_code=found.status, headers=headers)
         return Response(
@@ -122,6 +161,7 @@ class _Rest:
                 format_version=found.format_version,
                 principal=principal,
             )
+            self._check(call)
             if service.settings.is_read_only and found.endpoint.right == "write":
                 raise RestError(403, "ForbiddenException", "this server is read-only")
             endpoint = found.endpoint
@@ -148,7 +188,8 @@ class _Rest:
 
     def _route(self, request: Request) -> _Found:
         raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
-        parts = [unquote(part) for part in raw.decode("ascii").split("?")[0].split("/")[2:]]
+        parts = [unquote(part) for part in raw.decode("ascii").split("?")[0].split("/")]
+        parts = parts[self._skipped :]
         format_version = config.PREFIXES.get(parts[0]) if parts else None
         if format_version is not None:
             parts = parts[1:]

@@ -6,6 +6,7 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import NotFound
 from frazil.serve.access import Access
 from frazil.serve.errors import no_namespace, no_table
+from frazil.serve.explorer.guard import Guard
 from frazil.serve.facade import Facade
 from frazil.serve.replay import Replay
 from frazil.serve.settings import Settings
@@ -25,6 +26,7 @@ class Service:
         self.access = access
         self.settings = settings or Settings()
         self.replay = Replay(catalog.pointers.notes)
+        self.guard = Guard()
         self.facade = Facade(clients_collect=self.settings.clients_collect)
 
     def need_namespace(self, namespace: Namespace) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from frazil.catalog.names import Identifier
+
 MIB = 1 << 20
 
 
@@ -16,6 +18,9 @@ class Settings:
     locations outside the warehouse where clients may keep table metadata that the server reads.
     `clients_collect` lets clients delete files (expire snapshots, remove orphans, purge): they see
     only what was published, so it is for tables that nothing but clients of this server write.
+
+    The rest is for the explorer: `sql_writes` lets its SQL box change tables, `names` are names
+    under which a server without tokens may be opened, and `start` is the table shown first.
     """
 
     is_read_only: bool = False
@@ -24,3 +29,6 @@ class Settings:
     request_timeout_s: float = 600
     properties: Mapping[str, str] = field(default_factory=dict)
     allowed: tuple[str, ...] = ()
+    sql_writes: bool = False
+    names: tuple[str, ...] = ()
+    start: Identifier | None = None

@@ -1,0 +1,211 @@
+"""The history of a table: every snapshot of every branch as columns, and one commit in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from frazil.commit import summary as keys
+from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.format.tracking import Status
+from frazil.serve.errors import bad_request
+from frazil.serve.exchange import Answer, Call
+from frazil.serve.explorer import values
+from frazil.serve.explorer.subject import Subject, whole
+from frazil.serve.explorer.tree import RootView, died, gone, leaf_name, live_rows, number
+from frazil.serve.service import Service
+from frazil.table import Table
+from frazil.words import counted, listed, size
+
+_MOST = 10_000
+_NUMBERS = {
+    "files_added": "added-data-files",
+    "files_removed": "deleted-data-files",
+    "rows_added": "added-records",
+    "rows_removed": "deleted-records",
+    "rows_deleted": "added-position-deletes",
+    "vectors": "added-dvs",
+    "data_bytes_written": "added-files-size",
+    "metadata_bytes": keys.METADATA_BYTES_WRITTEN,
+    "leaves_written": keys.LEAVES_WRITTEN,
+    "flushed": keys.ENTRIES_FLUSHED,
+    "merged": keys.LEAVES_MERGED,
+    "split": keys.LEAVES_SPLIT,
+}
+_TOTALS = {"files": "total-data-files", "bytes": "total-files-size"}
+
+
+def show(service: Service, call: Call) -> Answer:
+    """GET commits, oldest first; `after` a snapshot id gives those that came later."""
+    table = service.table(call.identifier())
+    history = table.snapshots()
+    lanes, lane = lanes_of(table.metadata, history)
+    after = call.query.get("after")
+    start = 0
+    if after:
+        start = next(
+            (at + 1 for at, each in enumerate(history) if str(each.snapshot_id) == after), 0
+        )
+    limit = whole(call, "limit", default=_MOST, most=_MOST)
+    # Without a place to start from, the newest are what people look at first.
+    start = start if after else max(0, len(history) - limit)
+    found = history[start : start + limit]
+    body: dict[str, Any] = {
+        "id": [str(each.snapshot_id) for each in found],
+        "parent": values.ids([each.parent_snapshot_id for each in found]),
+        "lane": [lane.get(int(each.snapshot_id), len(lanes)) for each in found],
+        "time": [each.timestamp_ms for each in found],
+        "operation": [each.operation or "" for each in found],
+        "schema_id": [each.schema_id for each in found],
+        "text": [sentence(each) for each in found],
+    }
+    for name, key in _NUMBERS.items():
+        body[name] = [number(each.summary.get(key)) or 0 for each in found]
+    for name, key in _TOTALS.items():
+        body[name] = [number(each.summary.get(key)) for each in found]
+    body["rows"] = [live_rows(each.summary) for each in found]
+    stray = any(lane.get(int(each.snapshot_id)) is None for each in found)
+    return Answer(
+        body={
+            **body,
+            "lanes": [*lanes, None] if stray else lanes,
+            "refs": refs(table.metadata),
+            "first": start,
+            "total": len(history),
+            "more": start + len(found) < len(history),
+        }
+    )
+
+
+def lanes_of(
+    metadata: TableMetadata, history: Sequence[Snapshot]
+) -> tuple[list[str], dict[int, int]]:
+    """Branches, main first, and which of them each snapshot is drawn on.
+
+    A snapshot that several branches share is on the first of them.
+    """
+    branches = [name for name, ref in metadata.refs.items() if ref.kind is RefKind.BRANCH]
+    lanes = sorted(branches, key=lambda name: (name != MAIN, name))
+    parents = {int(each.snapshot_id): each.parent_snapshot_id for each in history}
+    lane: dict[int, int] = {}
+    for at, name in enumerate(lanes):
+        walk: int | None = metadata.refs[name].snapshot_id
+        while walk is not None and walk in parents and walk not in lane:
+            lane[int(walk)] = at
+            walk = parents[walk]
+    return lanes, lane
+
+
+def refs(metadata: TableMetadata) -> list[dict[str, Any]]:
+    """Branches and tags, main first."""
+    order = sorted(metadata.refs, key=lambda name: (name != MAIN, name))
+    return [
+        {
+            "name": name,
+            "kind": metadata.refs[name].kind.value,
+            "snapshot": str(metadata.refs[name].snapshot_id),
+            "max_ref_age_ms": metadata.refs[name].max_ref_age_ms,
+            "min_snapshots_to_keep": metadata.refs[name].min_snapshots_to_keep,
+            "max_snapshot_age_ms": metadata.refs[name].max_snapshot_age_ms,
+        }
+        for name in order
+    ]
+
+
+def sentence(snapshot: Snapshot) -> str:
+    """What a commit did, in a sentence."""
+    found = {name: number(snapshot.summary.get(key)) or 0 for name, key in _NUMBERS.items()}
+    parts = [
+        listed({"added": found["files_added"], "removed": found["files_removed"]}, of="file"),
+        listed({"added": found["rows_added"]}, of="row"),
+        listed({"deleted by vectors": found["rows_deleted"]}, of="row"),
+    ]
+    if found["flushed"]:
+        parts.append(f"{counted(found['flushed'], 'entry', 'entries')} moved to leaves")
+    if found["merged"]:
+        parts.append(f"{counted(found['merged'], 'leaf', 'leaves')} merged")
+    if found["split"]:
+        parts.append(f"{counted(found['split'], 'leaf', 'leaves')} split")
+    text = "; ".join(part for part in parts if part)
+    return f"{text[:1].upper()}{text[1:]}." if text else "No files changed."
+
+
+def commit(service: Service, call: Call) -> Answer:
+    """GET commit: one in detail, told from its own root."""
+    subject = Subject.of(service, call)
+    snapshot = subject.snapshot
+    if snapshot is None:
+        raise bad_request(f"{subject.table.name} has no snapshot yet")
+    view = RootView(subject, ())
+    root, leaves = view.root, view.leaves
+    status = root.numpy("tracking.status")
+    fresh = [leaf for leaf in leaves if int(status[leaf.row]) == Status.ADDED]
+    summary = snapshot.summary
+    named = {each["name"]: each for each in refs(subject.table.metadata)}
+    mine = str(snapshot.snapshot_id)
+    retired = died(root, leaves)
+    return Answer(
+        body={
+            "id": mine,
+            "parent": values.ids([snapshot.parent_snapshot_id])[0],
+            "time": snapshot.timestamp_ms,
+            "operation": snapshot.operation or "",
+            "sequence": snapshot.sequence_number,
+            "schema_id": snapshot.schema_id,
+            "text": sentence(snapshot),
+            "summary": dict(summary),
+            "branches": _holding(subject.table, snapshot),
+            "heads": [n for n, r in named.items() if r["snapshot"] == mine and _is(r, "branch")],
+            "tags": [n for n, r in named.items() if r["snapshot"] == mine and _is(r, "tag")],
+            "wrote": {
+                "root": {"name": view.root_name, "bytes": view.root_bytes},
+                "leaves": [
+                    {
+                        "id": leaf.location,
+                        "name": leaf_name(leaf.location),
+                        "entries": leaf.record_count,
+                        "bytes": leaf.file_size_in_bytes,
+                    }
+                    for leaf in fresh
+                ],
+                "data_files": number(summary.get("added-data-files")) or 0,
+                "data_bytes": number(summary.get("added-files-size")) or 0,
+                "vectors": number(summary.get("added-dvs")) or 0,
+                "puffin_files": int(bool(number(summary.get("added-dvs")))),
+                "metadata_bytes": number(summary.get(keys.METADATA_BYTES_WRITTEN)),
+                "text": _wrote(view, fresh),
+            },
+            "died": {leaves[int(at)].location: count for at, count in retired.items()},
+            "leaves_gone": gone(root)["leaves"],
+            "flushed": number(summary.get(keys.ENTRIES_FLUSHED)) or 0,
+            "merged": number(summary.get(keys.LEAVES_MERGED)) or 0,
+            "split": number(summary.get(keys.LEAVES_SPLIT)) or 0,
+        }
+    )
+
+
+def _is(ref: Mapping[str, Any], kind: str) -> bool:
+    return bool(ref["kind"] == kind)
+
+
+def _wrote(view: RootView, fresh: Sequence[Any]) -> str:
+    leaves = sum(leaf.file_size_in_bytes for leaf in fresh)
+    shown = f"1 root of {size(view.root_bytes)}"
+    if fresh:
+        shown += f", {counted(len(fresh), 'leaf', 'leaves')} of {size(leaves)}"
+    return shown
+
+
+def _holding(table: Table, snapshot: Snapshot) -> list[str]:
+    """The branches whose history has a snapshot."""
+    parents = {int(each.snapshot_id): each.parent_snapshot_id for each in table.snapshots()}
+    found: list[str] = []
+    for name, ref in table.metadata.refs.items():
+        if ref.kind is not RefKind.BRANCH:
+            continue
+        walk: int | None = ref.snapshot_id
+        while walk is not None and walk != snapshot.snapshot_id:
+            walk = parents.get(walk)
+        if walk is not None:
+            found.append(name)
+    return sorted(found, key=lambda name: (name != MAIN, name))

@@ -1,0 +1,64 @@
+"""The files of the page, as they lie in `static`."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from frazil.serve.exchange import Answer
+from frazil.serve.explorer.guard import PAGE_HEADERS
+
+INDEX = "index.html"
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "mjs": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "webmanifest": "application/manifest+json",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+    "woff2": "font/woff2",
+    "txt": "text/plain; charset=utf-8",
+}
+
+
+def page(path: str, known: str | None = None) -> Answer:
+    """A file of the page. Addresses of views, which have no dot, are answered with the page itself.
+
+    `known` is the ETag that the browser has.
+    """
+    parts = [part for part in path.split("/") if part]
+    name = parts[-1] if parts else INDEX
+    found = None
+    if not any(part.startswith(".") or "\\" in part for part in parts):
+        found = _find(parts or [INDEX])
+    if found is None and "." not in name:
+        found = _find([INDEX])
+        name = INDEX
+    kind = _TYPES.get(name.rpartition(".")[2].lower())
+    if found is None or kind is None:
+        text = b"There is no such page.\n" if name != INDEX else b"The explorer is not installed.\n"
+        headers = {**PAGE_HEADERS, "Content-Type": _TYPES["txt"]}
+        return Answer(status=404, body=text, headers=headers)
+    content = found.read_bytes()
+    tag = _tag(content)
+    headers = {**PAGE_HEADERS, "ETag": tag, "Content-Type": kind}
+    if known is not None and tag in (each.strip() for each in known.split(",")):
+        return Answer(status=304, headers=headers)
+    return Answer(body=content, headers=headers)
+
+
+def _find(parts: list[str]) -> Traversable | None:
+    at: Traversable = files(__package__).joinpath("static")
+    for part in parts:
+        at = at.joinpath(part)
+    return at if at.is_file() else None
+
+
+@lru_cache(maxsize=256)
+def _tag(content: bytes) -> str:
+    return f'"{hashlib.sha256(content).hexdigest()[:24]}"'

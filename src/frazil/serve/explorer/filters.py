@@ -1,0 +1,143 @@
+"""Filters that people type: what is wrong with one and where, what may come next, and where its
+values lie on a column's scale."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from math import inf
+from typing import Any
+
+from pyiceberg.expressions import And, BooleanExpression, BoundPredicate, Not, Or
+from pyiceberg.schema import Schema
+
+from frazil.errors import FrazilError
+from frazil.expr.filter_columns import ColumnIndex
+from frazil.expr.operators import Op
+from frazil.expr.tokens import TextProblem
+from frazil.expr.transform_predicates import condition
+from frazil.serve.explorer.scales import Scale
+
+_WORD = re.compile(r"'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|[\w$.]+|\S")
+_HINTS = re.compile(r"\s*(Did you mean .*?\?)")
+_KNOWN = re.compile(r"\s*Known columns:.*", re.DOTALL)
+_MOST_NAMES = 12
+_OPERATORS = ("=", "<", "<=", ">", ">=", "<>", "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL")
+
+
+def complaint(text: str, error: FrazilError, schema: Schema) -> dict[str, Any]:
+    """What is wrong with a filter, from which character to which, and what may have been meant."""
+    message, at = str(error), None
+    if isinstance(error, TextProblem):
+        message, at = error.problem, error.position
+    start = min(at or 0, len(text))
+    word = _WORD.match(text, start)
+    end = len(text) if at is None else (start + 1 if word is None else word.end())
+    names: list[str] = []
+    if word is not None and at is not None and message.startswith("unknown column"):
+        names = get_close_matches(word.group().strip('"'), list(ColumnIndex.of(schema).by_name), 3)
+    hint = f"Did you mean {' or '.join(names)}?" if names else None
+    message = _KNOWN.sub("", _HINTS.sub("", message.partition("\n")[0])).strip()
+    return {"at": start, "end": max(end, start), "message": message, "hint": hint, "names": names}
+
+
+def completion(text: str, at: int, schema: Schema) -> dict[str, Any]:
+    """What may stand at a place of a filter that is being typed."""
+    before = text[:at]
+    words = list(_WORD.finditer(before))
+    last = words[-1] if words else None
+    names = list(ColumnIndex.of(schema).by_name)
+    touching = last is not None and last.end() == len(before)
+    word = last.group() if last is not None and touching else ""
+    start = len(before) - len(word)
+    previous = _WORD.findall(before[:start])
+    ends = previous[-1].lower() if previous else "and"
+    if word.startswith("'"):
+        return _offer(start, at, [], "value")
+    if ends in ("and", "or", "not", "("):
+        wanted = word.strip('"').lower()
+        starts = [name for name in names if name.lower().startswith(wanted)]
+        holds = [name for name in names if wanted in name.lower() and name not in starts]
+        shown = [_quoted(name) for name in (*starts, *holds)]
+        return _offer(start, at, shown, "column")
+    known = {name.lower() for name in names}
+    if ends.strip('"') in known:
+        fits = [each for each in _OPERATORS if each.lower().startswith(word.lower())]
+        return _offer(start, at, fits, "operator")
+    if ends in ("=", "<", ">", "<=", ">=", "<>", "in", "between", "like", "is", ","):
+        return _offer(start, at, [], "value")
+    fits = [each for each in ("AND", "OR") if each.startswith(word.upper())]
+    return _offer(start, at, fits, "keyword")
+
+
+def _offer(start: int, at: int, names: Sequence[str], kind: str) -> dict[str, Any]:
+    return {"from": start, "to": at, "names": list(names[:_MOST_NAMES]), "kind": kind}
+
+
+_PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_KEYWORDS = frozenset({"and", "or", "not", "in", "is", "between", "like", "null", "true", "false"})
+
+
+def _quoted(name: str) -> str:
+    if _PLAIN.fullmatch(name) and name.lower() not in _KEYWORDS:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
+    """Every predicate of a filter, in order."""
+    match expression:
+        case And() | Or():
+            yield from predicates(expression.left)
+            yield from predicates(expression.right)
+        case Not():
+            yield from predicates(expression.child)
+        case BoundPredicate():
+            yield expression
+
+
+def column_ids(expression: BooleanExpression) -> list[int]:
+    """The columns of a filter, in order, each once."""
+    ids = [each.term.ref().field.field_id for each in predicates(expression)]
+    return list(dict.fromkeys(ids))
+
+
+def bands(expression: BooleanExpression, field_id: int, scale: Scale) -> list[list[float]]:
+    """Where the values that a filter asks of a column lie on its scale.
+
+    Conditions that all have to hold narrow the range. A filter with OR shows each part.
+    """
+    ranges: list[tuple[float, float]] = []
+    narrowed = (-inf, inf)
+    has_or = _has_or(expression)
+    for each in predicates(expression):
+        if each.term.ref().field.field_id != field_id:
+            continue
+        found = condition(each)
+        low, high = -inf, inf
+        places = [scale.place(value) for value in found.values]
+        known = [place for place in places if place is not None]
+        match found.op:
+            case Op.EQ | Op.IN:
+                ranges += [(place, place) for place in known]
+                continue
+            case Op.LT | Op.LE if known:
+                high = known[0]
+            case Op.GT | Op.GE if known:
+                low = known[0]
+            case _:
+                continue
+        if has_or:
+            ranges.append((low, high))
+        else:
+            narrowed = (max(narrowed[0], low), min(narrowed[1], high))
+    if narrowed != (-inf, inf):
+        ranges.append(narrowed)
+    return [[max(low, 0.0), min(high, 1.0)] for low, high in ranges]
+
+
+def _has_or(expression: BooleanExpression) -> bool:
+    if isinstance(expression, And):
+        return _has_or(expression.left) or _has_or(expression.right)
+    return isinstance(expression, Or)

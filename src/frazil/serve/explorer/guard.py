@@ -1,0 +1,102 @@
+"""What keeps other web pages away from the explorer: a token for changes, and checks of headers.
+
+A page of another site can send requests to a server on this machine. It cannot read the answers,
+so it never learns the session's token, which every POST has to carry. A site whose name was made
+to resolve to this machine could read them: so a server without tokens answers only under its
+address, as localhost, or under names that it was given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from frazil.serve.errors import RestError
+from frazil.serve.exchange import Call
+
+SESSION_HEADER = "x-frazil-session"
+
+API_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+PAGE_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-cache",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "font-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Guard:
+    """Signs with a secret that lives as long as the server."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(32)
+
+    def session_token(self, principal: str | None) -> str:
+        """The token of whoever is signed in."""
+        return self.signed("session", principal or "")
+
+    def signed(self, *parts: str) -> str:
+        """A signature of some texts that nobody else can make."""
+        message = b"\x00".join(part.encode("utf-8", "surrogatepass") for part in parts)
+        return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
+
+    def check(self, call: Call, *, has_access: bool, names: tuple[str, ...]) -> None:
+        """403 unless a request came from the explorer's own page, or from no page at all."""
+        host = call.headers.get("host", "")
+        if not has_access and not _is_own(host, names):
+            raise _forbidden(
+                f"this server is not called {host!r}; open it by its address, or start it with "
+                "--name"
+            )
+        origin = call.headers.get("origin")
+        site = call.headers.get("sec-fetch-site")
+        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+            raise _forbidden(f"requests from {origin} are not taken")
+        if site is not None and site not in ("same-origin", "none"):
+            raise _forbidden("requests from pages of other sites are not taken")
+        if call.method == "POST":
+            principal = None if call.principal is None else call.principal.name
+            given = call.headers.get(SESSION_HEADER, "")
+            if not hmac.compare_digest(given.encode(), self.session_token(principal).encode()):
+                raise _forbidden(
+                    "the request has no valid session token; reload the page to get one"
+                )
+            kind = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                raise _forbidden(f"Content-Type is {kind!r}; expected application/json")
+
+
+def _forbidden(message: str) -> RestError:
+    return RestError(403, "ForbiddenException", message)
+
+
+def _is_own(host: str, names: tuple[str, ...]) -> bool:
+    """Whether a Host header cannot come from a name that somebody else controls."""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".").lower()
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost") or name in names:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,212 @@
+"""Where values of a column lie between the least and the greatest bound of a tree: 0 to 1.
+
+Numbers and times lie on a line, or on a logarithmic one where a few large values would press the
+others together. Text has no distances, so bounds lie at their rank among all bounds.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from math import exp, isfinite, log
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import IcebergType
+
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import stats_key
+from frazil.format.types import promote
+from frazil.serve.explorer import values
+
+Kind = Literal["linear", "log", "rank"]
+Floats = npt.NDArray[np.float64]
+_TICKS = 5
+_SKEWED = 50
+_DIGITS = 5
+_EPOCH = date(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Lower and upper bounds of one column over some entries, as Arrow arrays."""
+
+    lower: pa.Array
+    upper: pa.Array
+
+    @staticmethod
+    def of(batch: EntryBatch, field_id: int, kind: IcebergType) -> Bounds | None:
+        """The bounds of a column; None when no entry has any."""
+        found: list[pa.Array] = []
+        for name in ("lower_bound", "upper_bound"):
+            key = stats_key(field_id, name)
+            if not batch.has(key):
+                return None
+            column = promote(batch.column(key), kind)
+            found.append(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+        if found[0].null_count == len(found[0]) and found[1].null_count == len(found[1]):
+            return None
+        return Bounds(lower=found[0], upper=found[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """A scale of one column."""
+
+    kind: Kind
+    arrow: pa.DataType
+    low: float = 0.0
+    high: float = 0.0
+    ranks: tuple[Any, ...] = field(default=(), repr=False)
+
+    @staticmethod
+    def over(bounds: Bounds) -> Scale:
+        """The scale on which all of these bounds lie."""
+        arrow = bounds.lower.type
+        numbers = _numbers(bounds.lower)
+        if numbers is None:
+            both = {*bounds.lower.to_pylist(), *bounds.upper.to_pylist()} - {None}
+            return Scale(kind="rank", arrow=arrow, ranks=tuple(sorted(both)))
+        upper = _numbers(bounds.upper)
+        assert upper is not None
+        known = np.concatenate([numbers, upper])
+        known = known[np.isfinite(known)]
+        if not known.size:
+            return Scale(kind="linear", arrow=arrow)
+        low, high = float(known.min()), float(known.max())
+        tops = upper[np.isfinite(upper)]
+        middle = float(np.median(tops)) if tops.size else high
+        skewed = low > 0 and high > middle * _SKEWED and not pa.types.is_temporal(arrow)
+        return Scale(kind="log" if skewed else "linear", arrow=arrow, low=low, high=high)
+
+    def places(self, column: pa.Array) -> list[float | None]:
+        """Where each value lies; None where there is none."""
+        if self.kind == "rank":
+            return [None if each is None else self.place(each) for each in column.to_pylist()]
+        numbers = _numbers(column)
+        assert numbers is not None
+        found = np.round(self._line(numbers), _DIGITS)
+        return [None if np.isnan(each) else float(each) for each in found]
+
+    def place(self, value: Any) -> float | None:
+        """Where one value lies; what is beyond the scale lies at its end."""
+        if self.kind == "rank":
+            last = len(self.ranks) - 1
+            if last < 1:
+                return 0.5
+            try:
+                at = bisect_left(self.ranks, value)
+            except TypeError:
+                return None
+            exact = at <= last and self.ranks[at] == value
+            return round(min(max(at if exact else at - 0.5, 0), last) / last, _DIGITS)
+        number = _number(value)
+        if number is None:
+            return None
+        return round(float(self._line(np.array([number]))[0]), _DIGITS)
+
+    def _line(self, numbers: Floats) -> Floats:
+        if self.high <= self.low:
+            return np.where(np.isnan(numbers), np.nan, 0.5)
+        if self.kind == "log":
+            start, length = log(self.low), log(self.high) - log(self.low)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = (np.log(np.maximum(numbers, self.low)) - start) / length
+        else:
+            found = (numbers - self.low) / (self.high - self.low)
+        clipped: Floats = np.clip(found, 0, 1)
+        return clipped
+
+    def text_at(self, place: float) -> str:
+        """What lies at a place."""
+        if self.kind == "rank":
+            if not self.ranks:
+                return ""
+            return values.text(self.ranks[round(place * (len(self.ranks) - 1))], most=60) or ""
+        if self.kind == "log" and self.high > self.low:
+            number = exp(log(self.low) + place * (log(self.high) - log(self.low)))
+        else:
+            number = self.low + place * (self.high - self.low)
+        return _worded(number, self.arrow)
+
+    def ticks(self) -> list[list[Any]]:
+        """A few places with what lies there."""
+        if self.kind == "rank":
+            last = len(self.ranks) - 1
+            picked = sorted({round(at * last / (_TICKS - 1)) for at in range(_TICKS)})
+            return [[self.place(self.ranks[at]), self.text_at(at / last)] for at in picked if last]
+        if self.high <= self.low:
+            return [[0.5, self.text_at(0.5)]]
+        places = [at / (_TICKS - 1) for at in range(_TICKS)]
+        return [[place, self.text_at(place)] for place in places]
+
+    def about(self) -> dict[str, Any]:
+        """The scale for the page."""
+        return {
+            "scale": self.kind,
+            "lo": self.text_at(0.0),
+            "hi": self.text_at(1.0),
+            "ticks": self.ticks(),
+        }
+
+
+def _numbers(column: pa.Array) -> Floats | None:
+    """A column as numbers with NaN for what is not known; None for what has no distances."""
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_date32(kind) or pa.types.is_time32(kind):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
+        column = column.cast(pa.int64())
+    elif pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return None
+    found: Floats = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")).to_numpy(
+        zero_copy_only=False
+    )
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _number(value: Any) -> float | None:
+    """A literal of a filter as a number; dates and times come as numbers already."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if isfinite(found) else None
+
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+
+
+def _worded(number: float, arrow: pa.DataType) -> str:
+    try:
+        if pa.types.is_date(arrow):
+            return (_EPOCH + timedelta(days=round(number))).isoformat()
+        if pa.types.is_timestamp(arrow):
+            seconds = number / _PER_SECOND[arrow.unit]
+            return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, ValueError):
+        return str(round(number))
+    if pa.types.is_time(arrow):
+        return str(timedelta(seconds=round(number / _PER_SECOND[arrow.unit])))
+    if pa.types.is_boolean(arrow):
+        return "true" if number >= 0.5 else "false"
+    if pa.types.is_integer(arrow):
+        return str(round(number))
+    return f"{number:.6g}"
+
+
+def leaf_places(
+    scale: Scale, bounds: Bounds, rows: Sequence[int] | npt.NDArray[Any]
+) -> tuple[list[float | None], list[float | None]]:
+    """Places of the bounds of some entries."""
+    chosen = pa.array(rows, pa.int64())
+    return scale.places(bounds.lower.take(chosen)), scale.places(bounds.upper.take(chosen))

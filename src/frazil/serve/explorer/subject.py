@@ -1,0 +1,97 @@
+"""What a request is about: a table, one of its snapshots, and some of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyiceberg.schema import Schema
+
+from frazil.format.metadata import RefKind, Snapshot
+from frazil.format.stats import TrackedField, has_bounds, tracked_fields
+from frazil.serve.errors import bad_request
+from frazil.serve.exchange import Call
+from frazil.serve.service import Service
+from frazil.table import Table
+from frazil.tree.read import TreeReader
+
+PLACE = "/explorer/api/tables/{namespace}/{table}"
+MOST_COLUMNS = 16
+_BY_ITSELF = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A table at a snapshot, in the schema that a scan of it would have."""
+
+    table: Table
+    snapshot: Snapshot | None
+    schema: Schema
+
+    @staticmethod
+    def of(service: Service, call: Call) -> Subject:
+        """As the path and the query say: `snapshot` is an id, a branch or a tag."""
+        table = service.table(call.identifier())
+        return Subject.at(table, call.query.get("snapshot"))
+
+    @staticmethod
+    def at(table: Table, named: str | None) -> Subject:
+        """A table at a snapshot that has a name or an id; None is the head of main."""
+        if not named:
+            return Subject(table=table, snapshot=table.current_snapshot(), schema=table.schema)
+        snapshot = table.snapshot(named)
+        ref = table.metadata.refs.get(named)
+        heads = {
+            each.snapshot_id for each in table.metadata.refs.values() if each.kind is RefKind.BRANCH
+        }
+        moving = ref is not None and ref.kind is RefKind.BRANCH
+        if moving or (ref is None and snapshot.snapshot_id in heads):
+            return Subject(table=table, snapshot=snapshot, schema=table.schema)
+        return Subject(table=table, snapshot=snapshot, schema=table.metadata.schema_of(snapshot))
+
+    @property
+    def reader(self) -> TreeReader:
+        """Reads its trees."""
+        return self.table.handle.reader()
+
+    @property
+    def bounded(self) -> tuple[TrackedField, ...]:
+        """Columns whose type can have bounds."""
+        return tuple(each for each in tracked_fields(self.schema) if has_bounds(each.type))
+
+    def columns(self, asked: str | None) -> tuple[TrackedField, ...]:
+        """The columns of that ids; by default a few, those of partitions and order first."""
+        known = {each.id: each for each in self.bounded}
+        if asked:
+            ids = _ids(asked)
+            return tuple(known[id] for id in ids if id in known)[:MOST_COLUMNS]
+        first = [*self.partition_sources, *self.sort_sources]
+        order = sorted(known, key=lambda id: first.index(id) if id in first else len(first))
+        return tuple(known[id] for id in order[:_BY_ITSELF])
+
+    @property
+    def partition_sources(self) -> list[int]:
+        """Ids of columns that the current spec is made of."""
+        return [field.source_id for field in self.table.spec.fields]
+
+    @property
+    def sort_sources(self) -> list[int]:
+        """Ids of columns that the current sort order is made of."""
+        return [field.source_id for field in self.table.sort_order.fields]
+
+
+def _ids(text: str) -> Sequence[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(part.isascii() and part.isdigit() and len(part) < 11 for part in parts):
+        raise bad_request(f"columns is {text!r}; expected field ids such as 1,3")
+    return [int(part) for part in parts]
+
+
+def whole(call: Call, name: str, *, default: int, most: int) -> int:
+    """A number of the query, at most `most`."""
+    given = call.query.get(name)
+    if given is None or given == "":
+        return default
+    if not (given.isascii() and given.isdigit() and len(given) < 16):
+        raise bad_request(f"{name} is {given!r}; expected a number")
+    return min(int(given), most)

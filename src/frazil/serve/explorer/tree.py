@@ -1,0 +1,303 @@
+"""The tree of a snapshot as the page draws it: its root, leaves, and bounds by column.
+
+Everything is told from the one root; no leaf is opened.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from frazil.format import bitmap, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType, stats_key
+from frazil.format.stats import TrackedField
+from frazil.format.tracking import Status
+from frazil.maintenance.reachable import root_address
+from frazil.serve.exchange import Answer, Call
+from frazil.serve.explorer import values
+from frazil.serve.explorer.scales import Bounds, Scale
+from frazil.serve.explorer.subject import Subject
+from frazil.serve.service import Service
+from frazil.tree.read import LeafRef, leaf_refs
+
+MOST_CELLS = 2_000
+_BINS = 64
+_STATS = ("lower_bound", "upper_bound", "null_value_count")
+_KEYS = (
+    "record_count",
+    "manifest_info.added_rows_count",
+    "manifest_info.existing_rows_count",
+    "deletion_vector.cardinality",
+    "tracking.modified_snapshot_id",
+)
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RootView:
+    """One root, with the columns that were asked for."""
+
+    subject: Subject
+    columns: tuple[TrackedField, ...]
+    extra: frozenset[str] = frozenset()
+
+    @cached_property
+    def root(self) -> EntryBatch:
+        """Its entries."""
+        keys = {stats_key(each.id, name) for each in self.columns for name in _STATS}
+        wanted = keys | set(_KEYS) | self.extra
+        return self.subject.reader.tree(self.subject.snapshot, keys=wanted).root
+
+    @cached_property
+    def root_path(self) -> str | None:
+        """Where its file is."""
+        snapshot = self.subject.snapshot
+        return None if snapshot is None else root_address(self.subject.table.location, snapshot)
+
+    @property
+    def root_name(self) -> str:
+        """The name of its file."""
+        return (self.root_path or "").rpartition("/")[2]
+
+    @cached_property
+    def root_bytes(self) -> int:
+        """How large its file is."""
+        address = self.root_path
+        return 0 if address is None else self.subject.table.handle.storage.size(address)
+
+    @cached_property
+    def leaves(self) -> tuple[LeafRef, ...]:
+        """Its leaves, those of data files first, as plans number them."""
+        found = leaf_refs(self.root)
+        return tuple(
+            sorted(found, key=lambda leaf: leaf.content_type is not ContentType.DATA_MANIFEST)
+        )
+
+    @cached_property
+    def inline(self) -> Rows:
+        """Rows of the root that are live data files."""
+        kind = self.root.numpy("content_type")
+        return np.flatnonzero(tracking.live_mask(self.root) & (kind == ContentType.DATA))
+
+    @property
+    def stride(self) -> int:
+        """How many data files of the root share a cell."""
+        return max(1, -(-len(self.inline) // MOST_CELLS))
+
+    def scale(self, column: TrackedField) -> tuple[Scale, Bounds] | None:
+        """The scale of a column and the bounds of every entry; None when there are none."""
+        bounds = Bounds.of(self.root, column.id, column.type)
+        return None if bounds is None else (Scale.over(bounds), bounds)
+
+
+def show(service: Service, call: Call) -> Answer:
+    """GET tree."""
+    subject = Subject.of(service, call)
+    view = RootView(subject, subject.columns(call.query.get("columns")))
+    snapshot = subject.snapshot
+    root = view.root
+    return Answer(
+        body={
+            "snapshot": None if snapshot is None else str(snapshot.snapshot_id),
+            "parent": None
+            if snapshot is None or snapshot.parent_snapshot_id is None
+            else str(snapshot.parent_snapshot_id),
+            "time": None if snapshot is None else snapshot.timestamp_ms,
+            "operation": None if snapshot is None else snapshot.operation,
+            "schema_id": None if snapshot is None else snapshot.schema_id,
+            "root": _root(view),
+            "leaves": _leaves(view),
+            "inline": _inline(view),
+            "gone": gone(root),
+            "columns": [each for each in (_column(view, c) for c in view.columns) if each],
+            "totals": totals(subject),
+        }
+    )
+
+
+def totals(subject: Subject) -> dict[str, int | None]:
+    """Files, rows and bytes, as the snapshot's summary says."""
+    summary = {} if subject.snapshot is None else subject.snapshot.summary
+    names = {"files": "data-files", "rows": "records", "bytes": "files-size"}
+    return {name: number(summary.get(f"total-{key}")) for name, key in names.items()}
+
+
+def live_rows(summary: Mapping[str, str]) -> int | None:
+    """Rows that are not deleted, as a summary says; None where equality deletes hide it."""
+    records = number(summary.get("total-records"))
+    if records is None or number(summary.get("total-equality-deletes")):
+        return None
+    return records - (number(summary.get("total-position-deletes")) or 0)
+
+
+def number(given: str | None) -> int | None:
+    """A number of a summary; None for what is not there or is none."""
+    digits = "" if given is None else given.removeprefix("-")
+    return int(given or "") if digits.isascii() and digits.isdigit() else None
+
+
+def _root(view: RootView) -> dict[str, Any]:
+    snapshot, root = view.subject.snapshot, view.root
+    return {
+        "name": view.root_name,
+        "path": view.root_path,
+        "bytes": view.root_bytes,
+        "entries": int(tracking.live_mask(root).sum()) if root.num_rows else 0,
+        "version": 4 if snapshot is None or snapshot.root_manifest is not None else 3,
+    }
+
+
+def _leaves(view: RootView) -> dict[str, Any]:
+    leaves, root = view.leaves, view.root
+    rows = np.array([leaf.row for leaf in leaves], dtype=np.int64)
+    status = root.numpy("tracking.status")[rows] if len(rows) else rows
+    counts = [
+        root.numpy(f"manifest_info.{verb}_rows_count", missing=0)[rows]
+        for verb in ("added", "existing")
+        if root.has(f"manifest_info.{verb}_rows_count")
+    ]
+    stored = np.sum(counts, axis=0) if counts and len(rows) else None
+    dead = [leaf.dead for leaf in leaves]
+    return {
+        "id": [leaf.location for leaf in leaves],
+        "name": [leaf_name(leaf.location) for leaf in leaves],
+        "entries": [leaf.record_count for leaf in leaves],
+        "dead": dead,
+        "bytes": [leaf.file_size_in_bytes for leaf in leaves],
+        "rows": [None] * len(leaves) if stored is None else [int(each) for each in stored],
+        "kind": [
+            "data" if leaf.content_type is ContentType.DATA_MANIFEST else "deletes"
+            for leaf in leaves
+        ],
+        "format_version": [leaf.format_version for leaf in leaves],
+        "written_by": values.ids([leaf.snapshot_id for leaf in leaves]),
+        "fresh": np.flatnonzero(status == Status.ADDED).tolist(),
+        "died": died(root, leaves),
+        "dead_bins": {
+            str(at): bins(leaf.dead_positions(), leaf.record_count)
+            for at, leaf in enumerate(leaves)
+            if dead[at]
+        },
+    }
+
+
+def leaf_name(location: str) -> str:
+    """The short name of a manifest."""
+    name = location.rpartition("/")[2]
+    return name.rpartition(".")[0] or name
+
+
+def died(root: EntryBatch, leaves: tuple[LeafRef, ...]) -> dict[str, int]:
+    """How many positions of each leaf this very snapshot retired, by index of the leaf."""
+    found: dict[str, int] = {}
+    for key in ("tracking.deleted_positions", "tracking.replaced_positions"):
+        if not root.has(key):
+            continue
+        column = root.column(key)
+        for at, leaf in enumerate(leaves):
+            data = column[leaf.row].as_py()
+            if data:
+                found[str(at)] = found.get(str(at), 0) + bitmap.cardinality(data)
+    return found
+
+
+def bins(positions: npt.NDArray[Any], count: int) -> str:
+    """The share of these positions in each of 64 parts, a byte each, as base64."""
+    if not count:
+        return ""
+    place = positions * _BINS // count
+    width = np.maximum(np.bincount(np.arange(count) * _BINS // count, minlength=_BINS), 1)
+    share = np.bincount(place, minlength=_BINS)[:_BINS] / width[:_BINS]
+    return b64encode(np.ceil(share * 255).clip(0, 255).astype(np.uint8).tobytes()).decode()
+
+
+def _inline(view: RootView) -> dict[str, Any]:
+    root, rows, stride = view.root, view.inline, view.stride
+    kind = root.numpy("content_type")
+    live = tracking.live_mask(root)
+    deletes = (kind == ContentType.EQUALITY_DELETES) | (kind == ContentType.POSITION_DELETES)
+    status = root.numpy("tracking.status")[rows]
+    vectors = np.zeros(len(rows), dtype=np.bool_)
+    if root.has("deletion_vector.cardinality"):
+        vectors = root.numpy("deletion_vector.cardinality", missing=0)[rows] > 0
+    return {
+        "n": len(rows),
+        "deletes": int((live & deletes).sum()),
+        "stride": stride,
+        "count": cell_counts(np.ones(len(rows), dtype=np.bool_), stride),
+        "added": _cells(status == Status.ADDED, stride),
+        "modified": _cells(status == Status.MODIFIED, stride),
+        "vectors": _cells(vectors, stride),
+    }
+
+
+def cell_counts(mask: npt.NDArray[np.bool_], stride: int) -> list[int]:
+    """How many are true in each run of `stride`."""
+    if not len(mask):
+        return []
+    return [int(each) for each in np.add.reduceat(mask, np.arange(0, len(mask), stride), dtype=int)]
+
+
+def _cells(mask: npt.NDArray[np.bool_], stride: int) -> list[int]:
+    return [int(cell) for cell in np.unique(np.flatnonzero(mask) // stride)]
+
+
+def gone(root: EntryBatch) -> dict[str, Any]:
+    """What this snapshot took out of the root."""
+    if not root.num_rows:
+        return {"leaves": [], "files": 0}
+    dead = ~tracking.live_mask(root)
+    leaves = dead & tracking.leaf_mask(root)
+    files = dead & ~tracking.leaf_mask(root) & (root.numpy("content_type") == ContentType.DATA)
+    return {
+        "leaves": root.pylist("location", np.flatnonzero(leaves)),
+        "files": int((files & (root.numpy("tracking.status") == Status.DELETED)).sum()),
+    }
+
+
+def _column(view: RootView, column: TrackedField) -> dict[str, Any] | None:
+    found = view.scale(column)
+    if found is None:
+        return None
+    scale, bounds = found
+    rows = np.array([leaf.row for leaf in view.leaves], dtype=np.int64)
+    nulls = stats_key(column.id, "null_value_count")
+    lower, upper = bounds.lower.take(rows), bounds.upper.take(rows)
+    cells = cell_bounds(scale, bounds, view.inline, view.stride)
+    return {
+        "id": column.id,
+        "name": column.full_name,
+        "type": str(column.type),
+        **scale.about(),
+        "leaves": {
+            "lo": scale.places(lower),
+            "hi": scale.places(upper),
+            "lo_text": values.texts(lower, most=60),
+            "hi_text": values.texts(upper, most=60),
+            "nulls": view.root.pylist(nulls, rows) if view.root.has(nulls) else [None] * len(rows),
+        },
+        "inline": {"lo": cells[0], "hi": cells[1]},
+    }
+
+
+def cell_bounds(
+    scale: Scale, bounds: Bounds, rows: npt.NDArray[Any], stride: int
+) -> tuple[list[float | None], list[float | None]]:
+    """Per run of `stride` entries the least lower and the greatest upper place."""
+    lower, upper = (scale.places(each.take(rows)) for each in (bounds.lower, bounds.upper))
+    if stride == 1 or not len(rows):
+        return lower, upper
+    starts = np.arange(0, len(rows), stride)
+    least = np.fmin.reduceat(np.array(lower, dtype=np.float64), starts)
+    most = np.fmax.reduceat(np.array(upper, dtype=np.float64), starts)
+    return (
+        [None if np.isnan(each) else float(each) for each in least],
+        [None if np.isnan(each) else float(each) for each in most],
+    )
