@@ -29,7 +29,7 @@ from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.explorer import files
-from frazil.serve.explorer.guard import API_HEADERS
+from frazil.serve.guard import API_HEADERS
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")

@@ -6,8 +6,8 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import NotFound
 from frazil.serve.access import Access
 from frazil.serve.errors import no_namespace, no_table
-from frazil.serve.explorer.guard import Guard
 from frazil.serve.facade import Facade
+from frazil.serve.guard import Guard
 from frazil.serve.replay import Replay
 from frazil.serve.settings import Settings
 from frazil.table import Catalog, Table

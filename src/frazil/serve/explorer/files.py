@@ -8,7 +8,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from frazil.serve.exchange import Answer
-from frazil.serve.explorer.guard import PAGE_HEADERS
+from frazil.serve.guard import PAGE_HEADERS
 
 INDEX = "index.html"
 _TYPES = {

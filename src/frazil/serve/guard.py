@@ -13,10 +13,13 @@ import hmac
 import ipaddress
 import secrets
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from frazil.serve.errors import RestError
-from frazil.serve.exchange import Call
+
+if TYPE_CHECKING:
+    from frazil.serve.exchange import Call
 
 SESSION_HEADER = "x-frazil-session"
 
