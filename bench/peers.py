@@ -47,6 +47,7 @@ PEERS = {
         Peer(name="delta-rs", script="delta_driver.py", venv=DELTA),
         Peer(name="DuckLake", script="ducklake_driver.py", venv=DUCKLAKE),
         Peer(name="Paimon", script="paimon_driver.py", venv=PAIMON),
+        Peer(name="plain Parquet", script="parquet_driver.py"),
     )
 }
 SPARK_PEERS = {

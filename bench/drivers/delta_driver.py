@@ -13,7 +13,7 @@ from typing import Any  # noqa: E402
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import deltalake  # noqa: E402
-from deltalake import DeltaTable, write_deltalake  # noqa: E402
+from deltalake import DeltaTable, QueryBuilder, write_deltalake  # noqa: E402
 from deltalake.schema import Schema  # noqa: E402
 from deltalake.transaction import AddAction  # noqa: E402
 
@@ -25,8 +25,15 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
 
 from bench.drivers import shop  # noqa: E402
-from bench.drivers.base import Skip, compete, peak_kb, serve, timed  # noqa: E402
-from bench.drivers.rows import COLUMNS, arrow_schema, rows_of  # noqa: E402
+from bench.drivers.base import Skip, compete, measured, peak_kb, serve, timed  # noqa: E402
+from bench.drivers.rows import (  # noqa: E402
+    COLUMNS,
+    arriving,
+    arrow_schema,
+    keyed_parts,
+    one_file,
+    rows_of,
+)
 
 STEP = 10_000
 
@@ -202,6 +209,50 @@ class Driver:
     def count(self) -> int:
         """Rows of the table."""
         return int(self.table.count())
+
+    def create_keyed(self, folder: str, rows: int, files: int) -> None:
+        """A table with a key, one commit per file."""
+        self.path = f"{folder}/keyed"
+        self.storage = None
+        for part in keyed_parts(rows, files):
+            write_deltalake(self.path, part, mode="append")
+        self.table = DeltaTable(self.path)
+
+    def upsert(self, rows: int, count: int, turn: int) -> dict[str, Any]:
+        """A merge by the key (copy on write)."""
+        new = arriving(rows, count, turn)
+
+        def work() -> int:
+            merge = self.table.merge(new, "t.id = s.id", source_alias="s", target_alias="t")
+            done = merge.when_matched_update_all().when_not_matched_insert_all().execute()
+            return int(done["num_target_rows_updated"])
+
+        return measured(work)
+
+    def compact(self) -> dict[str, Any]:
+        """Small files become large ones."""
+        return measured(lambda: int(self.table.optimize.compact()["numFilesRemoved"]))
+
+    def keyed_state(self) -> list[int]:
+        """Rows and files of the table with a key."""
+        rows = QueryBuilder().register("t", self.table).execute("select id from t").read_all()
+        return [int(rows.num_rows), len(self.table.file_uris())]
+
+    def add_file(self, order_id: int, columns: int = 12) -> None:
+        """One file that exists, in a table of files that do not."""
+        write_deltalake(self.table, one_file(order_id, columns), mode="append")
+
+    def lookup(self, order_id: int, cold: bool) -> dict[str, Any]:
+        """One row, end to end, by its own query engine; cold replays the log first."""
+        text = f"select * from orders where order_id = {order_id}"
+
+        def work() -> int:
+            if cold:
+                self.table = DeltaTable(self.path, storage_options=self.storage)
+            found = QueryBuilder().register("orders", self.table).execute(text).read_all()
+            return int(found.num_rows)
+
+        return measured(work)
 
     def changes_marker(self) -> int:
         """The current version."""

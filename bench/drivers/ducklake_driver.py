@@ -25,8 +25,15 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 from bench.drivers import shop  # noqa: E402
-from bench.drivers.base import Skip, peak_kb, serve, timed  # noqa: E402
-from bench.drivers.rows import COLUMNS, rows_of  # noqa: E402
+from bench.drivers.base import Skip, measured, peak_kb, serve, timed  # noqa: E402
+from bench.drivers.rows import (  # noqa: E402
+    COLUMNS,
+    arriving,
+    keyed,
+    keyed_parts,
+    one_file,
+    rows_of,
+)
 
 SQL = {"long": "bigint", "date": "date", "double": "double", "string": "varchar"}
 META = "__ducklake_metadata_lake"
@@ -271,6 +278,68 @@ class Driver:
         """Rows of the table, by reading them."""
         found = self.con.execute("select count(order_id) from lake.shop.orders").fetchone()
         return int(found[0])
+
+    def create_keyed(self, folder: str, rows: int, files: int) -> None:
+        """A table with a key, one commit per file."""
+        self._connect(folder)
+        self.con.register("arriving", keyed(np.arange(1), 0))
+        self.con.execute("create table lake.keyed as from arriving where false")
+        for part in keyed_parts(rows, files):
+            self.con.register("arriving", part)
+            self.con.execute("insert into lake.keyed from arriving")
+
+    def upsert(self, rows: int, count: int, turn: int) -> dict[str, Any]:
+        """A merge by the key."""
+        self.con.register("arriving", arriving(rows, count, turn))
+        statement = (
+            "merge into lake.keyed t using arriving s on (t.id = s.id) "
+            "when matched then update when not matched then insert"
+        )
+        return measured(lambda: self.con.execute(statement).fetchall()[0][0])
+
+    def compact(self) -> dict[str, Any]:
+        """Small files become large ones."""
+        statement = "call ducklake_merge_adjacent_files('lake')"
+        return measured(lambda: len(self.con.execute(statement).fetchall()))
+
+    def keyed_state(self) -> list[int]:
+        """Rows and files of the table with a key."""
+        (rows,) = self.con.execute("select count(id) from lake.keyed").fetchone()
+        files = self.con.execute("from ducklake_list_files('lake', 'keyed')").fetchall()
+        return [int(rows), len(files)]
+
+    def add_file(self, order_id: int, columns: int = 12) -> None:
+        """One file that exists, in a table of files that do not."""
+        self.con.register("arriving", one_file(order_id, columns))
+        self.con.execute("insert into lake.shop.orders from arriving")
+
+    def lookup(self, order_id: int, cold: bool) -> dict[str, Any]:
+        """One row, end to end; cold attaches the catalog again first."""
+
+        def work() -> int:
+            if cold:
+                self.con.execute("detach lake")
+                self._attach()
+            query = f"from lake.shop.orders where order_id = {order_id}"
+            return self.con.execute(query).to_arrow_table().num_rows
+
+        return measured(work)
+
+    def tpch(self, folder: str, source: str) -> None:
+        """The tables from Parquet files, the large ones partitioned by year."""
+        self._connect(folder)
+        self.con.execute("use lake")
+        for path in sorted(Path(source).glob("*.parquet")):
+            name = path.stem
+            self.con.execute(f"create table {name} as from '{path}' where false")
+            if name in ("lineitem", "orders"):
+                day = "l_shipdate" if name == "lineitem" else "o_orderdate"
+                self.con.execute(f"alter table {name} set partitioned by (year({day}))")
+            self.con.execute(f"insert into {name} from '{path}'")
+
+    def query(self, text: str) -> dict[str, Any]:
+        """Run a statement to its last row."""
+        return measured(lambda: self.con.execute(text).to_arrow_table().num_rows)
 
     def changes_marker(self) -> int:
         """The current snapshot."""

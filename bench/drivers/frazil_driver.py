@@ -29,10 +29,11 @@ from pyiceberg.types import (  # noqa: E402
 )
 
 from bench.drivers import shop  # noqa: E402
-from bench.drivers.base import compete, peak_kb, serve, timed  # noqa: E402
-from bench.drivers.rows import COLUMNS, rows_of  # noqa: E402
+from bench.drivers.base import compete, measured, peak_kb, serve, timed  # noqa: E402
+from bench.drivers.rows import COLUMNS, arriving, keyed, keyed_parts, one_file, rows_of  # noqa: E402
 from frazil.format.batch import EntryBatch  # noqa: E402
 from frazil.maintenance.rewrite_manifests import rewrite_manifests  # noqa: E402
+from tests.support.tpch import TABLES, fill, opened  # noqa: E402
 
 NAME = "shop.orders"
 TYPES = {"long": LongType(), "date": DateType(), "double": DoubleType(), "string": StringType()}
@@ -250,6 +251,58 @@ class Driver:
         self.catalog.cache.clear()
         ms, found = timed(lambda: self.table.changes(since=since).files())
         return {"ms": ms, "files": found.num_rows}
+
+    def create_keyed(self, folder: str, rows: int, files: int) -> None:
+        """A table with a key, one commit per file."""
+        self._connect(folder, {})
+        self.table = self.catalog.create_table("shop.keyed", keyed(np.arange(1), 0).schema)
+        for part in keyed_parts(rows, files):
+            self.table.append(part)
+
+    def upsert(self, rows: int, count: int, turn: int) -> dict[str, Any]:
+        """Rows that arrive replace those with their keys or are new."""
+        new = arriving(rows, count, turn)
+        return measured(lambda: self.table.upsert(new, on=["id"]).rows_updated)
+
+    def compact(self) -> dict[str, Any]:
+        """Small files become large ones."""
+        return measured(lambda: self.table.compact().files_removed)
+
+    def keyed_state(self) -> list[int]:
+        """Rows and files of the table with a key."""
+        count = self.table.scan(columns=["id"]).to_arrow().num_rows
+        return [count, self.table.scan().plan().files.num_rows]
+
+    def add_file(self, order_id: int, columns: int = 12) -> None:
+        """One file that exists, in a table of files that do not."""
+        self.table.append(one_file(order_id, columns))
+
+    def lookup(self, order_id: int, cold: bool) -> dict[str, Any]:
+        """One row, end to end; cold reads all metadata again."""
+        text = f"SELECT * FROM {self.name} WHERE order_id = {order_id}"
+        if cold:
+            self.catalog.cache.clear()
+        return measured(lambda: self.catalog.sql(text).to_arrow().num_rows)
+
+    # TPC-H
+
+    def tpch(self, folder: str, source: str) -> dict[str, list[str]]:
+        """The tables from Parquet files; which data files hold them now."""
+        self._connect(folder, {})
+        self.session = fill(self.catalog, opened(source))
+        return {
+            name: [
+                path.removeprefix("file://")
+                for path in self.catalog.load_table(f"tpch.{name}")
+                .inspect.data_files["file_path"]
+                .to_pylist()
+            ]
+            for name in TABLES
+        }
+
+    def query(self, text: str) -> dict[str, Any]:
+        """Run a statement to its last row."""
+        return measured(lambda: self.session.sql(text).to_arrow().num_rows)
 
     # Tables of other writers
 

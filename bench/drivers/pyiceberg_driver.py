@@ -37,8 +37,14 @@ from pyiceberg.types import (  # noqa: E402
 )
 
 from bench.drivers import shop  # noqa: E402
-from bench.drivers.base import compete, peak_kb, serve, timed  # noqa: E402
-from bench.drivers.rows import COLUMNS, rows_of  # noqa: E402
+from bench.drivers.base import compete, measured, peak_kb, serve, timed  # noqa: E402
+from bench.drivers.rows import (  # noqa: E402
+    COLUMNS,
+    arriving,
+    keyed_parts,
+    one_file,
+    rows_of,
+)
 
 NAME = "shop.orders"
 TYPES = {"long": LongType(), "date": DateType(), "double": DoubleType(), "string": StringType()}
@@ -232,6 +238,40 @@ class Driver:
     def count(self) -> int:
         """Rows of the table, by reading them."""
         return int(self.table.scan(selected_fields=("order_id",)).to_arrow().num_rows)
+
+    def create_keyed(self, folder: str, rows: int, files: int) -> None:
+        """A table with a key, one commit per file."""
+        self._connect(folder, {})
+        self.catalog.create_namespace("shop")
+        self.table = self.catalog.create_table("shop.keyed", next(keyed_parts(1, 1)).schema)
+        for part in keyed_parts(rows, files):
+            self.table.append(part)
+
+    def upsert(self, rows: int, count: int, turn: int) -> dict[str, Any]:
+        """Rows that arrive replace those with their keys or are new (copy on write)."""
+        new = arriving(rows, count, turn)
+        return measured(lambda: self.table.upsert(new, join_cols=["id"]).rows_updated)
+
+    def keyed_state(self) -> list[int]:
+        """Rows and files of the table with a key."""
+        count = self.table.scan(selected_fields=("id",)).to_arrow().num_rows
+        return [count, sum(1 for _ in self.table.scan().plan_files())]
+
+    def add_file(self, order_id: int, columns: int = 12) -> None:
+        """One file that exists, in a table of files that do not."""
+        self.table.append(one_file(order_id, columns))
+
+    def lookup(self, order_id: int, cold: bool) -> dict[str, Any]:
+        """One row, end to end; cold reads all metadata again."""
+
+        def work() -> int:
+            if cold:
+                clear_manifest_cache()
+                self.table = self.catalog.load_table(NAME)
+            found = self.table.scan(row_filter=f"order_id = {order_id}").to_arrow()
+            return int(found.num_rows)
+
+        return measured(work)
 
     def changes_marker(self) -> int:
         """A name for the current snapshot."""

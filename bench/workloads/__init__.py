@@ -12,6 +12,7 @@ from bench.workloads.changes import change_feed, small_changes
 from bench.workloads.designs import bitmaps, designs
 from bench.workloads.object_store import object_store
 from bench.workloads.planning import planning, wide_table
+from bench.workloads.rows import compaction, lookup, tpch, upsert
 from bench.workloads.spark import spark, spark_parquet
 from bench.workloads.upgrade import upgrade
 
@@ -27,6 +28,10 @@ WORKLOADS: dict[str, Workload] = {
     "concurrent_writers": concurrent_writers,
     "upgrade": upgrade,
     "object_store": object_store,
+    "upsert": upsert,
+    "compaction": compaction,
+    "lookup": lookup,
+    "tpch": tpch,
     "designs": designs,
     "bitmaps": bitmaps,
     "spark": spark,

@@ -32,6 +32,14 @@ def tpch(scale: float) -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def opened(folder: str) -> duckdb.DuckDBPyConnection:
+    """A database whose tables are the Parquet files of a folder."""
+    connection = duckdb.connect()
+    for name in TABLES:
+        connection.execute(f"CREATE VIEW {name} AS FROM '{folder}/{name}.parquet'")
+    return connection
+
+
 def load(connection: duckdb.DuckDBPyConnection) -> None:
     """Load the extension from its package."""
     import duckdb_extension_tpch
