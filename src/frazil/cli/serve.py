@@ -25,6 +25,13 @@ def serve(
             help="Let clients delete files. Only for tables that nothing else writes.",
         ),
     ] = False,
+    plan_scans: Annotated[
+        bool | None,
+        typer.Option(
+            "--plan-scans/--no-plan-scans",
+            help="Ask clients to let the server plan their scans; by default if it is read-only.",
+        ),
+    ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", help="Location outside the warehouse that tables may use; repeat."),
@@ -62,7 +69,10 @@ def serve(
         host=host,
         port=port,
         settings=Settings(
-            is_read_only=read_only, clients_collect=clients_collect, allowed=tuple(allow or ())
+            is_read_only=read_only,
+            clients_collect=clients_collect,
+            plans_scans=plan_scans,
+            allowed=tuple(allow or ()),
         ),
         access=access,
         ready=lambda uri: output.console.print(f"serving {uri} (Ctrl-C stops)", highlight=False),

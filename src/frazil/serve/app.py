@@ -23,7 +23,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from frazil.errors import FrazilError
-from frazil.serve import commits, config, namespaces, tables, views
+from frazil.serve import commits, config, namespaces, plans, tables, views
 from frazil.serve.access import authenticated
 from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
@@ -41,7 +41,13 @@ _PREFIX = "{prefix}"
 
 def endpoints() -> tuple[Endpoint, ...]:
     """Every endpoint of the REST catalog."""
-    found = (*namespaces.ENDPOINTS, *tables.ENDPOINTS, *commits.ENDPOINTS, *views.ENDPOINTS)
+    found = (
+        *namespaces.ENDPOINTS,
+        *tables.ENDPOINTS,
+        *commits.ENDPOINTS,
+        *plans.ENDPOINTS,
+        *views.ENDPOINTS,
+    )
     return (config.endpoint(found), *found)
 
 

@@ -12,6 +12,8 @@ PREFIXES = {"v2": 2, "v3": 3}
 """Prefixes that show all tables as one format version."""
 _ONLY_V2 = "pyiceberg/"
 """Clients that read v3 and cannot write it, by the start of their user agent."""
+_PLANNED_HERE = {"scan-planning-mode": "server", "rest-scan-planning-enabled": "true"}
+"""What clients are told who should let the server plan: now, and in PyIceberg 0.11."""
 
 
 def endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
@@ -21,6 +23,9 @@ def endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
         defaults = dict(service.settings.properties)
         if call.headers.get("user-agent", "").lower().startswith(_ONLY_V2):
             defaults["prefix"] = "v2"
+        asks = service.settings.plans_scans
+        if service.settings.is_read_only if asks is None else asks:
+            defaults |= _PLANNED_HERE
         offered = [
             str(each)
             for each in endpoints

@@ -8,6 +8,7 @@ from frazil.serve.access import Access
 from frazil.serve.errors import no_namespace, no_table
 from frazil.serve.facade import Facade
 from frazil.serve.guard import Guard
+from frazil.serve.planning import Cancelled
 from frazil.serve.replay import Replay
 from frazil.serve.settings import Settings
 from frazil.table import Catalog, Table
@@ -27,6 +28,7 @@ class Service:
         self.settings = settings or Settings()
         self.replay = Replay(catalog.pointers.notes)
         self.guard = Guard()
+        self.cancelled_plans = Cancelled()
         self.facade = Facade(clients_collect=self.settings.clients_collect)
 
     def need_namespace(self, namespace: Namespace) -> None:

@@ -18,6 +18,9 @@ class Settings:
     locations outside the warehouse where clients may keep table metadata that the server reads.
     `clients_collect` lets clients delete files (expire snapshots, remove orphans, purge): they see
     only what was published, so it is for tables that nothing but clients of this server write.
+    `plans_scans` asks clients to let the server plan their scans; None asks them when the server is
+    read-only. Rows that a client rewrites from such a scan lose their last change's number, so it
+    is not for writers.
 
     The rest is for the explorer: `sql_writes` lets its SQL box change tables, `names` are names
     under which a server without tokens may be opened, and `start` is the table shown first.
@@ -25,6 +28,7 @@ class Settings:
 
     is_read_only: bool = False
     clients_collect: bool = False
+    plans_scans: bool | None = None
     max_request_bytes: int = 64 * MIB
     request_timeout_s: float = 600
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,152 @@
+"""Filters of scan requests: expressions in the JSON of the REST catalog, bound to a schema.
+
+Literals come without types and take those of their columns. What the planner has no word for (a
+transform, a metadata column) matches every row here, negated or not: a plan may hold more files
+than needed, and clients filter rows themselves. Iceberg's `not-eq`, `not-in` and
+`not-starts-with` match nulls where SQL's do not, so files with nulls are kept for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.expressions.literals import Literal, LongLiteral, literal
+from pyiceberg.schema import Schema
+from pyiceberg.types import BinaryType, FixedType, IcebergType
+
+from frazil.errors import InvalidInput
+from frazil.expr.bind import conjunction, disjunction, predicate
+from frazil.expr.filter_columns import Column, ColumnIndex
+from frazil.expr.operators import SETS, UNARY, Op
+
+MAX_DEPTH: Final = 400
+_OPERATORS: Final = {
+    "is-null": Op.IS_NULL,
+    "not-null": Op.NOT_NULL,
+    "is-nan": Op.IS_NAN,
+    "not-nan": Op.NOT_NAN,
+    "lt": Op.LT,
+    "lt-eq": Op.LE,
+    "gt": Op.GT,
+    "gt-eq": Op.GE,
+    "eq": Op.EQ,
+    "not-eq": Op.NE,
+    "starts-with": Op.STARTS_WITH,
+    "not-starts-with": Op.NOT_STARTS_WITH,
+    "in": Op.IN,
+    "not-in": Op.NOT_IN,
+}
+_MATCH_NULLS: Final = frozenset({Op.NE, Op.NOT_IN, Op.NOT_STARTS_WITH})
+_METADATA_PREFIX: Final = "_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """A filter for planning. When it `is_exact`, a file that it says matches whole does so for
+    every client; otherwise clients must look at the rows."""
+
+    where: BooleanExpression
+    is_exact: bool = True
+
+
+def bound_filter(raw: Any, schema: Schema, *, case_sensitive: bool = True) -> Filter:
+    """The filter of a request; None is no filter."""
+    if raw is None:
+        return Filter(where=AlwaysTrue())
+    work = _Binding(ColumnIndex.of(schema), case_sensitive)
+    where = work.bind(raw, negated=False, depth=0)
+    return Filter(where=where, is_exact=work.is_exact)
+
+
+class _Binding:
+    def __init__(self, columns: ColumnIndex, case_sensitive: bool) -> None:
+        self._columns = columns
+        self._case_sensitive = case_sensitive
+        self.is_exact = True
+
+    def bind(self, raw: Any, *, negated: bool, depth: int) -> BooleanExpression:
+        if depth > MAX_DEPTH:
+            raise InvalidInput(f"the filter is nested more than {MAX_DEPTH} levels deep")
+        if isinstance(raw, bool):
+            return AlwaysTrue() if raw != negated else AlwaysFalse()
+        if not isinstance(raw, Mapping):
+            raise InvalidInput(f"a filter is true, false or an object, not {raw!r}")
+        kind = raw.get("type")
+        if kind in ("true", "false"):
+            return AlwaysTrue() if (kind == "true") != negated else AlwaysFalse()
+        if kind == "not":
+            return self.bind(_part(raw, "child"), negated=not negated, depth=depth + 1)
+        if kind in ("and", "or"):
+            sides = [
+                self.bind(_part(raw, side), negated=negated, depth=depth + 1)
+                for side in ("left", "right")
+            ]
+            return conjunction(sides) if (kind == "and") != negated else disjunction(sides)
+        op = _OPERATORS.get(str(kind))
+        if op is None:
+            raise InvalidInput(f"a filter has type {kind!r}, which is not known")
+        return self._predicate(op.negated if negated else op, op, raw)
+
+    def _predicate(self, op: Op, stated: Op, raw: Mapping[str, Any]) -> BooleanExpression:
+        name = _name(_part(raw, "term"))
+        if name is None or (
+            name.startswith(_METADATA_PREFIX) and name not in self._columns.by_name
+        ):
+            self.is_exact = False
+            return AlwaysTrue()
+        column = self._columns.named(name, case_sensitive=self._case_sensitive)
+        found = predicate(op, column, _literals(stated, raw, column))
+        if op not in _MATCH_NULLS:
+            return found
+        self.is_exact = False
+        return disjunction([found, predicate(Op.IS_NULL, column)])
+
+
+def _part(raw: Mapping[str, Any], key: str) -> Any:
+    if key not in raw:
+        raise InvalidInput(f"a filter of type {raw.get('type')!r} has no '{key}'")
+    return raw[key]
+
+
+def _name(term: Any) -> str | None:
+    """The column that a term names; None when it is something made of one."""
+    if isinstance(term, str):
+        return term
+    if isinstance(term, Mapping) and term.get("type") == "reference":
+        return _name(term.get("term"))
+    if isinstance(term, Mapping) and term.get("type") == "transform":
+        return None
+    raise InvalidInput(f"a filter has the term {term!r}, which is not known")
+
+
+def _literals(op: Op, raw: Mapping[str, Any], column: Column) -> Sequence[Literal[Any]]:
+    if op in UNARY:
+        return ()
+    kind = column.field.field_type
+    if op in SETS:
+        values = _part(raw, "values")
+        if not isinstance(values, list):
+            raise InvalidInput(f"the values of column '{column.name}' are not a list")
+        return [_literal(value, kind, column) for value in values]
+    return [_literal(_part(raw, "value"), kind, column)]
+
+
+def _literal(value: Any, kind: IcebergType, column: Column) -> Literal[Any]:
+    if isinstance(value, str) and isinstance(kind, BinaryType | FixedType):
+        try:
+            return literal(bytes.fromhex(value))
+        except ValueError:
+            raise InvalidInput(
+                f"column '{column.name}': {value!r} is not bytes in hexadecimal digits"
+            ) from None
+    if isinstance(value, bool | float | str):
+        return literal(value)
+    if isinstance(value, int):
+        return LongLiteral(value)
+    raise InvalidInput(f"column '{column.name}': {value!r} is not a value")
+
+
+__all__ = ["Filter", "bound_filter"]
