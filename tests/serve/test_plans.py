@@ -14,7 +14,7 @@ from pyiceberg.catalog.rest.scan_planning import PlanTableScanRequest
 from starlette.testclient import TestClient
 
 from frazil import serve
-from frazil.serve import plans
+from frazil.serve import planning, plans
 from frazil.serve.running import Running
 from frazil.serve.settings import Settings
 from frazil.table import Catalog, Table
@@ -38,7 +38,7 @@ def table(catalog: Catalog) -> Table:
     return made
 
 
-def planned(client: TestClient, prefix: str = "", **asked: Any) -> dict[str, Any]:
+def planned(client: TestClient, prefix: Any = "", **asked: Any) -> dict[str, Any]:
     """All tasks of a plan, its parts fetched."""
     body = {key.replace("_", "-"): value for key, value in asked.items()}
     place = f"/v1{prefix}{ORDERS[3:]}"
@@ -331,7 +331,7 @@ def test_pyiceberg_lets_a_server_plan_that_takes_no_writes(
     table: Table, reading: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    original = plans.part_of
+    original = planning.part_of
 
     def counted(*arguments: Any, **named: Any) -> Any:
         asked.append(arguments)
@@ -355,7 +355,7 @@ def test_pyiceberg_fetches_parts_and_increments(
     monkeypatch.setattr(plans, "MAX_FILES", 1)
     monkeypatch.setattr(plans, "_SMALLEST_PART", 1)
     asks = {"scan-planning-mode": "server"}
-    remote = RestCatalog("x", uri=server.uri, **asks)  # type: ignore[arg-type]
+    remote = RestCatalog("x", uri=server.uri, **asks)
     loaded = remote.load_table("shop.orders")
     assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == list(range(60))
     ids = [int(each.snapshot_id) for each in table.handle.head.snapshots()]
