@@ -80,7 +80,7 @@ class Subject:
 
     def plan(self, where: str | None) -> Any:
         """A plan with nothing decoded before."""
-        self.catalog.cache.clear()
+        self.catalog._cache.clear()
         return self.table.scan(where=where).plan()
 
     def leaf_bytes(self) -> int:
@@ -108,7 +108,7 @@ def root_sizes(commits: int) -> str:
         for index in range(commits):
             for entries, subject in subjects.items():
                 batch = subject.entries(index, index + 1)
-                found[entries].append(spent(partial(subject.table.add_entries, batch)))
+                found[entries].append(spent(partial(subject.table._add_entries, batch)))
         order = f"order_id = {shop.wanted_order(commits)}"
         for entries, subject in subjects.items():
             one = best(partial(subject.plan, order))
@@ -132,7 +132,7 @@ def warm_up(subject: Subject) -> None:
     """First calls import and compile things; they are not what is asked."""
     for index in range(5):
         other = subject.entries(subject.total + index, subject.total + index + 1)
-        subject.table.add_entries(other)
+        subject.table._add_entries(other)
     subject.plan("order_id = 1")
 
 
@@ -151,7 +151,7 @@ def growth(commits: int, ends: int = 50) -> str:
         with tempfile.TemporaryDirectory() as folder:
             old = Subject(f"{folder}/old", commits, **_limit(entries))
             for index in range(commits - ends):
-                old.table.add_entries(old.entries(index, index + 1))
+                old.table._add_entries(old.entries(index, index + 1))
             new = Subject(f"{folder}/new", commits, **_limit(entries))
             first: list[float] = []
             late: list[float] = []
@@ -161,7 +161,7 @@ def growth(commits: int, ends: int = 50) -> str:
                     (old, commits - ends + index, late),
                 ):
                     batch = subject.entries(at, at + 1)
-                    times.append(spent(partial(subject.table.add_entries, batch)).wall_ms)
+                    times.append(spent(partial(subject.table._add_entries, batch)).wall_ms)
             lines.append(
                 f"| {entries} | {median(first):.2f} ms | {median(late):.2f} ms "
                 f"| {median(late) / median(first):.2f} | {quick_of(late) / quick_of(first):.2f} |"
@@ -181,7 +181,7 @@ def leaf_sizes(files: int) -> str:
     for entries in LEAVES:
         with tempfile.TemporaryDirectory() as folder:
             subject = Subject(folder, files, **{LEAF_TARGET_ENTRIES: str(entries)})
-            done = subject.table.add_entries(subject.entries(0, files))
+            done = subject.table._add_entries(subject.entries(0, files))
             assert done is not None
             size = subject.leaf_bytes()
             everything = best(lambda subject=subject: subject.plan(None), 3)

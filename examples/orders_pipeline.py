@@ -119,7 +119,7 @@ def ingest(spark: Any, orders: frazil.Table, landing: Path, checkpoint: Path) ->
 
 def show_tree(table: frazil.Table, *, limit: int = 12) -> None:
     """The metadata tree of the current snapshot, drawn."""
-    drawing = draw(table.handle, table.current_snapshot(), limit=limit, columns=2)
+    drawing = draw(table._handle, table.current_snapshot(), limit=limit, columns=2)
     console.print(text(drawing), style="green", markup=False, soft_wrap=True)
 
 

@@ -70,7 +70,7 @@ def pictures(scratch: Path) -> Iterator[tuple[str, Drawing]]:
         names = Names()
 
         def shown(title: str, *, leaves: bool = True) -> Drawing:
-            found = draw(table.handle, table.current_snapshot(), leaves=leaves)
+            found = draw(table._handle, table.current_snapshot(), leaves=leaves)
             return names.drawing(found, title)
 
         for number in range(3):
@@ -101,7 +101,7 @@ def _upgraded(scratch: Path) -> Drawing:
         table = catalog.load_table("shop.orders")
         table.upgrade()
         table.delete("day = '2024-01-02'")
-        found = draw(table.handle, table.current_snapshot())
+        found = draw(table._handle, table.current_snapshot())
         return Names().drawing(found, "upgraded from v2; delete where day = '2024-01-02'")
 
 

@@ -1,4 +1,4 @@
-"""Frazil, through its public API; entries are registered with `Table.add_entries`."""
+"""Frazil, through its public API; entries are registered with `Table._add_entries`."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Driver:
     def populate(self, total: int, columns: int = 12) -> float:
         """Register all files in one commit."""
         batch = self._entries(0, total, total, columns)
-        ms, _ = timed(lambda: self.table.add_entries(batch))
+        ms, _ = timed(lambda: self.table._add_entries(batch))
         return ms
 
     def _entries(self, start: int, stop: int, total: int, columns: int = 12) -> EntryBatch:
@@ -170,7 +170,7 @@ class Driver:
         found = []
         for index in range(start, start + count):
             batch = self._entries(index, index + 1, total)
-            ms, _ = timed(partial(self.table.add_entries, batch))
+            ms, _ = timed(partial(self.table._add_entries, batch))
             found.append(ms)
         return found
 
@@ -179,7 +179,7 @@ class Driver:
 
         def commit(number: int) -> int:
             index = start + number
-            done = self.table.add_entries(self._entries(index, index + 1, total))
+            done = self.table._add_entries(self._entries(index, index + 1, total))
             return 0 if done is None else done.attempts - 1
 
         return compete(count, commit, self.table.refresh)
@@ -190,7 +190,7 @@ class Driver:
 
         def work() -> Any:
             if cold:
-                self.catalog.cache.clear()
+                self.catalog._cache.clear()
                 self.table = self.catalog.load_table(self.name)
             return self.table.scan(where=where).plan()
 
@@ -208,7 +208,7 @@ class Driver:
         """Two columns of a wide table."""
         low = int(shop.files(total // 2, total // 2 + 1, total=total).lower[3][0])
         where = f"c0 = {low} and country = '{shop.WANTED_COUNTRY}'"
-        self.catalog.cache.clear()
+        self.catalog._cache.clear()
         ms, plan = timed(lambda: self.table.scan(where=where).plan())
         report = plan.report
         read = report.root.bytes_read + report.leaves.bytes_read
@@ -248,7 +248,7 @@ class Driver:
 
     def changes(self, since: int) -> dict[str, Any]:
         """Which files came and went since."""
-        self.catalog.cache.clear()
+        self.catalog._cache.clear()
         ms, found = timed(lambda: self.table.changes(since=since).files())
         return {"ms": ms, "files": found.num_rows}
 
@@ -281,7 +281,7 @@ class Driver:
         """One row, end to end; cold reads all metadata again."""
         text = f"SELECT * FROM {self.name} WHERE order_id = {order_id}"
         if cold:
-            self.catalog.cache.clear()
+            self.catalog._cache.clear()
         return measured(lambda: self.catalog.sql(text).to_arrow().num_rows)
 
     # TPC-H
@@ -316,7 +316,7 @@ class Driver:
 
     def upgrade(self, folder: str) -> dict[str, Any]:
         """Make it format version 4 in place."""
-        handle = self.table.handle
+        handle = self.table._handle
         with handle.storage.recording() as calls:
             ms, _ = timed(self.table.upgrade)
         self.table = self.catalog.load_table(self.name)
@@ -326,7 +326,7 @@ class Driver:
 
     def rewrite_manifests(self) -> float:
         """Old manifests become v4 leaves."""
-        return timed(lambda: rewrite_manifests(self.table.handle))[0]
+        return timed(lambda: rewrite_manifests(self.table._handle))[0]
 
 
 if __name__ == "__main__":

@@ -191,10 +191,10 @@ class Driver:
             "shop.listed", schema_of(12), partition_by=["day(order_date)"]
         )
         expression = listed.metadata.expressions[0].expr_id
-        listed.add_entries(entries_of(shop.files(0, count, total=count), expression))
+        listed._add_entries(entries_of(shop.files(0, count, total=count), expression))
 
         def work() -> None:
-            self.catalog.cache.clear()
+            self.catalog._cache.clear()
             frame = frazil.spark.table(self.catalog.load_table("shop.listed"))
             assert frame.rdd.getNumPartitions() > 0
 

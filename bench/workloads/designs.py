@@ -71,10 +71,10 @@ def _chosen(files: int, commits: int) -> tuple[float, float, float]:
         def entries(start: int, stop: int) -> Any:
             return entries_of(shop.files(start, stop, total=files), expression)
 
-        table.add_entries(entries(0, files))
+        table._add_entries(entries(0, files))
         appended = []
         for index in range(files, files + commits):
-            done = table.add_entries(entries(index, index + 1))
+            done = table._add_entries(entries(index, index + 1))
             assert done is not None
             appended.append(done.metadata_bytes)
         rng = np.random.default_rng(7)

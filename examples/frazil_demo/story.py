@@ -303,7 +303,7 @@ class _Teller:
         self.console.print()
 
     def _drawn(self, table: Table, *, limit: int) -> Drawing:
-        return drawing.draw(table.handle, table.current_snapshot(), limit=limit, columns=1)
+        return drawing.draw(table._handle, table.current_snapshot(), limit=limit, columns=1)
 
     def _compare(self, what: str, title: str) -> None:
         rows = []

@@ -61,8 +61,8 @@ _FACADE = frozenset({"Catalog", "CommitResult", "Scan", "Table", "Transaction", 
 
 
 def __dir__() -> list[str]:
-    """What there is, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """What there is to use, loaded or not."""
+    return sorted({"__version__", *__all__})
 
 
 def __getattr__(name: str) -> Any:

@@ -163,8 +163,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
+def _one(kind: str) -> str:
+    return f"{'an' if kind[:1] in 'AEIOU' else 'a'} {kind}"
+
+
 def _refusal(name: str, value: Any, annotation: str) -> InvalidInput:
-    parts = [MEANINGS.get(part, f"a {part}") for part in alternatives(annotation)]
+    parts = [MEANINGS.get(part) or _one(part) for part in alternatives(annotation)]
     expected = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
     return InvalidInput(f"{name} is {_shown(value)}; expected {expected}")
 

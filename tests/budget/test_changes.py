@@ -20,19 +20,19 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     for number in range(40):
         made.append(rows(number, number + 1000))
     made.rewrite_manifests()
-    tree = made.handle.reader().tree(made.current_snapshot())
+    tree = made._handle.reader().tree(made.current_snapshot())
     assert [leaf.record_count for leaf in tree.leaves()] == [10, 10, 10, 10]
     return made
 
 
 def _read(table: Table, since: int, *, collapse: bool = False) -> tuple[list[str], list[str]]:
     """Kinds of files read for the files and for the rows that changed."""
-    table.handle.around.cache.clear()
-    with table.handle.storage.recording() as calls:
+    table._handle.around.cache.clear()
+    with table._handle.storage.recording() as calls:
         table.changes(since=since).files()
     files = read_names(calls)
-    table.handle.around.cache.clear()
-    with table.handle.storage.recording() as calls:
+    table._handle.around.cache.clear()
+    with table._handle.storage.recording() as calls:
         table.changes(since=since, collapse=collapse).to_arrow()
     return files, read_names(calls)
 

@@ -48,7 +48,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[frazil.Table]:
 def test_a_selective_delete_reads_one_row_group_of_the_columns_it_names(
     table: frazil.Table, where: str, columns: int
 ) -> None:
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         done = table.delete(where)
     assert (done.rows_removed, done.files_updated) == (1, 1)
     reads = [call for call in calls if "/data/" in call.path and call.verb == "read"]
@@ -57,7 +57,7 @@ def test_a_selective_delete_reads_one_row_group_of_the_columns_it_names(
 
 
 def test_a_delete_of_whole_files_reads_none(table: frazil.Table) -> None:
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         done = table.delete(f"id < {ROWS}")
     assert (done.rows_removed, done.files_removed) == (ROWS, 1)
     assert not [call for call in calls if "/data/" in call.path]

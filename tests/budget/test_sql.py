@@ -45,7 +45,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
 
 def reads(catalog: Catalog, text: str) -> tuple[int, list[Call]]:
     """Rows of a query, and the reads of data files that it took."""
-    storage = catalog.pointers.storage(catalog.load_table("s.big").location)
+    storage = catalog._pointers.storage(catalog.load_table("s.big").location)
     with storage.recording() as calls:
         rows = catalog.sql(text).to_arrow().num_rows
     return rows, [call for call in calls if "/data/" in call.path and call.verb == "read"]
@@ -97,7 +97,7 @@ def test_a_join_with_few_keys_reads_the_files_that_hold_them(
 
 
 def test_making_a_result_reads_no_rows(catalog: Catalog) -> None:
-    storage = catalog.pointers.storage(catalog.load_table("s.big").location)
+    storage = catalog._pointers.storage(catalog.load_table("s.big").location)
     with storage.recording() as calls:
         result = catalog.sql("SELECT * FROM s.big ORDER BY noise")
     assert result.columns == ["id", "noise", "more"]
@@ -105,7 +105,7 @@ def test_making_a_result_reads_no_rows(catalog: Catalog) -> None:
 
 
 def test_showing_a_result_reads_its_first_rows(catalog: Catalog) -> None:
-    storage = catalog.pointers.storage(catalog.load_table("s.big").location)
+    storage = catalog._pointers.storage(catalog.load_table("s.big").location)
     result = catalog.sql("SELECT noise FROM s.big")
     with storage.recording() as calls:
         assert "… the first 20 rows" in repr(result)

@@ -55,5 +55,5 @@ def test_opening_a_table_loads_no_engine_and_no_other_database(tmp_path: Path) -
 
 
 def test_everything_public_is_listed_before_it_is_loaded() -> None:
-    code = "import frazil; assert set(frazil.__all__) <= set(dir(frazil))"
+    code = "import frazil; assert {*frazil.__all__, '__version__'} == set(dir(frazil))"
     assert "frazil.table" not in loaded(code)

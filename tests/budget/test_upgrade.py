@@ -39,7 +39,7 @@ def _kinds(calls: list[Call], verb: str) -> list[str]:
 
 
 def test_an_upgrade_reads_no_manifest_and_writes_one_json_file(table: Table) -> None:
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         report = table.upgrade()
     assert (report.manifests, report.data_files) == (MANIFESTS, MANIFESTS * FILES)
     assert set(_kinds(calls, "read")) == {"json", "list"}
@@ -51,16 +51,16 @@ def test_an_upgrade_reads_no_manifest_and_writes_one_json_file(table: Table) -> 
 def test_the_first_commit_writes_one_root_and_reads_no_manifest(table: Table) -> None:
     if table.metadata.format_version < 4:
         table.upgrade()
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
     rows = pa.table({"id": pa.array([-1], pa.int64()), "name": ["new"]})
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         table.append(rows)
     assert _kinds(calls, "read") == ["list"]
     assert _kinds(calls, "write") == ["parquet", "root"]
     snapshot = table.current_snapshot()
     assert snapshot is not None
     assert snapshot.added_rows == MANIFESTS * FILES * ROWS + 1
-    tree = table.handle.reader().tree(snapshot)
+    tree = table._handle.reader().tree(snapshot)
     assert len(tree.leaves()) == MANIFESTS
     assert all(leaf.first_row_id is not None for leaf in tree.leaves())
 
@@ -74,7 +74,7 @@ def test_a_small_commit_is_published_with_one_manifest(tmp_path: Path) -> None:
     first = table.publish()
     assert (first.manifests_written, first.manifests_reused) == (1, manifests)
     table.append(pa.table({"id": pa.array([-3], pa.int64()), "name": ["new"]}))
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         done = table.publish()
     assert (done.manifests_written, done.manifests_reused) == (1, manifests)
     assert _kinds(calls, "read").count("manifest") == 0

@@ -71,7 +71,7 @@ def ordinary_work(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
     jobs.rewrite_manifests(table)
     planned = jobs.plan_distributed(table, "part = 3")
     feed = frazil.spark.changes(table).groupBy("_change_type").count().collect()
-    options = {"catalog": str(catalog.origin["uri"]) if catalog.origin else ""}
+    options = {"catalog": str(catalog._origin["uri"]) if catalog._origin else ""}
     plain = spark.read.format("frazil").options(**options).load("shop.events")
     plain.filter("id = 42").write.format("frazil").options(**options).mode("append").save(
         "shop.events"

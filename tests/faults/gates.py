@@ -101,7 +101,7 @@ class GatedHead:
 
 def gated(table: frazil.Table, gate: Gate, *, loses: str | None = None) -> frazil.Table:
     """The same table, with every call of its storage and head behind a gate."""
-    handle = table.handle
+    handle = table._handle
     storage: Any = GatedStorage(gate)
     head: Any = GatedHead(handle.head, gate, loses=loses)
     around = replace(handle.around, storage=storage)

@@ -48,10 +48,10 @@ BEFORE = {id: "red" for id in range(20) if id not in (1, 17)}
 
 def _rewrite(table: frazil.Table) -> None:
     files = table.scan().plan().files.pylist("location")
-    editor = RowEditor(handle=table.handle, metadata=table.metadata, snapshot=None, branch=MAIN)
+    editor = RowEditor(handle=table._handle, metadata=table.metadata, snapshot=None, branch=MAIN)
     columns = ["id", "colour", "_row_id", "_last_updated_sequence_number"]
     merged = editor.write(table.scan(columns=columns).to_batches(), with_lineage=True)
-    table.rewrite(files, merged)
+    table._rewrite_files(files, merged)
 
 
 def _transaction(table: frazil.Table) -> None:

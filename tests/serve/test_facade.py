@@ -33,8 +33,8 @@ def rows(*ids: int) -> pa.Table:
 
 def writes(table: Table, version: int = 3) -> list[str]:
     """Files that showing the table writes, by kind."""
-    with table.handle.storage.recording() as calls:
-        Facade().show(table.handle, version)
+    with table._handle.storage.recording() as calls:
+        Facade().show(table._handle, version)
     names = [call.path for call in calls if call.verb == "write"]
     return sorted(
         "list" if "snap-" in name else "manifest" if name.endswith("avro") else "json"
@@ -44,7 +44,7 @@ def writes(table: Table, version: int = 3) -> list[str]:
 
 def statuses(table: Table, snapshot_id: int) -> list[tuple[Any, int | None]]:
     """Entries of manifests that a snapshot wrote, as a client reads them."""
-    found = StaticTable.from_metadata(Facade().show(table.handle, 3).metadata_location)
+    found = StaticTable.from_metadata(Facade().show(table._handle, 3).metadata_location)
     snapshot = found.snapshot_by_id(snapshot_id)
     assert snapshot is not None
     return [
@@ -105,7 +105,7 @@ def test_a_new_vector_has_the_age_of_its_snapshot(table: Table) -> None:
     table.append(rows(1, 2, 3))
     table.append(rows(4))
     table.delete("id = 2")
-    found = StaticTable.from_metadata(Facade().show(table.handle, 3).metadata_location)
+    found = StaticTable.from_metadata(Facade().show(table._handle, 3).metadata_location)
     snapshot = found.current_snapshot()
     assert snapshot is not None
     entries = [
@@ -121,8 +121,8 @@ def test_a_new_vector_has_the_age_of_its_snapshot(table: Table) -> None:
 
 def test_other_processes_find_what_was_published(table: Table, catalog: Catalog) -> None:
     table.append(rows(1))
-    first = Facade().show(table.handle)
-    again = Facade().show(catalog["shop.orders"].handle)
+    first = Facade().show(table._handle)
+    again = Facade().show(catalog["shop.orders"]._handle)
     assert again == first
 
 
@@ -135,11 +135,11 @@ def test_expiry_collects_what_was_published_and_orphan_removal_leaves_the_rest(
     table.expire_snapshots(keep_last=1, older_than=_later())
     folder = Path(table.location.removeprefix("file://")) / "metadata" / "published"
     assert len(list(folder.glob("snap-*.avro"))) == 1
-    shown = Facade().show(table.handle, 3)
+    shown = Facade().show(table._handle, 3)
     table.remove_orphan_files(older_than=_later())
-    notes: Any = table.handle.head
+    notes: Any = table._handle.head
     for path in shown_files(notes.notes):
-        assert table.handle.storage.exists(path), path
+        assert table._handle.storage.exists(path), path
     found = StaticTable.from_metadata(shown.metadata_location)
     assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2]
 

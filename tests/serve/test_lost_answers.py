@@ -171,9 +171,9 @@ def test_a_manifest_list_outside_the_table_is_not_read(client: TestClient) -> No
 
 def test_answers_are_forgotten_after_their_lifetime(client: TestClient, service: Service) -> None:
     clock = [1_000.0]
-    service.replay = Replay(service.catalog.pointers.notes, now=lambda: clock[0])
+    service.replay = Replay(service.catalog._pointers.notes, now=lambda: clock[0])
     client.post("/v1/namespaces", json={"namespace": ["a"]}, headers={"Idempotency-Key": "k1"})
-    assert len(service.catalog.pointers.notes.below("request:")) == 1
+    assert len(service.catalog._pointers.notes.below("request:")) == 1
     clock[0] += 31 * 60
     client.post("/v1/namespaces", json={"namespace": ["b"]}, headers={"Idempotency-Key": "k2"})
-    assert list(service.catalog.pointers.notes.below("request:")) == ["request:k2"]
+    assert list(service.catalog._pointers.notes.below("request:")) == ["request:k2"]

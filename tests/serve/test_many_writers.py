@@ -96,9 +96,9 @@ def test_a_client_append_costs_a_root_and_what_is_shown(catalog: Catalog, files:
         for number in range(files):
             table.append(pa.table({"id": [number]}, schema=SCHEMA))
         remote = RestCatalog("c", uri=server.uri).load_table("shop.orders")
-        before = {f.path for f in table.handle.storage.list(table.location)}
+        before = {f.path for f in table._handle.storage.list(table.location)}
         remote.append(pa.table({"id": [1]}, schema=SCHEMA))
-        after = {f.path for f in table.handle.storage.list(table.location)}
+        after = {f.path for f in table._handle.storage.list(table.location)}
     new = [path.removeprefix(table.location) for path in after - before]
     published = [name for name in new if name.startswith("/metadata/published/")]
     roots = [name for name in new if name.startswith("/metadata/root-")]

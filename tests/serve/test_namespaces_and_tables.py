@@ -165,7 +165,7 @@ def test_the_metadata_location_exists_and_holds_what_is_shown(
     client: TestClient, catalog: Catalog
 ) -> None:
     made = make(client)
-    storage = catalog.pointers.storage(made["metadata"]["location"])
+    storage = catalog._pointers.storage(made["metadata"]["location"])
     where = made["metadata-location"]
     assert storage.read(where)
     catalog["shop.orders"].append(pa.table({"id": [1]}))

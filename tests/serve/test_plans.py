@@ -263,13 +263,13 @@ def test_deletes_are_named_with_the_files_they_apply_to(table: Table, client: Te
     two = planned(client, "/v2", filter=eq("country", "fr"))
     (file,) = two["delete-files"]
     assert (file["content"], file["file-format"]) == ("position-deletes", "parquet")
-    storage = table.handle.storage
+    storage = table._handle.storage
     read = pa.parquet.read_table(pa.BufferReader(storage.read(file["file-path"])))
     assert read.to_pylist() == [{"file_path": task["data-file"]["file-path"], "pos": 3}]
 
 
 def test_files_of_appends_between_two_snapshots(table: Table, client: TestClient) -> None:
-    ids = [int(each.snapshot_id) for each in table.handle.head.snapshots()]
+    ids = [int(each.snapshot_id) for each in table._handle.head.snapshots()]
     between = {"start_snapshot_id": ids[1], "end_snapshot_id": ids[3]}
     assert countries(planned(client, **between)) == ["es", "it"]
     table.delete("id = 55")
@@ -358,7 +358,7 @@ def test_pyiceberg_fetches_parts_and_increments(
     remote = RestCatalog("x", uri=server.uri, **asks)
     loaded = remote.load_table("shop.orders")
     assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == list(range(60))
-    ids = [int(each.snapshot_id) for each in table.handle.head.snapshots()]
+    ids = [int(each.snapshot_id) for each in table._handle.head.snapshots()]
     request = PlanTableScanRequest.model_validate(
         {"start-snapshot-id": ids[0], "end-snapshot-id": ids[2]}
     )

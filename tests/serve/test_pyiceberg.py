@@ -81,7 +81,7 @@ def test_snapshots_of_one_commit_stay_apart(catalog: Catalog, table: IcebergTabl
     check(catalog, table, 2, 3, 4)
     native = catalog["shop.orders"]
     shown = [snapshot.snapshot_id for snapshot in table.snapshots()]
-    assert shown == [int(each.snapshot_id) for each in native.handle.head.snapshots()]
+    assert shown == [int(each.snapshot_id) for each in native._handle.head.snapshots()]
     assert len(shown) == 4
     counts = [
         len(table.scan(snapshot_id=each.snapshot_id).to_arrow()) for each in table.snapshots()
@@ -174,7 +174,7 @@ def test_expired_snapshots_are_gone_everywhere(catalog: Catalog, table: IcebergT
     table.append(rows(2))
     table.maintenance.expire_snapshots().by_id(old.snapshot_id).commit()
     check(catalog, table, 1, 2)
-    assert len(list(catalog["shop.orders"].handle.head.snapshots())) == 1
+    assert len(list(catalog["shop.orders"]._handle.head.snapshots())) == 1
 
 
 def test_two_servers_on_one_catalog_show_the_same(

@@ -132,7 +132,7 @@ def test_every_misfit_is_listed_before_anything_is_written(
         frazil.spark.append(made, wrong)
     assert "column 'id': found string" in str(problem.value)
     assert "column 'extra': found an extra column" in str(problem.value)
-    assert not list(made.handle.storage.list(f"{made.location}/data"))
+    assert not list(made._handle.storage.list(f"{made.location}/data"))
     assert made.snapshots() == []
 
 
@@ -154,7 +154,7 @@ def test_a_failing_task_leaves_the_table_as_it_was(spark: Any, catalog: frazil.C
     with pytest.raises(Exception, match="column 'id': found 1 null"):
         frazil.spark.append(made, bad)
     assert made.refresh().snapshots() == []
-    assert not list(made.handle.storage.list(f"{made.location}/data"))
+    assert not list(made._handle.storage.list(f"{made.location}/data"))
 
 
 def test_no_rows_make_no_snapshot(frame: Any, catalog: frazil.Catalog) -> None:
@@ -203,7 +203,7 @@ def test_a_commit_that_conflicts_removes_the_files_it_would_have_added(
 ) -> None:
     made = catalog.create_table("e.events", EVENTS, partition_by=["kind"])
     frazil.spark.append(made, frame)
-    before = {file.path for file in made.handle.storage.list(f"{made.location}/data")}
+    before = {file.path for file in made._handle.storage.list(f"{made.location}/data")}
     write = writer.write_frame
 
     def slow(*given: Any, **more: Any) -> Any:
@@ -214,7 +214,7 @@ def test_a_commit_that_conflicts_removes_the_files_it_would_have_added(
     monkeypatch.setattr(writer, "write_frame", slow)
     with pytest.raises(frazil.CommitConflict):
         frazil.spark.overwrite(made, frame, "kind = 'k1'")
-    after = {file.path for file in made.handle.storage.list(f"{made.location}/data")}
+    after = {file.path for file in made._handle.storage.list(f"{made.location}/data")}
     assert after == before
 
 
@@ -226,7 +226,7 @@ def test_written_rows_can_carry_their_lineage(spark: Any, catalog: frazil.Catalo
     )
     entries = writer.write_frame(frame, made, with_lineage=True)
     assert made.snapshots() == []
-    made.add_entries(entries)
+    made._add_entries(entries)
     found = {row["id"]: row["_row_id"] for row in made.scan(columns=["id", "_row_id"])}
     assert found[1] == 70
     with_spark = frazil.spark.table(made, columns=["id", "_row_id"]).collect()

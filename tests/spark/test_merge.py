@@ -76,7 +76,7 @@ def test_a_row_that_two_source_rows_match_is_an_error_and_changes_nothing(
     with pytest.raises(InvalidInput, match="may match one source row"):
         merge.when_matched_delete(condition="false").execute()
     assert content(table) == {i: row(i) for i in range(20)}
-    files = [file.path for file in table.handle.storage.list(f"{table.location}/data")]
+    files = [file.path for file in table._handle.storage.list(f"{table.location}/data")]
     assert len(files) == 3
 
 

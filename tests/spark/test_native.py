@@ -197,7 +197,7 @@ def test_a_table_is_found_by_name_in_a_catalog(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
     assert frazil.spark.table("shop.orders", catalog=catalog).count() == 100
-    spark.conf.set("spark.frazil.catalog", catalog.origin["uri"])  # type: ignore[index]
+    spark.conf.set("spark.frazil.catalog", catalog._origin["uri"])  # type: ignore[index]
     assert frazil.spark.table("shop.orders", where="id < 5").count() == 5
 
 

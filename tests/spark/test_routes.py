@@ -123,7 +123,7 @@ def test_files_that_changed_since_are_not_read_in_silence(
     made = catalog.create_table("r.t", pa.schema([("a", pa.int64())]))
     made.append([{"a": 1}])
     path = made.scan().tasks()[0].source.path
-    made.handle.storage.delete(path)
+    made._handle.storage.delete(path)
     with pytest.raises(Exception, match=r"FILE_NOT_EXIST|does not exist|FileNotFound"):
         frazil.spark.table(made).collect()
 

@@ -225,9 +225,9 @@ def test_abort_removes_files_only_when_no_commit_was_tried(
     (location, *_) = unpacked(done.entries).pylist("location")
     path = f"{table.location}/{location}"
     writer.abort([done, done])
-    assert table.handle.storage.exists(path)
+    assert table._handle.storage.exists(path)
     writer.abort([done, None])
-    assert not table.handle.storage.exists(path)
+    assert not table._handle.storage.exists(path)
     assert table.refresh().scan().count() == 40
 
 

@@ -37,8 +37,8 @@ def copy(catalog: frazil.Catalog) -> frazil.Table:
 
 
 def warehouse(catalog: frazil.Catalog) -> str:
-    assert catalog.origin is not None
-    return catalog.origin["uri"]
+    assert catalog._origin is not None
+    return catalog._origin["uri"]
 
 
 def read(spark: Any, catalog: frazil.Catalog, **options: str) -> Any:
@@ -252,7 +252,7 @@ def sink_of(catalog: frazil.Catalog, **options: Any) -> StreamSink:
 
 
 def data_files(table: frazil.Table) -> int:
-    return len(list(table.handle.storage.list(f"{table.location}/data")))
+    return len(list(table._handle.storage.list(f"{table.location}/data")))
 
 
 def test_a_batch_written_again_removes_its_own_files_only(

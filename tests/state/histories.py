@@ -338,7 +338,7 @@ class History:
     def expire(self) -> None:
         soon = datetime.now(UTC) + timedelta(days=1)
         self.table.expire_snapshots(older_than=soon, keep_last=self.rng.randint(1, 4))
-        self.catalog.cache.clear()
+        self.catalog._cache.clear()
 
     def orphans(self) -> None:
         self.table.remove_orphan_files(older_than=datetime.now(UTC) + timedelta(minutes=5))

@@ -77,5 +77,5 @@ def compacted(table: frazil.Table) -> None:
         return
     columns = [column.name for column in table.schema.fields]
     rows = table.scan(columns=[*columns, "_row_id", "_last_updated_sequence_number"]).to_batches()
-    editor = RowEditor(handle=table.handle, metadata=table.metadata, snapshot=None, branch=MAIN)
-    table.rewrite(files.pylist("location"), editor.write(rows, with_lineage=True))
+    editor = RowEditor(handle=table._handle, metadata=table.metadata, snapshot=None, branch=MAIN)
+    table._rewrite_files(files.pylist("location"), editor.write(rows, with_lineage=True))

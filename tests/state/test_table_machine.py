@@ -122,7 +122,7 @@ class TableMachine(RuleBasedStateMachine):
         )
 
     def _tip(self, branch: str = MAIN) -> Snapshot | None:
-        return self.table.handle.state.tip(branch)
+        return self.table._handle.state.tip(branch)
 
     def _version(self, snapshot: Snapshot | None) -> Version:
         return Version() if snapshot is None else self.versions[int(snapshot.snapshot_id)].copy()

@@ -72,7 +72,7 @@ def replay(start: Mapping[int, Row], feed: Iterable[Mapping[str, Any]]) -> dict[
 def files_of(table: Table) -> set[str]:
     """Every file below the table, as relative paths, but the metadata JSON."""
     head = f"{table.location}/"
-    found = {file.path.removeprefix(head) for file in table.handle.storage.list(table.location)}
+    found = {file.path.removeprefix(head) for file in table._handle.storage.list(table.location)}
     return {path for path in found if not path.endswith(".json")}
 
 

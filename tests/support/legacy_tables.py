@@ -27,4 +27,4 @@ def delete_row(table: Table, *, of_file: int = 0) -> CommitResult:
         position=task.position,
     )
     base = None if snapshot is None else int(snapshot.snapshot_id)
-    return table.handle.commit(Change(vectors=(edit,), base_snapshot_id=base))
+    return table._handle.commit(Change(vectors=(edit,), base_snapshot_id=base))

@@ -208,7 +208,7 @@ def test_a_truncated_root_is_named(catalog: frazil.Catalog, filled: frazil.Table
     assert snapshot.root_manifest is not None
     root = Path(local_path(filled.location)) / snapshot.root_manifest
     root.write_bytes(root.read_bytes()[:100])
-    catalog.cache.clear()
+    catalog._cache.clear()
     with pytest.raises(FormatError, match=root.name):
         filled.scan().to_arrow()
 
@@ -218,7 +218,7 @@ def test_a_root_path_cannot_leave_the_table(filled: frazil.Table) -> None:
     assert snapshot is not None
     escaping = replace(snapshot, root_manifest="../../outside.parquet")
     with pytest.raises(FormatError, match=r"\.\./\.\./outside"):
-        filled.handle.reader().tree(escaping)
+        filled._handle.reader().tree(escaping)
 
 
 def test_a_newer_format_version_is_refused(
@@ -254,7 +254,7 @@ class FullDisk(LocalStorage):
 
 
 def test_a_full_disk_leaves_nothing_half_visible(filled: frazil.Table) -> None:
-    handle = filled.handle
+    handle = filled._handle
     full = FullDisk(room=100)
     around = replace(handle.around, storage=full)
     squeezed = frazil.Table(replace(handle, around=around))
@@ -282,7 +282,7 @@ def test_bad_property_values_are_named_when_set_and_when_used(
     with unchanged(filled), pytest.raises(InvalidInput, match=name):
         filled.set_properties({name: value})
     stored = SetProperties(updates={name: value})  # as another engine would
-    filled.handle.commit(Change(updates=(stored,)))
+    filled._handle.commit(Change(updates=(stored,)))
     filled.refresh()
     assert filled.metadata.properties[name] == value
     with pytest.raises(InvalidInput, match=name):

@@ -67,10 +67,10 @@ def test_the_repr_of_a_catalog_and_of_its_origin_hide_secrets(tmp_path: Path) ->
     options = {"s3.secret-access-key": SECRET, "s3.session-token": SECRET}
     catalog = frazil.connect(tmp_path / "w", **options)
     assert SECRET not in repr(catalog)
-    assert SECRET not in repr(catalog.origin)
-    assert catalog.origin is not None
-    assert catalog.origin["s3.secret-access-key"] == SECRET
-    assert dict(pickle.loads(pickle.dumps(catalog.origin))) == dict(catalog.origin)
+    assert SECRET not in repr(catalog._origin)
+    assert catalog._origin is not None
+    assert catalog._origin["s3.secret-access-key"] == SECRET
+    assert dict(pickle.loads(pickle.dumps(catalog._origin))) == dict(catalog._origin)
 
 
 @pytest.mark.parametrize("uri", [None, 5, b"x", "", " ", "a\0b", "a\ud800b"], ids=repr)
@@ -142,7 +142,7 @@ def test_a_reader_without_permission_to_write_sees_what_a_writer_commits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "warehouse"
-    frazil.connect(folder).create_table("shop.orders", SCHEMA).handle.head.load()
+    frazil.connect(folder).create_table("shop.orders", SCHEMA)._handle.head.load()
     with monkeypatch.context() as forbidden:
         forbidden.setattr(sqlite_pool, "_can_write", lambda path: False)
         reader = frazil.connect(folder)["shop.orders"]

@@ -58,7 +58,7 @@ def _ids(table: frazil.Table, **options: object) -> set[int]:
 def _revisions(table: frazil.Table) -> Counter[str]:
     """Revisions of all roots and leaves that snapshots of the table name."""
     paths: set[str] = set()
-    reader = table.handle.reader()
+    reader = table._handle.reader()
     for snapshot in table.snapshots():
         paths.add(snapshot.root_manifest or "")
         paths |= {leaf.location for leaf in reader.tree(snapshot).leaves()}
@@ -146,7 +146,7 @@ def test_its_leaves_can_be_rewritten(table: frazil.Table) -> None:
     assert _ids(table) == LAST
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    reader = table.handle.reader()
+    reader = table._handle.reader()
     for location in [
         snapshot.root_manifest or "",
         *(leaf.location for leaf in reader.tree(snapshot).leaves()),
@@ -181,7 +181,7 @@ def test_a_check_says_which_revisions_there_are(table: frazil.Table) -> None:
 
 def test_a_tree_says_which_revisions_it_holds(table: frazil.Table) -> None:
     table.delete("id = 3")
-    reader = table.handle.reader()
+    reader = table._handle.reader()
     tree = reader.tree(table.current_snapshot())
     assert len(tree.leaves()) == 3
     assert reader.revisions(tree) == {"1.12": 3, "2026-10": 1}

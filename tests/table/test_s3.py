@@ -42,7 +42,7 @@ def test_a_table_on_s3_takes_every_kind_of_change(remote: frazil.Catalog) -> Non
 def test_a_small_append_on_s3_puts_one_metadata_object(remote: frazil.Catalog) -> None:
     table = remote.create_table("shop.small", ORDERS)
     table.append(orders(0, 3))
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         table.append(orders(3, 6))
     writes = [call.path for call in calls if call.verb == "write"]
     assert sum("/metadata/" in path for path in writes) == 1
@@ -60,10 +60,10 @@ def test_duckdb_reads_on_s3_only_the_row_group_it_needs(remote: frazil.Catalog) 
     table.delete("id = 0")
     (size,) = table.inspect.files["file_size_in_bytes"].to_pylist()
     relation = table.scan().to_duckdb()
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         assert relation.limit(1).fetchall() == [(1, noise[1])]
     assert 0 < sum(call.bytes for call in calls) < 2 * size * per_group / rows
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         found = relation.filter("id = 123456").fetchall()
     assert found == [(123456, noise[123456])]
     assert 0 < sum(call.bytes for call in calls) < 2 * size * per_group / rows
@@ -100,15 +100,15 @@ def test_credentials_never_show(
     shown = [
         repr(remote),
         repr(table),
-        repr(table.handle),
-        repr(table.handle.storage),
+        repr(table._handle),
+        repr(table._handle.storage),
         str(table.scan().explain()),
         repr(table.metadata),
         str(done.snapshot.summary),
         caplog.text,
-        table.handle.storage.read(table.export()).decode(),
+        table._handle.storage.read(table.export()).decode(),
     ]
     with pytest.raises(FrazilError) as caught:
-        table.handle.storage.read(f"{s3.warehouse}/nothing")
+        table._handle.storage.read(f"{s3.warehouse}/nothing")
     shown.append(str(caught.value))
     assert not [text for text in shown if SECRET in text]

@@ -24,7 +24,7 @@ def stale(catalog: frazil.Catalog, table: frazil.Table) -> frazil.Table:
     seen = catalog.load_table(table.name)
     table.overwrite(orders(0, 20))
     table.expire_snapshots(older_than=now_ms() + 1_000, keep_last=1)
-    catalog.cache.clear()
+    catalog._cache.clear()
     return seen
 
 
@@ -64,7 +64,7 @@ def test_a_rewrite_of_an_expired_snapshot_is_a_conflict(
     assert base is not None
     files = table.refresh().scan().plan().files
     with pytest.raises(CommitConflict, match="expired"):
-        table.rewrite(
+        table._rewrite_files(
             files.pylist("location"),
             files.select(["location", "content_type", "record_count", "file_size_in_bytes"]),
             base_snapshot_id=base.snapshot_id,
@@ -72,7 +72,7 @@ def test_a_rewrite_of_an_expired_snapshot_is_a_conflict(
 
 
 def test_a_clock_years_ahead_stamps_its_own_snapshot_only(table: frazil.Table) -> None:
-    around = table.handle.around
+    around = table._handle.around
     table.append(orders(0, 1))
     begun = now_ms()
     object.__setattr__(around, "now_ms", lambda: begun + 20 * YEAR_MS)
@@ -94,7 +94,7 @@ def test_a_clock_years_ahead_stamps_its_own_snapshot_only(table: frazil.Table) -
 
 
 def test_clocks_that_differ_by_minutes_keep_the_order(table: frazil.Table) -> None:
-    around = table.handle.around
+    around = table._handle.around
     begun = now_ms()
     object.__setattr__(around, "now_ms", lambda: begun + 600_000)
     table.append(orders(0, 1))

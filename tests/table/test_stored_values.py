@@ -140,7 +140,7 @@ def test_properties_that_are_not_text_are_refused(
 
 def _rewrite(catalog: Catalog, column: str, table: str, change: Callable[[Any], None]) -> None:
     """Write a bad value into the database by hand."""
-    database = catalog.pointers.database  # type: ignore[attr-defined]
+    database = catalog._pointers.database  # type: ignore[attr-defined]
     with database.transaction() as transaction:
         for (text,) in transaction.rows(f"SELECT {column} FROM {table}"):
             value = json.loads(text)

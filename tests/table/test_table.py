@@ -244,7 +244,7 @@ def test_a_rewrite_keeps_rows_and_row_ids_and_fails_when_rows_change(
     table.append(orders(5, 10))
     before = row_ids(table)
     files = table.scan().plan().files.pylist("location")
-    editor = RowEditor(handle=table.handle, metadata=table.metadata, snapshot=None, branch="main")
+    editor = RowEditor(handle=table._handle, metadata=table.metadata, snapshot=None, branch="main")
     columns = [
         *(field.name for field in table.schema.fields),
         "_row_id",
@@ -254,12 +254,12 @@ def test_a_rewrite_keeps_rows_and_row_ids_and_fails_when_rows_change(
     other = catalog.load_table("shop.plain")
     base = table.current_snapshot()
     assert base is not None
-    table.rewrite(files, merged)
+    table._rewrite_files(files, merged)
     assert row_ids(table) == before
     assert table.scan().plan().files.num_rows == 1
     assert len(table.changes(since=base).to_arrow()) == 0
     with pytest.raises(CommitConflict):
-        other.rewrite(files, merged)
+        other._rewrite_files(files, merged)
 
 
 def test_tables_are_listed_renamed_and_dropped(catalog: frazil.Catalog) -> None:
@@ -284,7 +284,7 @@ def test_ten_thousand_files_plan_without_objects(table: frazil.Table) -> None:
     keys = [key for key in row.keys if not key.startswith(("@", "tracking"))]
     entries = row.select(keys).with_column("location", names)
     entries = entries.with_constant("content_type", 0)
-    table.add_entries(entries.with_constant("tracking.status", 1))
+    table._add_entries(entries.with_constant("tracking.status", 1))
     assert table.scan().plan().files.num_rows == 10_003
 
 

@@ -96,7 +96,7 @@ def _is_paimon(catalog: Catalog, source: str) -> bool:
     if ":" in source and not is_local(source) and "://" not in source:
         return False
     place = source.rstrip("/")
-    storage = catalog.pointers.storage(place)
+    storage = catalog._pointers.storage(place)
     return storage.exists(f"{place}/schema/schema-0")
 
 
@@ -112,7 +112,7 @@ def _import_paimon(
     if dry_run:
         from frazil.paimon.takeover_report import dry_run as look
 
-        found = look(source, storage=catalog.pointers.storage(source), history=history)
+        found = look(source, storage=catalog._pointers.storage(source), history=history)
         value: dict[str, Any] = {"can-be-adopted": found.can_be_adopted, "report": str(found)}
         output.emit_text(str(found), value, as_json=as_json)
         return
@@ -140,7 +140,7 @@ def _import_iceberg(
         return
     if name is None:
         raise InvalidInput("give the table a name: frazil import SOURCE namespace.name")
-    location = table.handle.state.metadata_location
+    location = table._handle.state.metadata_location
     if location is None:
         raise InvalidInput(f"{source}: has no metadata file to register")
     done = catalog.register_table(name, location).upgrade()

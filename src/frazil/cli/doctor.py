@@ -134,7 +134,7 @@ def _opened(opened: Catalog, settings: Settings) -> Iterator[Finding]:
         return
     probe = f"{opened.warehouse}/frazil-doctor-{uuid.uuid4()}"
     try:
-        storage = opened.pointers.storage(probe)
+        storage = opened._pointers.storage(probe)
         storage.write_new(probe, b"frazil")
         storage.read(probe)
         storage.delete(probe)

@@ -120,7 +120,7 @@ def tree(
 
     def picture(name: str | None) -> drawing.Drawing:
         snapshot = found.current_snapshot() if name is None else found.snapshot(name)
-        return drawing.draw(found.handle, snapshot, leaves=leaves, limit=limit, columns=columns)
+        return drawing.draw(found._handle, snapshot, leaves=leaves, limit=limit, columns=columns)
 
     pictures = [picture(as_of)] + ([picture(against)] if against is not None else [])
     text = _drawn(pictures, TreeFormat.JSON if as_json and to is None else form)

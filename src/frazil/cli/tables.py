@@ -206,7 +206,7 @@ def _manifests(revisions: dict[str, int]) -> str:
 
 def _description(table: Table) -> dict[str, Any]:
     snapshot = table.current_snapshot()
-    reader = table.handle.reader()
+    reader = table._handle.reader()
     return {
         "table": table.name,
         "uuid": str(table.metadata.table_uuid),

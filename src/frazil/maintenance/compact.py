@@ -71,7 +71,7 @@ def compact(
     )
     order = _order(handle, sort_by, zorder_by)
     scan = Scan(
-        handle=replace(handle),
+        _handle=replace(handle),
         snapshot=handle.tip(branch),
         matching=where,
         schema_override=metadata.schema(),
@@ -186,13 +186,13 @@ class _Job:
 
     def _packed(self, part: Planned) -> EntryBatch:
         scan = part.scan
-        metadata = scan.handle.metadata
+        metadata = scan._handle.metadata
         schema = with_columns(metadata.schema(), LINEAGE)
         reader = TaskReader(replace(scan.reading(), schema=schema))
         return write_rows(
             _rows(reader, part.tasks()),
-            storage=scan.handle.storage,
-            location=scan.handle.location,
+            storage=scan._handle.storage,
+            location=scan._handle.location,
             schema=schema,
             spec=metadata.spec(),
             sort_order=metadata.sort_order(),
@@ -203,7 +203,7 @@ class _Job:
         )
 
     def _sorted(self, part: Planned, order: SortOrder | ZOrder) -> EntryBatch:
-        handle = part.scan.handle
+        handle = part.scan._handle
         sink = RowSink.of(
             handle.metadata, storage=handle.storage, location=handle.location, written=self.written
         )
@@ -218,7 +218,7 @@ class _Job:
 
     @property
     def _properties(self) -> dict[str, str]:
-        own = self.planned.scan.handle.metadata.properties
+        own = self.planned.scan._handle.metadata.properties
         return {**own, TARGET_FILE_SIZE: str(self.target_file_bytes)}
 
 

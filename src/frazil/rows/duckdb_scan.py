@@ -199,7 +199,7 @@ class _ScanSql:
     # Which files go which way
 
     def _native_files(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        files, metadata = self._planned.plan.files, self._scan.handle.metadata
+        files, metadata = self._planned.plan.files, self._scan._handle.metadata
         wanted = self._wanted.fields
         if NAME_MAPPING in metadata.properties or not all(
             is_native(column, metadata.schemas) for column in wanted
@@ -217,7 +217,7 @@ class _ScanSql:
     def _identity_ids(self) -> set[int]:
         return {
             part.source_id
-            for spec in self._scan.handle.metadata.partition_specs
+            for spec in self._scan._handle.metadata.partition_specs
             for part in spec.fields
             if isinstance(part.transform, IdentityTransform)
         }
@@ -238,7 +238,7 @@ class _ScanSql:
             int(row) for row in rows if planned.has_vector[row] or int(row) in planned.plan.matches
         ]
         tasks = planned.tasks(np.array(suspects, dtype=np.intp)) if suspects else []
-        found = self._scan.handle.reader().each(tasks, self._reader.dropped)
+        found = self._scan._handle.reader().each(tasks, self._reader.dropped)
         return {
             row: positions
             for row, positions in zip(suspects, found, strict=True)
@@ -292,7 +292,7 @@ class _ScanSql:
             sizes = self._planned.plan.files.numpy("file_size_in_bytes").tolist()
             known = dict(zip(self._planned.paths, sizes, strict=True))
             protocol = self._prefix.strip("_").replace("_", "")
-            self._out.files = StorageFiles(self._scan.handle.storage, known, protocol)
+            self._out.files = StorageFiles(self._scan._handle.storage, known, protocol)
         return [self._out.files.address(path) for path in found]
 
     def _file_join(self, rows: np.ndarray[Any, Any], name: str) -> str:

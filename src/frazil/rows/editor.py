@@ -270,7 +270,7 @@ class RowEditor:
     ) -> Scan:
         """A scan of the snapshot this editor works on, in the current schema."""
         return Scan(
-            handle=self.handle,
+            _handle=self.handle,
             snapshot=self.snapshot,
             matching=where,
             columns=None if columns is None else tuple(columns),

@@ -54,7 +54,7 @@ def equal_rows(
     )
     deletes = EqualityDeletes(ids, values)
     scan = Scan(
-        handle=handle,
+        _handle=handle,
         snapshot=snapshot,
         matching=_passed_by(values, ids, schema),
         columns=(*(column.name for column in held.fields), "_pos"),

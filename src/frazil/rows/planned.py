@@ -109,7 +109,7 @@ class Planned:
     @cached_property
     def paths(self) -> list[str]:
         """Absolute paths of the files."""
-        location = self.scan.handle.location
+        location = self.scan._handle.location
         return list(paths.resolve_all(location, self.plan.files.column("location")).to_pylist())
 
     @cached_property
@@ -118,7 +118,7 @@ class Planned:
         over from elsewhere may call a column by another one's name."""
         locations = self.plan.files.column("location")
         own = np.array([not paths.is_absolute(each) for each in locations.to_pylist()], np.bool_)
-        folder = self.scan.handle.metadata.properties.get(DATA_PATH)
+        folder = self.scan._handle.metadata.properties.get(DATA_PATH)
         if folder is not None:
             own |= np.array([path.startswith(folder) for path in self.paths], np.bool_)
         return own
@@ -140,7 +140,7 @@ class Planned:
     def tasks(self, rows: npt.NDArray[Any] | None = None) -> list[Task]:
         """Tasks of the files at these rows of the plan, in their order."""
         plan = self.plan if rows is None else self.part(rows).plan
-        return list(tasks_of(plan, location=self.scan.handle.location))
+        return list(tasks_of(plan, location=self.scan._handle.location))
 
     def part(self, rows: npt.NDArray[Any], scan: Scan | None = None) -> Planned:
         """Some of the files, whose rows keep their numbers; in another scan of them if given."""

@@ -45,7 +45,7 @@ class Scan:
     The snapshot is fixed when the scan is made: reading twice gives the same rows.
     """
 
-    handle: TableHandle
+    _handle: TableHandle
     snapshot: Snapshot | None
     matching: str | BooleanExpression | None = None
     columns: tuple[str, ...] | None = None
@@ -59,7 +59,7 @@ class Scan:
         where = "" if self.matching is None else f" where {self.matching}"
         limit = "" if self.max_rows is None else f" limit {self.max_rows}"
         at = "empty" if self.snapshot is None else f"snapshot {self.snapshot.snapshot_id}"
-        return f"Scan({self.handle.name}: {columns}{where}{limit}; {at})"
+        return f"Scan({self._handle.name}: {columns}{where}{limit}; {at})"
 
     def _repr_html_(self) -> str:
         facts = {
@@ -68,7 +68,7 @@ class Scan:
             "limit": self.max_rows,
             "snapshot": None if self.snapshot is None else self.snapshot.snapshot_id,
         }
-        return card(f"scan of {self.handle.name}", facts)
+        return card(f"scan of {self._handle.name}", facts)
 
     # Choosing
 
@@ -99,8 +99,8 @@ class Scan:
         """Every column of the table as this snapshot has it."""
         if self.schema_override is not None:
             return self.schema_override
-        metadata = self.handle.metadata
-        is_tip = self.snapshot is None or self.snapshot == self.handle.state.tip()
+        metadata = self._handle.metadata
+        is_tip = self.snapshot is None or self.snapshot == self._handle.state.tip()
         return metadata.schema() if is_tip else metadata.schema_of(self.snapshot)  # type: ignore[arg-type]
 
     @cached_property
@@ -132,7 +132,7 @@ class Scan:
         return select_columns(
             self.table_schema,
             self.columns,
-            specs=self.handle.metadata.partition_specs,
+            specs=self._handle.metadata.partition_specs,
             case_sensitive=self.case_sensitive,
         )
 
@@ -150,7 +150,7 @@ class Scan:
         report says of every leaf what became of it.
         """
         return plan(
-            self.handle.reader(),
+            self._handle.reader(),
             self.snapshot,
             schema=self.table_schema,
             where=self.condition.filter,
@@ -161,12 +161,12 @@ class Scan:
     def tasks(self, *, split_bytes: int | None = None) -> list[Task]:
         """The plan as tasks; with `split_bytes`, large files are cut at their row groups."""
         planned = self.plan(extra_keys=("split_offsets",) if split_bytes else ())
-        tasks = list(tasks_of(planned, location=self.handle.location))
+        tasks = list(tasks_of(planned, location=self._handle.location))
         return split_tasks(tasks, split_bytes) if split_bytes else tasks
 
     def to_pyiceberg_tasks(self) -> list[FileScanTask]:
         """The plan as PyIceberg's tasks, for its readers and tools."""
-        metadata = self.handle.metadata
+        metadata = self._handle.metadata
         return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
 
     def explain(self, *, per_leaf: bool = False) -> ScanReport:
@@ -178,9 +178,9 @@ class Scan:
 
     def reading(self) -> Reading:
         """How tasks of this scan are read; picklable."""
-        metadata = self.handle.metadata
+        metadata = self._handle.metadata
         return Reading(
-            storage=self.handle.storage,
+            storage=self._handle.storage,
             schema=self.schema,
             table_schema=with_dropped(self.table_schema, metadata.schemas),
             row_filter=self.filter,
@@ -296,7 +296,7 @@ class Scan:
             known = task.live_records if found.is_everything or task.must_match else None
             return sum(b.num_rows for b in reader.read(task)) if known is None else known
 
-        total = sum(self.handle.reader().each(self.tasks(), rows))
+        total = sum(self._handle.reader().each(self.tasks(), rows))
         return total if self.max_rows is None else min(total, self.max_rows)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:

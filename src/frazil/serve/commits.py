@@ -78,7 +78,7 @@ def commit_transaction(service: Service, call: Call) -> Answer:
     _land(service, call, sorted(named, key=lambda each: each[0]))
     for name in names:
         try:
-            service.facade.show(service.table(name).handle, call.format_version)
+            service.facade.show(service.table(name)._handle, call.format_version)
         except (FrazilError, RestError):  # it has landed; loading will show it
             log.exception("%s was not published", name)
     return NO_CONTENT
@@ -93,8 +93,8 @@ def _answered(
         version = max(2, shown_version(table.metadata, call.format_version))
         for snapshot_id, branch in _branches(posted.updates, _snapshots(posted)).items():
             if branch is None:  # staged: no name leads to it, and it is to be seen all the same
-                snapshot = table.handle.snapshot(snapshot_id)
-                service.facade.list_of(table.handle, snapshot, version)
+                snapshot = table._handle.snapshot(snapshot_id)
+                service.facade.list_of(table._handle, snapshot, version)
         return tables.shown(service, table, call)
     except (FrazilError, RestError) as error:
         log.exception("%s landed and could not be shown", identifier)
@@ -126,7 +126,7 @@ def _land(
             return
         works: list[_Work] = []
         for identifier, one in posted:
-            handle = service.table(identifier).handle
+            handle = service.table(identifier)._handle
             handle.check_writable()
             if not _is_known(handle, one):
                 works.append(_Work(service=service, call=call, handle=handle, posted=one))
@@ -144,7 +144,7 @@ def _commit(service: Service, works: Sequence[_Work]) -> None:
     ]
     commit_together(
         plans,
-        lambda drafts: service.catalog.pointers.swap_all(
+        lambda drafts: service.catalog._pointers.swap_all(
             [
                 (head_of(work.handle), base, draft)
                 for work, (_, base, draft) in zip(works, drafts, strict=True)
@@ -176,20 +176,20 @@ def _is_known(handle: TableHandle, posted: wire.CommitTable) -> bool:
 
 def _create(service: Service, call: Call, identifier: Identifier, posted: wire.CommitTable) -> None:
     """A table and its first snapshots, entered at once."""
-    if service.catalog.pointers.table_exists(identifier):
+    if service.catalog._pointers.table_exists(identifier):
         _check_repeated(service, identifier, posted)
         return
-    if not service.catalog.pointers.namespace_exists(identifier.namespace):
+    if not service.catalog._pointers.namespace_exists(identifier.namespace):
         raise no_namespace(identifier.namespace)
     tables.need_free(service, identifier)
     location = next(
         (u.location for u in posted.updates if isinstance(u, wire.SetLocation)), None
-    ) or service.catalog.pointers.location_for(identifier)
+    ) or service.catalog._pointers.location_for(identifier)
     check_location(service, location)
     around = Surroundings(
-        storage=service.catalog.pointers.storage(location),
+        storage=service.catalog._pointers.storage(location),
         location=location.rstrip("/"),
-        cache=service.catalog.cache,
+        cache=service.catalog._cache,
         now_ms=now_ms,
         new_snapshot_id=new_snapshot_id,
     )
@@ -208,7 +208,7 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
         history = History(
             snapshots=draft.added_snapshots, snapshot_log=() if logged is None else (logged,)
         )
-        service.catalog.pointers.create_table(identifier, made, history)
+        service.catalog._pointers.create_table(identifier, made, history)
     except CommitUnknown:
         raise
     except AlreadyExists:
@@ -221,7 +221,7 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
 
 def _check_repeated(service: Service, identifier: Identifier, posted: wire.CommitTable) -> None:
     """Pass a creation that landed before, refuse another one of the same name."""
-    handle = service.table(identifier).handle
+    handle = service.table(identifier)._handle
     uuids = {u.uuid.lower() for u in posted.updates if isinstance(u, wire.AssignUuid)}
     if str(handle.metadata.table_uuid) in uuids and (
         not _snapshots(posted) or _is_known(handle, posted)

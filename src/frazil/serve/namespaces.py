@@ -22,7 +22,7 @@ def list_namespaces(service: Service, call: Call) -> Answer:
     above = exchange.namespace_of(parent) if parent else ()
     if above:
         service.need_namespace(above)
-    found = service.catalog.pointers.list_namespaces(above)
+    found = service.catalog._pointers.list_namespaces(above)
     if call.principal is not None:
         found = [each for each in found if call.principal.may_see(each)]
     return Answer(body=paged([list(each) for each in found], "namespaces", call.query))
@@ -34,7 +34,7 @@ def create_namespace(service: Service, call: Call) -> Answer:
     namespace = checked(wanted.namespace)
     call.check("write", namespace)
     try:
-        service.catalog.pointers.create_namespace(namespace, wanted.properties)
+        service.catalog._pointers.create_namespace(namespace, wanted.properties)
     except AlreadyExists as error:
         raise taken("Namespace", ".".join(namespace)) from error
     return Answer(body={"namespace": list(namespace), "properties": wanted.properties})
@@ -44,7 +44,7 @@ def load_namespace(service: Service, call: Call) -> Answer:
     """GET: its properties."""
     namespace = call.namespace()
     service.need_namespace(namespace)
-    properties = service.catalog.pointers.namespace_properties(namespace)
+    properties = service.catalog._pointers.namespace_properties(namespace)
     return Answer(body={"namespace": list(namespace), "properties": properties})
 
 
@@ -59,7 +59,7 @@ def drop_namespace(service: Service, call: Call) -> Answer:
     namespace = call.namespace()
     service.need_namespace(namespace)
     try:
-        service.catalog.pointers.drop_namespace(namespace)
+        service.catalog._pointers.drop_namespace(namespace)
     except InvalidInput as error:
         raise RestError(
             409,
@@ -81,10 +81,10 @@ def update_properties(service: Service, call: Call) -> Answer:
             "UnprocessableEntityException",
             f"Invalid namespace update: cannot set and remove keys: {', '.join(both)}",
         )
-    if not service.catalog.pointers.namespace_exists(namespace):
+    if not service.catalog._pointers.namespace_exists(namespace):
         raise no_namespace(namespace)
-    known = service.catalog.pointers.namespace_properties(namespace)
-    service.catalog.pointers.set_namespace_properties(namespace, updates, removals=removals)
+    known = service.catalog._pointers.namespace_properties(namespace)
+    service.catalog._pointers.set_namespace_properties(namespace, updates, removals=removals)
     return Answer(
         body={
             "updated": sorted(updates),

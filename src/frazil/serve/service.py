@@ -26,14 +26,14 @@ class Service:
         self.catalog = catalog
         self.access = access
         self.settings = settings or Settings()
-        self.replay = Replay(catalog.pointers.notes)
+        self.replay = Replay(catalog._pointers.notes)
         self.guard = Guard()
         self.cancelled_plans = Cancelled()
         self.facade = Facade(clients_collect=self.settings.clients_collect)
 
     def need_namespace(self, namespace: Namespace) -> None:
         """404 when it does not exist."""
-        if not self.catalog.pointers.namespace_exists(namespace):
+        if not self.catalog._pointers.namespace_exists(namespace):
             raise no_namespace(namespace)
 
     def table(self, identifier: Identifier) -> Table:

@@ -38,7 +38,7 @@ def list_tables(service: Service, call: Call) -> Answer:
     service.need_namespace(namespace)
     found = [
         {"namespace": list(each.namespace), "name": each.name}
-        for each in service.catalog.pointers.list_tables(namespace)
+        for each in service.catalog._pointers.list_tables(namespace)
     ]
     return Answer(body=namespaces.paged(found, "identifiers", call.query))
 
@@ -56,7 +56,7 @@ def create_table(service: Service, call: Call) -> Answer:
         document = facade.staged_document(metadata, call.format_version)
         return Answer(body=_body(service, None, document))
     try:
-        service.catalog.pointers.create_table(identifier, metadata)
+        service.catalog._pointers.create_table(identifier, metadata)
     except AlreadyExists as error:
         raise taken("Table", identifier) from error
     _make_folders(metadata.location)
@@ -76,7 +76,7 @@ def load_table(service: Service, call: Call) -> Answer:
 
 def table_exists(service: Service, call: Call) -> Answer:
     """HEAD."""
-    if not service.catalog.pointers.table_exists(call.identifier()):
+    if not service.catalog._pointers.table_exists(call.identifier()):
         raise no_table(call.identifier())
     return NO_CONTENT
 
@@ -97,13 +97,13 @@ def rename_table(service: Service, call: Call) -> Answer:
     wanted = call.decode(wire.Rename)
     source, target = name_of(wanted.source), name_of(wanted.destination)
     call.check("write", source.namespace, target.namespace)
-    if not service.catalog.pointers.table_exists(source):
+    if not service.catalog._pointers.table_exists(source):
         raise no_table(source)
-    if not service.catalog.pointers.namespace_exists(target.namespace):
+    if not service.catalog._pointers.namespace_exists(target.namespace):
         raise no_namespace(target.namespace)
     check_target(service, source, target)
     try:
-        service.catalog.pointers.rename(source, target)
+        service.catalog._pointers.rename(source, target)
     except NotFound as error:
         raise no_table(source) from error
     except AlreadyExists as error:
@@ -118,10 +118,10 @@ def register_table(service: Service, call: Call) -> Answer:
     service.need_namespace(namespace)
     identifier = Identifier.parse((*namespace, wanted.name))
     check_location(service, wanted.metadata_location)
-    if service.catalog.pointers.table_exists(identifier):
+    if service.catalog._pointers.table_exists(identifier):
         if not wanted.overwrite:
             raise taken("Table", identifier)
-        service.catalog.pointers.drop(identifier)
+        service.catalog._pointers.drop(identifier)
     need_free(service, identifier)
     table = service.catalog.register_table(identifier, wanted.metadata_location)
     if table.metadata.format_version < 4:
@@ -143,7 +143,7 @@ def report_metrics(service: Service, call: Call) -> Answer:
 
 def shown(service: Service, table: Table, call: Call) -> Answer:
     """A table as an answer."""
-    found = service.facade.show(table.handle, call.format_version)
+    found = service.facade.show(table._handle, call.format_version)
     if call.method == "GET" and call.headers.get("if-none-match") == found.etag:
         return Answer(status=304, headers={"ETag": found.etag})
     return Answer(
@@ -159,15 +159,15 @@ def name_of(name: wire.TableName) -> Identifier:
 
 def need_free(service: Service, identifier: Identifier) -> None:
     """409 when a table or view has the name."""
-    if service.catalog.pointers.table_exists(identifier):
+    if service.catalog._pointers.table_exists(identifier):
         raise taken("Table", identifier)
-    if service.catalog.pointers.views.exists(identifier):
+    if service.catalog._pointers.views.exists(identifier):
         raise taken("View with same name", identifier)
 
 
 def check_target(service: Service, source: Identifier, target: Identifier) -> None:
     """409 when the name that a table or view is to get is in use."""
-    pointers = service.catalog.pointers
+    pointers = service.catalog._pointers
     for kind, in_use in (
         ("Table", pointers.table_exists(target)),
         ("View", pointers.views.exists(target)),
@@ -192,7 +192,7 @@ def _new_metadata(
 ) -> TableMetadata:
     location = wanted.location
     if location is None:
-        location = service.catalog.pointers.location_for(identifier)
+        location = service.catalog._pointers.location_for(identifier)
     else:
         check_location(service, location)
     spec, order = wanted.partition_spec, wanted.write_order

@@ -33,7 +33,7 @@ def list_views(service: Service, call: Call) -> Answer:
     service.need_namespace(namespace)
     found = [
         {"namespace": list(each.namespace), "name": each.name}
-        for each in service.catalog.pointers.views.list(namespace)
+        for each in service.catalog._pointers.views.list(namespace)
     ]
     return Answer(body=namespaces.paged(found, "identifiers", call.query))
 
@@ -47,7 +47,7 @@ def create_view(service: Service, call: Call) -> Answer:
     _need_free(service, identifier)
     location = wanted.location
     if location is None:
-        location = service.catalog.pointers.location_for(identifier)
+        location = service.catalog._pointers.location_for(identifier)
     else:
         check_location(service, location)
     if METADATA_PATH in wanted.properties:
@@ -64,7 +64,7 @@ def register_view(service: Service, call: Call) -> Answer:
     identifier = Identifier.parse((*namespace, wanted.name))
     _need_free(service, identifier)
     check_location(service, wanted.metadata_location)
-    storage = service.catalog.pointers.storage(wanted.metadata_location)
+    storage = service.catalog._pointers.storage(wanted.metadata_location)
     try:
         metadata = json.loads(storage.read(wanted.metadata_location))
     except ValueError as error:
@@ -82,7 +82,7 @@ def load_view(service: Service, call: Call) -> Answer:
 
 def view_exists(service: Service, call: Call) -> Answer:
     """HEAD."""
-    if not service.catalog.pointers.views.exists(call.identifier("view")):
+    if not service.catalog._pointers.views.exists(call.identifier("view")):
         raise no_view(call.identifier("view"))
     return NO_CONTENT
 
@@ -91,7 +91,7 @@ def replace_view(service: Service, call: Call) -> Answer:
     """POST views/{view}: updates of a view."""
     posted = call.decode(wire.CommitView)
     identifier = call.identifier("view")
-    if service.catalog.pointers.table_exists(identifier):
+    if service.catalog._pointers.table_exists(identifier):
         raise taken("Table with same name", identifier)
     for update in posted.updates:
         if isinstance(update, wire.SetLocation):
@@ -108,7 +108,7 @@ def replace_view(service: Service, call: Call) -> Answer:
                 )
         after = view_metadata.updated(base.metadata, posted.updates)
         try:
-            return _shown(service, service.catalog.pointers.views.replace(base, after))
+            return _shown(service, service.catalog._pointers.views.replace(base, after))
         except CommitConflict:
             continue
     raise conflict(f"Cannot commit: view {identifier} keeps changing")
@@ -118,7 +118,7 @@ def drop_view(service: Service, call: Call) -> Answer:
     """DELETE."""
     identifier = call.identifier("view")
     try:
-        service.catalog.pointers.views.drop(identifier)
+        service.catalog._pointers.views.drop(identifier)
     except NotFound as error:
         raise no_view(identifier) from error
     return NO_CONTENT
@@ -129,7 +129,7 @@ def rename_view(service: Service, call: Call) -> Answer:
     wanted = call.decode(wire.Rename)
     source, target = tables.name_of(wanted.source), tables.name_of(wanted.destination)
     call.check("write", source.namespace, target.namespace)
-    pointers = service.catalog.pointers
+    pointers = service.catalog._pointers
     if not pointers.views.exists(source):
         raise no_view(source)
     if not pointers.namespace_exists(target.namespace):
@@ -145,22 +145,22 @@ def rename_view(service: Service, call: Call) -> Answer:
 
 
 def _need_free(service: Service, identifier: Identifier) -> None:
-    if service.catalog.pointers.table_exists(identifier):
+    if service.catalog._pointers.table_exists(identifier):
         raise taken("Table with same name", identifier)
-    if service.catalog.pointers.views.exists(identifier):
+    if service.catalog._pointers.views.exists(identifier):
         raise taken("View", identifier)
 
 
 def _entered(service: Service, identifier: Identifier, metadata: dict[str, Any]) -> ViewState:
     try:
-        return service.catalog.pointers.views.create(identifier, metadata)
+        return service.catalog._pointers.views.create(identifier, metadata)
     except AlreadyExists as error:
         raise taken("View", identifier) from error
 
 
 def _loaded(service: Service, identifier: Identifier) -> ViewState:
     try:
-        return service.catalog.pointers.views.load(identifier)
+        return service.catalog._pointers.views.load(identifier)
     except NotFound as error:
         raise no_view(identifier) from error
 
@@ -171,7 +171,7 @@ def _shown(service: Service, view: ViewState, *, location: str | None = None) ->
     folder = metadata["properties"].get(METADATA_PATH) or f"{metadata['location']}/metadata"
     name = f"{view.version:05d}-{metadata['view-uuid']}.metadata.json"
     where = location or f"{folder.rstrip('/')}/{name}"
-    storage = service.catalog.pointers.storage(where)
+    storage = service.catalog._pointers.storage(where)
     if not storage.exists(where):
         with suppress(AlreadyExists):  # another process may be quicker
             storage.write_new(where, json.dumps(metadata).encode())

@@ -222,4 +222,4 @@ def _files_of(scan: Scan) -> int:
 def _plain(scan: Scan) -> Table:
     from frazil.table.table import Table
 
-    return Table(scan.handle)
+    return Table(scan._handle)

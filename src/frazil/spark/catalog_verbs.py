@@ -189,7 +189,7 @@ class CatalogVerbs:
         frame = DataFrame(request[1], self._bridge.spark)
         staged = self._staged.get(asked["token"])
         if staged is not None and staged.replacement is not None:
-            staged.replacement.add_entries(
+            staged.replacement._add_entries(
                 writer.write_frame(frame, staged.table, metadata=staged.replacement.metadata)
             )
             return {}

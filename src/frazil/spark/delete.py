@@ -61,5 +61,5 @@ def delete_rows(
     )
     if not change.has_content:
         return CommitResult.nothing("no row matched", ms=(time.perf_counter() - began) * 1000)
-    done = table.handle.commit(change)
+    done = table._handle.commit(change)
     return replace(done, ms=(time.perf_counter() - began) * 1000)

@@ -70,7 +70,7 @@ class Loaded:
         """What a token stands for."""
         snapshot = None if token["snapshot"] is None else table.snapshot(token["snapshot"])
         schema = table.metadata.schema_by_id(token["schema"])
-        scan = Scan(handle=table.handle, snapshot=snapshot, schema_override=schema)
+        scan = Scan(_handle=table._handle, snapshot=snapshot, schema_override=schema)
         return Loaded(table=table, scan=scan, kind=token["kind"], is_pinned=token["pinned"])
 
     def token(self, key: str) -> str:

@@ -19,14 +19,14 @@ _ROWS_PER_TASK = 50_000
 
 def metadata_schema(table: Table, name: str) -> sql.StructType:
     """The Spark schema of a metadata table; no manifest is read for it."""
-    return _spark_schema(_table(Inspect(table.handle, None), name).schema)
+    return _spark_schema(_table(Inspect(table._handle, None), name).schema)
 
 
 def metadata_frame(
     spark: SparkSession, table: Table, snapshot: Snapshot | None, name: str
 ) -> DataFrame:
     """The rows of a metadata table."""
-    found = _table(Inspect(table.handle, snapshot), name)
+    found = _table(Inspect(table._handle, snapshot), name)
     schema = _spark_schema(found.schema)
     return spark.createDataFrame(found.cast(arrow_of(schema)), schema)
 

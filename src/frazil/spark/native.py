@@ -165,7 +165,7 @@ class _NativeFrame:
 
     def frame(self) -> DataFrame:
         scan = self.planned.scan
-        names = ReadNames.of(scan.handle.metadata, scan.table_schema)
+        names = ReadNames.of(scan._handle.metadata, scan.table_schema)
         if not self.planned.has_own_names[self.rows].all():
             names = replace(names, clean_ids=frozenset())
         wanted = self.planned.wanted
@@ -178,7 +178,7 @@ class _NativeFrame:
                 vectors,
                 base=_BASE,
                 position=_POSITION,
-                storage=scan.handle.storage,
+                storage=scan._handle.storage,
                 limits=self.limits,
             )
         if not isinstance(scan.filter, AlwaysTrue):

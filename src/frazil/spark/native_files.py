@@ -28,7 +28,7 @@ def native_files(planned: Planned) -> npt.NDArray[np.bool_]:
 
 
 def _schema_is_native(planned: Planned) -> bool:
-    return NAME_MAPPING not in planned.scan.handle.metadata.properties and all(
+    return NAME_MAPPING not in planned.scan._handle.metadata.properties and all(
         _is_native_column(field) for field in planned.wanted.fields
     )
 

@@ -49,8 +49,8 @@ def register(
         _install(spark, name)
         bridge.is_installed = True
     spark.conf.set(FIELD_IDS_CONF, "true")
-    if found.origin is not None:
-        spark.conf.set(CATALOG_CONF, found.origin["uri"])
+    if found._origin is not None:
+        spark.conf.set(CATALOG_CONF, found._origin["uri"])
     return found
 
 

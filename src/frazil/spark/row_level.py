@@ -117,7 +117,7 @@ class RowLevelJob:
             mode=Distribution.of(metadata.properties, metadata.spec()),
         )
         write = WriteTask.of(
-            metadata, schema, storage=self.table.handle.storage, location=self.table.location
+            metadata, schema, storage=self.table._handle.storage, location=self.table.location
         )
         task = RowLevelTask(write)
         results = placed.mapInArrow(task.run, f"{_RESULT} binary").collect()

@@ -115,7 +115,7 @@ class _Readers:
 
     def __init__(self, planned: Planned, asked: Asked) -> None:
         scan = planned.scan
-        self._names = ReadNames.of(scan.handle.metadata, scan.table_schema)
+        self._names = ReadNames.of(scan._handle.metadata, scan.table_schema)
         self._numbers: dict[tuple[bool, bool], int] = {}
         self.made: list[dict[str, Any]] = []
         self.recipes: list[list[Any]] = []
@@ -194,7 +194,7 @@ def _deleted(planned: Planned) -> dict[int, str]:
     rows = np.flatnonzero(planned.has_vector)
     if not len(rows):
         return {}
-    storage = planned.scan.handle.storage
+    storage = planned.scan._handle.storage
 
     def read(found: tuple[int, Any]) -> tuple[int, str]:
         at, (_, records, vector) = found
@@ -211,6 +211,6 @@ def _partition_columns(planned: Planned) -> list[str]:
     known = {field.field_id: field.name for field in scan.table_schema.fields}
     return [
         known[part.source_id]
-        for part in scan.handle.metadata.spec().fields
+        for part in scan._handle.metadata.spec().fields
         if isinstance(part.transform, IdentityTransform) and part.source_id in known
     ]

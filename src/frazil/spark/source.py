@@ -75,7 +75,7 @@ class FrazilSource(DataSource):  # type: ignore[misc]
             raise InvalidInput("changes are read as a stream, or with frazil.spark.changes")
         scan = self._scan()
         if self.source_options.metadata is not None:
-            inspect = Inspect(scan.handle, scan.snapshot)
+            inspect = Inspect(scan._handle, scan.snapshot)
             return MetadataReader(list(metadata_parts(inspect, self._metadata)))
         return FrazilReader(_narrowed(scan, schema), self.source_options.split_bytes)
 
@@ -126,7 +126,7 @@ def _scan_of(
     table: Table, options: SourceOptions, snapshot: Snapshot | None, schema: Schema
 ) -> Scan:
     return Scan(
-        handle=table.handle,
+        _handle=table._handle,
         snapshot=snapshot,
         matching=options.where,
         columns=options.columns,

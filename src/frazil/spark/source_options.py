@@ -113,7 +113,7 @@ class SourceOptions:
     @staticmethod
     def of_catalog(catalog: Catalog) -> dict[str, str]:
         """The options that open a catalog again."""
-        origin = catalog.origin
+        origin = catalog._origin
         if origin is None:
             raise InvalidInput(
                 f"{catalog!r} cannot be opened by another process; use a catalog made by "

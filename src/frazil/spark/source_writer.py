@@ -53,7 +53,7 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
         table = options.load()
         check_schema(schema, table.schema)
         task = WriteTask.of(
-            table.metadata, table.schema, storage=table.handle.storage, location=table.location
+            table.metadata, table.schema, storage=table._handle.storage, location=table.location
         )
         return FrazilWriter(options, task, overwrite=overwrite)
 

@@ -23,7 +23,7 @@ def batch_summary(query_id: str, batch_id: int) -> dict[str, str]:
 
 def has_landed(table: Table, query_id: str, batch_id: int) -> bool:
     """Whether a batch, or a later one of its query, is in the table already."""
-    for snapshot in refs.ancestors(table.handle, table.current_snapshot()):
+    for snapshot in refs.ancestors(table._handle, table.current_snapshot()):
         found = batch_of(snapshot)
         if found is not None and found[0] == query_id:
             return found[1] >= batch_id

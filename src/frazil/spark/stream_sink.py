@@ -50,7 +50,7 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
         table = options.load()
         check_schema(schema, table.schema)
         task = WriteTask.of(
-            table.metadata, table.schema, storage=table.handle.storage, location=table.location
+            table.metadata, table.schema, storage=table._handle.storage, location=table.location
         )
         return StreamSink(options, stream, task, replaces=replaces)
 

@@ -80,7 +80,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if stream.start_snapshot is not None:
             return _end_of(table.snapshot(stream.start_snapshot))
         if stream.start_ms is not None:
-            for snapshot in refs.ancestors(table.handle, table.current_snapshot()):
+            for snapshot in refs.ancestors(table._handle, table.current_snapshot()):
                 if snapshot.timestamp_ms <= stream.start_ms:
                     return _end_of(snapshot)
         return dict(_BEGINNING)
@@ -176,7 +176,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         to be taken whole because what was before it has expired."""
         assert self._table is not None
         chain: list[Snapshot] = []
-        for snapshot in refs.ancestors(self._table.handle, tip):
+        for snapshot in refs.ancestors(self._table._handle, tip):
             if int(snapshot.snapshot_id) == start["snapshot"]:
                 begun = [(snapshot, False)] if start["units"] >= 0 else []
                 return [*begun, *((each, False) for each in reversed(chain))]
@@ -216,7 +216,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
                 'snapshots with "skip-changes" = "true"'
             )
         cutter = Cutter(
-            reader=self._table.handle.reader(),
+            reader=self._table._handle.reader(),
             reading=self._rows.reading,
             keeps_pairs_whole=True,
         )

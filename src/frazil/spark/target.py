@@ -51,7 +51,7 @@ class Target:
         scan: Scan | Planned | None = None,
     ) -> Target:
         """The current rows of the table's branch; `bound` gives the columns other identities."""
-        table.handle.check_writable()
+        table._handle.check_writable()
         scan = scan or table.scan()
         if is_connect(spark):
             planned = scan if isinstance(scan, Planned) else Planned.of(scan)

@@ -149,7 +149,7 @@ def write_frame(
         sort_order=metadata.sort_order(),
         mode=Distribution.of(metadata.properties, metadata.spec()),
     )
-    task = WriteTask.of(metadata, schema, storage=table.handle.storage, location=table.location)
+    task = WriteTask.of(metadata, schema, storage=table._handle.storage, location=table.location)
     rows = placed.mapInArrow(task.run, f"{ENTRIES} binary").collect()
     return EntryBatch.concat([unpacked(bytes(row[ENTRIES])) for row in rows])
 
@@ -182,7 +182,7 @@ def commit_added(
         made = change()
         if not made.has_content:
             return CommitResult.nothing("no row to add, none matched")
-        return table.handle.commit(replace(made, summary={**made.summary, **(summary or {})}))
+        return table._handle.commit(replace(made, summary={**made.summary, **(summary or {})}))
     except CommitUnknown:
         raise
     except BaseException:
@@ -194,7 +194,7 @@ def discard_entries(table: Table, entries: EntryBatch) -> None:
     """Remove files that were written and will not be committed."""
     if entries.num_rows:
         found = paths.resolve_all(table.location, entries.column("location"))
-        discard(table.handle.storage, found.to_pylist())
+        discard(table._handle.storage, found.to_pylist())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,7 +155,7 @@ class Names:
         if table is not None:
             return TableMeant(table=table)
         try:
-            return ViewMeant(state=self.catalog.pointers.views.load(tuple(full)))
+            return ViewMeant(state=self.catalog._pointers.views.load(tuple(full)))
         except (NotFound, InvalidInput):
             return None
 

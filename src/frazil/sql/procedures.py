@@ -261,7 +261,7 @@ def _ancestors(table: Table, values: Values, _: Any) -> pa.Table:
         if "snapshot_id" in values
         else table.current_snapshot()
     )
-    found = list(refs.ancestors(table.handle, start))
+    found = list(refs.ancestors(table._handle, start))
     return pa.table(
         {
             "snapshot_id": pa.array([each.snapshot_id for each in found], pa.int64()),

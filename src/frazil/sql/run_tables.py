@@ -75,7 +75,7 @@ def _create(statement: st.CreateTable, at: Statement) -> Result:
             return done(created=None)
         if exists and not statement.or_replace:
             raise AlreadyExists(f"table {full} exists already")
-        if not exists and at.catalog.pointers.views.exists(full):
+        if not exists and at.catalog._pointers.views.exists(full):
             raise AlreadyExists(f"{full} is a view")
     rows: pa.RecordBatchReader | None = None
     properties = dict(statement.properties)
@@ -217,7 +217,7 @@ def _drop(statement: st.DropTable, at: Statement) -> Result:
     with at.place(name.start):
         full = at.names.full(name.parts)
         if not at.catalog.table_exists(full):
-            if at.catalog.pointers.views.exists(full):
+            if at.catalog._pointers.views.exists(full):
                 raise InvalidInput(f"{full} is a view; use DROP VIEW")
             if statement.if_exists:
                 return done(dropped=None)
@@ -261,7 +261,7 @@ def _alter_in(tx: Transaction, does: st.Alteration, at: Statement) -> None:
         case st.SetProperties(updates=updates, removals=removals):
             tx.set_properties(dict(updates), remove=removals)
         case st.WriteOrder(terms=terms):
-            tx.apply_update(sort_order_update(tx.metadata, terms))
+            tx._apply_update(sort_order_update(tx.metadata, terms))
         case st.PartitionField(add=add, drop=drop, name=name):
             with tx.evolve_partitions() as fields:
                 if drop is not None:
@@ -364,7 +364,7 @@ def _create_ref(table: Table, wanted: st.CreateRef) -> None:
     )
     expected = None if now is None else int(now.snapshot_id)
     with table.transaction() as tx:
-        tx.apply_update(SetRef(name=wanted.name, ref=ref, expected=expected))
+        tx._apply_update(SetRef(name=wanted.name, ref=ref, expected=expected))
 
 
 def _drop_ref(table: Table, name: str, *, is_branch: bool, if_exists: bool) -> None:

@@ -21,7 +21,7 @@ _DIALECT = "duckdb"
 
 def run(statement: st.CreateView | st.DropView | st.AlterView, at: Statement) -> Result:
     """Carry out a statement."""
-    views = at.catalog.pointers.views
+    views = at.catalog._pointers.views
     at.transactions.refuse("a change of a view")
     with at.place(statement.view.start):
         full = at.names.full(statement.view.parts)
@@ -53,7 +53,7 @@ def run(statement: st.CreateView | st.DropView | st.AlterView, at: Statement) ->
 
 
 def _create(statement: st.CreateView, full: str, at: Statement) -> Result:
-    views = at.catalog.pointers.views
+    views = at.catalog._pointers.views
     exists = views.exists(full)
     if exists and statement.if_not_exists:
         return done(created=None)
@@ -118,7 +118,7 @@ def _metadata(
 ) -> dict[str, Any]:
     now_ms = time.time_ns() // 1_000_000
     try:
-        location = at.catalog.pointers.location_for(full)
+        location = at.catalog._pointers.location_for(full)
     except InvalidInput:
         location = ""
     return {

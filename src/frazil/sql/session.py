@@ -108,7 +108,7 @@ class Session:
         return run_tables.run(statement, at)
 
     def _use(self, parts: tuple[str, ...], at: Statement, start: int) -> Result:
-        if not self.catalog.pointers.namespace_exists(parts):
+        if not self.catalog._pointers.namespace_exists(parts):
             raise at.source.problem(start, f"namespace {'.'.join(parts)} does not exist")
         self.names.namespace = parts
         return done(namespace=".".join(parts))
@@ -120,7 +120,7 @@ class Session:
                     self.transactions.begin(new_cursor(self.database()))
                     self.names = self.names.fresh()
                 case st.Bracket.COMMIT:
-                    self.transactions.commit(self.catalog.pointers)
+                    self.transactions.commit(self.catalog._pointers)
                 case st.Bracket.ROLLBACK:
                     self.transactions.roll_back(must_be_open=True)
         except FrazilError as error:

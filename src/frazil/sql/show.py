@@ -83,7 +83,7 @@ def _like(names: list[str], pattern: str | None) -> list[str]:
 
 
 def _list(statement: st.Show, at: Statement) -> Result:
-    views = at.catalog.pointers.views
+    views = at.catalog._pointers.views
     namespace = at.names.namespace if statement.of is None else statement.of.parts
     if statement.what == "tables":
         names = at.catalog.list_tables(namespace or None)
@@ -102,7 +102,7 @@ def _all_namespaces(at: Statement) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     pending: list[tuple[str, ...]] = [()]
     while pending:
-        for child in at.catalog.pointers.list_namespaces(pending.pop()):
+        for child in at.catalog._pointers.list_namespaces(pending.pop()):
             pending.append(child)
             found.append(child)
     return sorted(found)

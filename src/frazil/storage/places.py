@@ -89,8 +89,10 @@ def checked_location(location: object, *, what: str = "location") -> str:
     if found is not None and not is_local(location):
         return _checked_object(location, found, what)
     text = location if found is None else location[len("file:") :]
-    if found is not None and not text.startswith("/"):
-        raise InvalidInput(f"{what} is {location!r}; expected file:/ and an absolute path")
+    if found is not None:
+        text = text.removeprefix("//localhost")
+        if not text.startswith("/") or re.match("//[^/]", text):
+            raise InvalidInput(f"{what} is {location!r}; expected file:/// and an absolute path")
     if found is None and not text.startswith("/"):
         text = os.path.join(os.getcwd(), text)
     is_led_up = ".." in text.split("/")

@@ -248,24 +248,9 @@ class Catalog:
         self.close()
 
     @property
-    def pointers(self) -> Pointers:
-        """The catalog underneath: who points at the current snapshots."""
-        return self._pointers
-
-    @property
-    def origin(self) -> Mapping[str, str] | None:
-        """What `connect` was given, to open the catalog again in another process; secrets too."""
-        return self._origin
-
-    @property
     def warehouse(self) -> str | None:
         """Where tables go that are given no location."""
         return self._pointers.warehouse
-
-    @property
-    def cache(self) -> ManifestCache:
-        """Decoded manifests, shared by the tables of this catalog."""
-        return self._cache
 
     def close(self) -> None:
         """Give connections back."""

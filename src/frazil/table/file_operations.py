@@ -37,7 +37,7 @@ DELETE_ISOLATION = "write.delete.isolation-level"
 class FileOperations:
     """The part of a table that works on whole files."""
 
-    handle: TableHandle
+    _handle: TableHandle
     branch_name: str
     transaction: Callable[[], Transaction]
 
@@ -53,28 +53,28 @@ class FileOperations:
         Files without field ids are read by the table's name mapping, to which the names of today's
         columns are added. A name that stands for another column in files added before is refused.
         """
-        found = adopt_files.describe(self.handle, files, check_duplicates=check_duplicates)
+        found = adopt_files.describe(self._handle, files, check_duplicates=check_duplicates)
         with self.transaction() as tx:
             if found.mapping is not None:
                 tx.set_properties({NAME_MAPPING: found.mapping})
-            tx.add_entries(found.entries, summary=summary)
+            tx._add_entries(found.entries, summary=summary)
         return tx.result
 
-    def add_entries(
+    def _add_entries(
         self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
     ) -> CommitResult:
         """Add files described by entries, as `frazil.data.write_rows` returns them."""
         with self.transaction() as tx:
-            tx.add_entries(entries, summary=summary)
+            tx._add_entries(entries, summary=summary)
         return tx.result
 
     def row_delta(self) -> RowDelta:
         """Add files, delete rows by position and by equality, in one snapshot."""
-        tip = self.handle.state.tip(self.branch_name)
+        tip = self._handle.state.tip(self.branch_name)
         base = None if tip is None else int(tip.snapshot_id)
-        return RowDelta(handle=self.handle, branch=self.branch_name, base_snapshot_id=base)
+        return RowDelta(_handle=self._handle, branch=self.branch_name, base_snapshot_id=base)
 
-    def rewrite(
+    def _rewrite_files(
         self,
         remove: Sequence[str],
         add: EntryBatch,
@@ -86,19 +86,19 @@ class FileOperations:
         default the snapshot seen last, are conflicts."""
         if not remove:
             raise InvalidInput("rewrite needs files to remove")
-        tip = self.handle.state.tip(self.branch_name)
+        tip = self._handle.state.tip(self.branch_name)
         base = base_snapshot_id if base_snapshot_id is not None or tip is None else tip.snapshot_id
         change = Change(
             branch=self.branch_name,
             base_snapshot_id=base,
-            added=_aged(add, self.handle, base),
+            added=_aged(add, self._handle, base),
             replaced=EntryBatch.from_rows(
-                [{"location": paths.relativise(self.handle.location, path)} for path in remove]
+                [{"location": paths.relativise(self._handle.location, path)} for path in remove]
             ),
             is_rewrite=True,
             summary={} if summary is None else summary,
         )
-        return self.handle.commit(change)
+        return self._handle.commit(change)
 
 
 def _aged(add: EntryBatch, handle: TableHandle, base: int | None) -> EntryBatch:
@@ -124,7 +124,7 @@ def _aged(add: EntryBatch, handle: TableHandle, base: int | None) -> EntryBatch:
 class RowDelta:
     """Row-level changes by file and position. Chain calls, then `commit`."""
 
-    handle: TableHandle
+    _handle: TableHandle
     branch: str
     base_snapshot_id: int | None
     _added: list[EntryBatch] = field(default_factory=list)
@@ -134,7 +134,7 @@ class RowDelta:
     _written: list[str] = field(default_factory=list)
     _searched: BooleanExpression | None = None
 
-    def add_entries(self, entries: EntryBatch) -> RowDelta:
+    def _add_entries(self, entries: EntryBatch) -> RowDelta:
         """Files to add."""
         self._added.append(entries)
         return self
@@ -159,14 +159,14 @@ class RowDelta:
         found now and deleted by position, unless the table allows such files
         (`write.equality-deletes.enabled`).
         """
-        metadata = self.handle.metadata
+        metadata = self._handle.metadata
         if not _writes_equality_deletes(metadata.properties):
             return self._delete_equal(rows, on)
         schema = metadata.schema()
         deletes = write_equality_deletes(
             rows,
-            storage=self.handle.storage,
-            location=self.handle.location,
+            storage=self._handle.storage,
+            location=self._handle.location,
             schema=schema,
             equality_ids=key_ids(schema, on),
             write_id=uuid.uuid4(),
@@ -181,8 +181,8 @@ class RowDelta:
 
     def _delete_equal(self, rows: Rows, on: Sequence[str]) -> RowDelta:
         base = self.base_snapshot_id
-        snapshot = None if base is None else self.handle.snapshot(base)
-        found = equal_rows(self.handle, snapshot, rows, on)
+        snapshot = None if base is None else self._handle.snapshot(base)
+        found = equal_rows(self._handle, snapshot, rows, on)
         for location, positions in found.positions.items():
             before = self._vectors.get(location)
             self._vectors[location] = (
@@ -210,7 +210,7 @@ class RowDelta:
             updates=tuple(self._updates),
             conflict_filter=self._searched,
             isolation=Isolation.parse(
-                self.handle.metadata.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)
+                self._handle.metadata.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)
             ),
             summary={} if summary is None else summary,
         )
@@ -219,15 +219,15 @@ class RowDelta:
         if not change.has_content:
             raise InvalidInput("the row delta is empty")
         try:
-            return self.handle.commit(change)
+            return self._handle.commit(change)
         except CommitUnknown:
             raise
         except BaseException:
-            discard(self.handle.storage, self._written)
+            discard(self._handle.storage, self._written)
             raise
 
     def _location(self, path: str) -> str:
-        return paths.relativise(self.handle.location, path)
+        return paths.relativise(self._handle.location, path)
 
 
 def _unpartitioned_spec_id(metadata: TableMetadata) -> int:

@@ -51,7 +51,7 @@ Moment = int | str | date | datetime | timedelta
 class HistoryOperations:
     """What changed, and keeping a table healthy."""
 
-    handle: TableHandle
+    _handle: TableHandle
     branch_name: str
 
     # Changes
@@ -73,7 +73,7 @@ class HistoryOperations:
 
         >>> orders.changes(since="yesterday").to_arrow()                     # doctest: +SKIP
         """
-        handle = replace(self.handle)
+        handle = replace(self._handle)
         last = handle.tip(self.branch_name) if until is None else self._at(until)
         first = None if since is None else self._since(since)
         chain, starts_whole = _chain(handle, first, last)
@@ -91,24 +91,24 @@ class HistoryOperations:
         )
 
     def _at(self, as_of: AsOf) -> Snapshot:
-        return refs.resolve(self.handle, as_of, branch=self.branch_name)
+        return refs.resolve(self._handle, as_of, branch=self.branch_name)
 
     def _since(self, since: AsOf) -> Snapshot | None:
         """The snapshot to start after; a time before the first one is the beginning."""
         try:
             return self._at(since)
         except NotFound:
-            if not _is_time(since, self.handle):
+            if not _is_time(since, self._handle):
                 raise
             return None
 
     def _feed_reading(self, schema: Schema, columns: Sequence[str] | None) -> Reading:
-        metadata = self.handle.metadata
+        metadata = self._handle.metadata
         chosen = schema
         if columns is not None:
             chosen = select_columns(schema, columns, specs=metadata.partition_specs)
         return Reading(
-            storage=self.handle.storage,
+            storage=self._handle.storage,
             schema=chosen,
             table_schema=with_dropped(schema, metadata.schemas),
             specs=metadata.specs_by_id(),
@@ -129,7 +129,7 @@ class HistoryOperations:
         return compare(left, self._side(other))
 
     def _side(self, as_of: AsOf | None) -> Side:
-        handle = replace(self.handle)
+        handle = replace(self._handle)
         snapshot = handle.tip(self.branch_name) if as_of is None else self._at(as_of)
         ref = handle.metadata.refs.get(as_of) if isinstance(as_of, str) else None
         is_branch = as_of is None or (ref is not None and ref.kind is RefKind.BRANCH)
@@ -141,11 +141,11 @@ class HistoryOperations:
 
     def fast_forward(self, branch: str | None = None, *, to: AsOf) -> CommitResult:
         """Move a branch, by default this one, to a snapshot that follows from it: publish."""
-        return fast_forward(self.handle, branch or self.branch_name, self._at(to))
+        return fast_forward(self._handle, branch or self.branch_name, self._at(to))
 
     def cherry_pick(self, snapshot: AsOf) -> CommitResult:
         """Do to this branch what a snapshot of another one did to its parent."""
-        return cherry_pick(self.handle, self.branch_name, self._at(snapshot))
+        return cherry_pick(self._handle, self.branch_name, self._at(snapshot))
 
     # Care
 
@@ -167,8 +167,8 @@ class HistoryOperations:
         >>> orders.expire_snapshots(older_than="7 days")                    # doctest: +SKIP
         """
         return expire_snapshots(
-            self.handle,
-            older_than_ms=_moment_ms(older_than, self.handle),
+            self._handle,
+            older_than_ms=_moment_ms(older_than, self._handle),
             keep_last=keep_last,
             snapshot_ids=snapshot_ids,
             dry_run=dry_run,
@@ -185,8 +185,8 @@ class HistoryOperations:
     ) -> Orphans:
         """Delete files below the table that no snapshot reaches, by default after three days."""
         return remove_orphan_files(
-            self.handle,
-            older_than_ms=_moment_ms(older_than, self.handle),
+            self._handle,
+            older_than_ms=_moment_ms(older_than, self._handle),
             location=location,
             dry_run=dry_run,
             progress=progress,
@@ -197,12 +197,12 @@ class HistoryOperations:
     ) -> CommitResult:
         """Rewrite leaves, clustered and without dead entries; commits nothing if they are fine."""
         return rewrite_manifests(
-            self.handle, branch=self.branch_name, leaves=leaves, progress=progress
+            self._handle, branch=self.branch_name, leaves=leaves, progress=progress
         )
 
     def compact_metadata(self, *, progress: Progress = silent) -> CommitResult:
         """Move the root's entries to leaves and merge small leaves, if that gains anything."""
-        return compact_metadata(self.handle, branch=self.branch_name, progress=progress)
+        return compact_metadata(self._handle, branch=self.branch_name, progress=progress)
 
     def compact(
         self,
@@ -229,7 +229,7 @@ class HistoryOperations:
         >>> orders.compact(where="day >= '2024-01-01'")                     # doctest: +SKIP
         """
         return compact(
-            self.handle,
+            self._handle,
             where,
             branch=self.branch_name,
             sort_by=sort_by,
@@ -244,7 +244,7 @@ class HistoryOperations:
 
     def analyze(self, *, progress: Progress = silent) -> Health:
         """The table's health in numbers, with what to run."""
-        return analyze(self.handle, branch=self.branch_name, progress=progress)
+        return analyze(self._handle, branch=self.branch_name, progress=progress)
 
     def check(
         self,
@@ -259,7 +259,7 @@ class HistoryOperations:
         `deep` opens data files too. `repair` replaces values in the catalog that cannot be used,
         such as a summary that is not text; files are never changed.
         """
-        return check(self.handle, deep=deep, history=history, repair=repair, progress=progress)
+        return check(self._handle, deep=deep, history=history, repair=repair, progress=progress)
 
     # Copies
 
@@ -278,12 +278,12 @@ class HistoryOperations:
         A tag `clone/<name>` on this table keeps the files the clone uses.
         """
         identifier = Identifier.parse(name)
-        snapshot = self.handle.tip(self.branch_name) if as_of is None else self._at(as_of)
+        snapshot = self._handle.tip(self.branch_name) if as_of is None else self._at(as_of)
         place = None if location is None else checked_location(location)
         catalog.create_namespace(identifier.namespace, if_not_exists=True)
         clone(
-            self.handle,
-            catalog.pointers,
+            self._handle,
+            catalog._pointers,
             name,
             snapshot=snapshot,
             location=place,
@@ -298,14 +298,14 @@ class HistoryOperations:
         """Copy the table with its history to another place and enter it there under a name."""
         place = checked_location(location)
         _check_free(catalog, Identifier.parse(name))
-        storage = catalog.pointers.storage(place)
-        json = copy_table(self.handle, place, storage=storage, progress=progress)
+        storage = catalog._pointers.storage(place)
+        json = copy_table(self._handle, place, storage=storage, progress=progress)
         return cast(Self, catalog.register_table(name, json))
 
     def move_to(self, location: str, *, catalog: Catalog, progress: Progress = silent) -> Self:
         """Copy the table to another place and let its name point there. Old files stay."""
-        move_table(self.handle, catalog.pointers, checked_location(location), progress=progress)
-        return cast(Self, catalog.load_table(self.handle.name))
+        move_table(self._handle, catalog._pointers, checked_location(location), progress=progress)
+        return cast(Self, catalog.load_table(self._handle.name))
 
 
 def _check_free(catalog: Catalog, name: Identifier) -> None:

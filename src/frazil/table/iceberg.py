@@ -14,7 +14,7 @@ from frazil.table.refs import AsOf
 class IcebergOperations:
     """What other Iceberg engines wrote, and what they are given to read."""
 
-    handle: TableHandle
+    _handle: TableHandle
     branch_name: str
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
@@ -22,7 +22,7 @@ class IcebergOperations:
 
         No manifest and no data file is rewritten, and old snapshots stay readable.
         """
-        return upgrade(self.handle, dry_run=dry_run)
+        return upgrade(self._handle, dry_run=dry_run)
 
     def publish(
         self,
@@ -36,9 +36,9 @@ class IcebergOperations:
         every commit on main is published.
         """
         if format_version is None:
-            asked = self.handle.metadata.properties.get(FORMAT_PROPERTY, "3")
+            asked = self._handle.metadata.properties.get(FORMAT_PROPERTY, "3")
             format_version = int(asked) if asked.isdigit() else 0
         at = None
         if snapshot is not None:
-            at = refs.resolve(self.handle, snapshot, branch=self.branch_name)
-        return publish(self.handle, format_version=format_version, snapshot=at)
+            at = refs.resolve(self._handle, snapshot, branch=self.branch_name)
+        return publish(self._handle, format_version=format_version, snapshot=at)

@@ -36,13 +36,13 @@ _MILLIS = pa.timestamp("ms")
 class Inspect:
     """Looks into one snapshot of a table, and into its history."""
 
-    handle: TableHandle
+    _handle: TableHandle
     snapshot: Snapshot | None
 
     def at(self, snapshot: Snapshot | int) -> Inspect:
         """The same for another snapshot."""
-        found = snapshot if isinstance(snapshot, Snapshot) else self.handle.snapshot(snapshot)
-        return Inspect(self.handle, found)
+        found = snapshot if isinstance(snapshot, Snapshot) else self._handle.snapshot(snapshot)
+        return Inspect(self._handle, found)
 
     # History
 
@@ -50,7 +50,7 @@ class Inspect:
     def snapshots(self) -> pa.Table:
         """Every snapshot that is kept, oldest first."""
         found = self._history.snapshots
-        location = self.handle.location
+        location = self._handle.location
         summaries = [
             [(key, value) for key, value in s.summary.items() if key != "operation"] for s in found
         ]
@@ -79,7 +79,7 @@ class Inspect:
         history = self._history
         parents = {s.snapshot_id: s.parent_snapshot_id for s in history.snapshots}
         ancestors: set[int] = set()
-        at = self.handle.metadata.current_snapshot_id
+        at = self._handle.metadata.current_snapshot_id
         while at is not None and at not in ancestors:
             ancestors.add(at)
             at = parents.get(at)
@@ -98,7 +98,7 @@ class Inspect:
     @property
     def refs(self) -> pa.Table:
         """Branches and tags."""
-        refs = self.handle.metadata.refs
+        refs = self._handle.metadata.refs
         found = list(refs.values())
         return pa.table(
             {
@@ -119,7 +119,7 @@ class Inspect:
     def metadata_log(self) -> pa.Table:
         """Metadata files written, oldest first, and what was current in each."""
         history = self._history
-        state = self.handle.state
+        state = self._handle.state
         log = [(entry.timestamp_ms, entry.metadata_file) for entry in history.metadata_log]
         current = state.metadata_location
         if current is not None and current not in {file for _, file in log}:
@@ -186,7 +186,7 @@ class Inspect:
     @property
     def partitions(self) -> pa.Table:
         """What the snapshot holds, partition by partition; one row when there are none."""
-        fields = [f for spec in self.handle.metadata.partition_specs for f in spec.fields]
+        fields = [f for spec in self._handle.metadata.partition_specs for f in spec.fields]
         keys = {*PARTITION_KEYS, "tracking.sequence_number"}
         keys |= {partition_key(field.field_id) for field in fields}
         batch = self._live(keys=keys)
@@ -237,14 +237,14 @@ class Inspect:
 
     @cached_property
     def _history(self) -> History:
-        history: Callable[[], History] | None = getattr(self.handle.head, "history", None)
+        history: Callable[[], History] | None = getattr(self._handle.head, "history", None)
         if history is not None:
             return history()
-        return History(snapshots=tuple(self.handle.head.snapshots()))
+        return History(snapshots=tuple(self._handle.head.snapshots()))
 
     @cached_property
     def _reader(self) -> TreeReader:
-        return self.handle.reader()
+        return self._handle.reader()
 
     @property
     def _tree(self) -> Tree:
@@ -253,12 +253,12 @@ class Inspect:
     @property
     def _shown(self) -> Shown:
         return Shown(
-            location=self.handle.location, metadata=self.handle.metadata, schema=self._schema
+            location=self._handle.location, metadata=self._handle.metadata, schema=self._schema
         )
 
     @property
     def _schema(self) -> Schema:
-        metadata, snapshot = self.handle.metadata, self.snapshot
+        metadata, snapshot = self._handle.metadata, self.snapshot
         named = {ref.snapshot_id for ref in metadata.refs.values()}
         if snapshot is None or snapshot.snapshot_id in named:
             return metadata.schema()

@@ -36,7 +36,7 @@ def replacing(
     if table.current_snapshot() is not None:
         tx.delete("true")
     _define(tx, UNPARTITIONED, UNSORTED)  # the old ones name columns that go
-    tx.apply_update(
+    tx._apply_update(
         SetSchema(
             schema=fresh,
             based_on_schema_id=metadata.current_schema_id,
@@ -56,6 +56,6 @@ def replacing(
 def _define(tx: Transaction, spec: PartitionSpec, order: SortOrder) -> None:
     now = tx.metadata
     if spec.fields != now.spec().fields:
-        tx.apply_update(SetSpec(spec=spec, based_on_spec_id=now.default_spec_id))
+        tx._apply_update(SetSpec(spec=spec, based_on_spec_id=now.default_spec_id))
     if order.fields != now.sort_order().fields:
-        tx.apply_update(SetSortOrder(order=order, based_on_order_id=now.default_sort_order_id))
+        tx._apply_update(SetSortOrder(order=order, based_on_order_id=now.default_sort_order_id))

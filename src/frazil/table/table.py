@@ -49,7 +49,7 @@ from frazil.words import card
 class Table(FileOperations, HistoryOperations, IcebergOperations):
     """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`."""
 
-    handle: TableHandle
+    _handle: TableHandle
     branch_name: str = MAIN
 
     def __repr__(self) -> str:
@@ -79,17 +79,17 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     @property
     def name(self) -> str:
         """Namespace and name."""
-        return self.handle.name
+        return self._handle.name
 
     @property
     def location(self) -> str:
         """Where its files are."""
-        return self.handle.location
+        return self._handle.location
 
     @property
     def metadata(self) -> TableMetadata:
         """Its metadata as seen last; `refresh` looks again."""
-        return self.handle.metadata
+        return self._handle.metadata
 
     @property
     def schema(self) -> Schema:
@@ -113,20 +113,20 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def refresh(self) -> Table:
         """Look at the catalog again; returns the table itself."""
-        self.handle.refresh()
+        self._handle.refresh()
         return self
 
     def current_snapshot(self) -> Snapshot | None:
         """The snapshot this table's branch points at."""
-        return self.handle.state.tip(self.branch_name)
+        return self._handle.state.tip(self.branch_name)
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots, oldest first."""
-        return list(self.handle.head.snapshots())
+        return list(self._handle.head.snapshots())
 
     def snapshot(self, as_of: AsOf) -> Snapshot:
         """A snapshot by id, by the name of a branch or tag, or as of a time."""
-        return refs.resolve(self.handle, as_of, branch=self.branch_name)
+        return refs.resolve(self._handle, as_of, branch=self.branch_name)
 
     # Reading
 
@@ -151,7 +151,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             raise InvalidInput(f"limit is {limit}; expected 0 or more")
         snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
         return Scan(
-            handle=replace(self.handle),
+            _handle=replace(self._handle),
             snapshot=snapshot,
             matching=where,
             columns=None if columns is None else tuple(columns),
@@ -171,14 +171,14 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     @property
     def inspect(self) -> Inspect:
         """Metadata as Arrow tables: snapshots, files, manifests, partitions, …"""
-        return Inspect(self.handle, self.current_snapshot())
+        return Inspect(self._handle, self.current_snapshot())
 
     # Writing rows
 
     def transaction(self, *, engine: Engine | None = None) -> Transaction:
         """Several changes as one snapshot, all or nothing. An engine of your own can be given:
         `DuckDbEngine(memory_limit="2GB")`."""
-        return Transaction(self.handle, branch=self.branch_name, engine=engine)
+        return Transaction(self._handle, branch=self.branch_name, engine=engine)
 
     def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Add rows: Arrow, pandas, polars, or dictionaries."""
@@ -257,7 +257,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
         def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
             with self.transaction() as tx:
-                tx.apply_edit(change, summary=summary)
+                tx._apply_edit(change, summary=summary)
             return tx.result
 
         return merge(self.schema, source, on, run)
@@ -287,11 +287,11 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def evolve_schema(self) -> EvolveSchema:
         """Add, drop, rename, widen and reorder columns."""
-        return EvolveSchema(self.metadata, self.handle.commit)
+        return EvolveSchema(self.metadata, self._handle.commit)
 
     def evolve_partitions(self) -> EvolvePartitions:
         """Change how new files are partitioned; old files stay as they are."""
-        return EvolvePartitions(self.metadata, self.handle.commit)
+        return EvolvePartitions(self.metadata, self._handle.commit)
 
     def sort_by(self, *columns: str) -> CommitResult:
         """Set the order of rows in new files: `sort_by("day", "price desc")`."""
@@ -305,7 +305,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def export(self) -> str:
         """Write the metadata JSON of the current state now; returns where it is."""
-        return cast(TableHead, self.handle.head).export()
+        return cast(TableHead, self._handle.head).export()
 
     # Branches and tags
 
@@ -317,11 +317,11 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             raise InvalidInput(f"{name!r} is a tag, not a branch")
         if ref is None:
             if not create:
-                raise refs.missing(self.handle, name, kinds=(RefKind.BRANCH,))
+                raise refs.missing(self._handle, name, kinds=(RefKind.BRANCH,))
             start = self.current_snapshot() if as_of is None else self.snapshot(as_of)
             if start is not None:
                 self._set_ref(name, start, RefKind.BRANCH)
-        return Table(self.handle, branch_name=name)
+        return Table(self._handle, branch_name=name)
 
     def tag(
         self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None
@@ -343,7 +343,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def rollback(self, to: AsOf) -> CommitResult:
         """Point the branch back at an earlier snapshot of its own history."""
         target = self.snapshot(to)
-        if not refs.is_ancestor(self.handle, target, self.current_snapshot()):
+        if not refs.is_ancestor(self._handle, target, self.current_snapshot()):
             raise InvalidInput(
                 f"snapshot {target.snapshot_id} is not in the history of {self.branch_name}; "
                 "use set_current to point the branch anywhere"
@@ -371,4 +371,4 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return self._update(SetRef(name=name, ref=ref, expected=None))
 
     def _update(self, update: Any) -> CommitResult:
-        return self.handle.commit(Change(branch=self.branch_name, updates=(update,)))
+        return self._handle.commit(Change(branch=self.branch_name, updates=(update,)))

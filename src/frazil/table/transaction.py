@@ -45,6 +45,7 @@ from frazil.rows.editor import RowEditor
 from frazil.rows.engine import Engine
 from frazil.rows.merge import Merge, merge
 from frazil.rows.scan import Scan
+from frazil.storage import Places
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
 
 
@@ -112,7 +113,7 @@ class Transaction:
     def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> Transaction:
         """Add rows: Arrow, pandas, polars, or dictionaries."""
         check_summary(summary)
-        return self.apply(self._editor(plans=False).append(rows), summary=summary)
+        return self._apply(self._editor(plans=False).append(rows), summary=summary)
 
     def delete(
         self,
@@ -123,7 +124,7 @@ class Transaction:
     ) -> Transaction:
         """Delete the rows that match: any SQL condition, with `?` for values in `params`."""
         check_summary(summary)
-        return self.apply(self._editor().delete(where, params), summary=summary)
+        return self._apply(self._editor().delete(where, params), summary=summary)
 
     def update(
         self,
@@ -137,7 +138,7 @@ class Transaction:
         other value is taken as it is."""
         check_summary(summary)
         change = self._editor().update(assignments, where, params)
-        return self.apply(change, summary=summary)
+        return self._apply(change, summary=summary)
 
     def upsert(
         self,
@@ -156,13 +157,13 @@ class Transaction:
             update_matched=update_matched,
             insert_unmatched=insert_unmatched,
         )
-        return self.apply(change, summary=summary)
+        return self._apply(change, summary=summary)
 
     def merge(self, source: Rows, on: str | Expression | Sequence[str]) -> Merge:
         """Merge rows; `execute()` of the builder adds the change to this transaction."""
 
         def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
-            self.apply_edit(change, summary=summary)
+            self._apply_edit(change, summary=summary)
             return CommitResult.nothing(STAGED)
 
         return merge(self.metadata.schema(), source, on, run)
@@ -177,22 +178,22 @@ class Transaction:
     ) -> Transaction:
         """Replace the rows that match, by default all, with new ones."""
         check_summary(summary)
-        return self.apply(self._editor().overwrite(rows, where, params), summary=summary)
+        return self._apply(self._editor().overwrite(rows, where, params), summary=summary)
 
     def overwrite_partitions(
         self, rows: Rows, *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
         """Replace every partition that the new rows have a row for."""
         check_summary(summary)
-        return self.apply(self._editor().overwrite_partitions(rows), summary=summary)
+        return self._apply(self._editor().overwrite_partitions(rows), summary=summary)
 
     # Files, for engines that write their own
 
-    def add_entries(
+    def _add_entries(
         self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
         """Add files that are written already."""
-        return self.apply(self._plain(added=entries), summary=summary)
+        return self._apply(self._plain(added=entries), summary=summary)
 
     # Metadata
 
@@ -200,7 +201,7 @@ class Transaction:
         self, updates: Mapping[str, str], *, remove: Sequence[str] = ()
     ) -> Transaction:
         """Set and remove table properties."""
-        return self.apply_update(SetProperties.of(updates, remove))
+        return self._apply_update(SetProperties.of(updates, remove))
 
     def evolve_schema(self) -> EvolveSchema:
         """Change columns; `commit()` of the builder adds the change to this transaction."""
@@ -210,13 +211,13 @@ class Transaction:
         """Change the partitioning of new files."""
         return EvolvePartitions(self.metadata, self._apply_updates)
 
-    def apply_update(self, update: MetadataUpdate) -> Transaction:
+    def _apply_update(self, update: MetadataUpdate) -> Transaction:
         """Add a metadata change."""
-        return self.apply(self._plain(updates=(update,)))
+        return self._apply(self._plain(updates=(update,)))
 
     def _apply_updates(self, change: Change) -> Transaction:
         """A builder's change knows neither branch nor base: only its updates count."""
-        return self.apply(self._plain(updates=change.updates))
+        return self._apply(self._plain(updates=change.updates))
 
     # Reading what is staged
 
@@ -228,13 +229,13 @@ class Transaction:
 
     # Ending
 
-    def apply_edit(
+    def _apply_edit(
         self, edit: Callable[[RowEditor], Change], *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
         """Add a change that is made on what the transaction has done so far."""
-        return self.apply(edit(self._editor()), summary=summary)
+        return self._apply(edit(self._editor()), summary=summary)
 
-    def apply(self, change: Change, *, summary: Mapping[str, str] | None = None) -> Transaction:
+    def _apply(self, change: Change, *, summary: Mapping[str, str] | None = None) -> Transaction:
         """Add a change, as the methods above do."""
         self._check_open()
         check_summary(summary)
@@ -272,8 +273,7 @@ class Transaction:
             discard(self._handle.storage, self._written)
             raise
         self.result = replace(done, ms=self._elapsed_ms())
-        used = _files_of(self._change, self._handle.location)
-        discard(self._handle.storage, [path for path in self._written if path not in used])
+        self._discard_unused(self._change)
         return self.result
 
     @property
@@ -292,6 +292,11 @@ class Transaction:
             self.result = CommitResult.nothing("the transaction was aborted")
             self._unstage()
             discard(self._handle.storage, self._written)
+
+    def _discard_unused(self, change: Change) -> None:
+        """Remove files of rows that a later step of the transaction took away again."""
+        unused = _unused(self._written, change, self._handle.location)
+        discard(self._handle.storage, unused)
 
     def _took(self, state: State) -> None:
         """Take the state of a commit of several tables, and do what follows a commit."""
@@ -363,12 +368,15 @@ class Transaction:
             self._staged = None
 
 
-def _files_of(change: Change, location: str) -> frozenset[str]:
-    """Files that the entries a change adds point at."""
+def _unused(written: Sequence[str], change: Change, location: str) -> list[str]:
+    """Files that no entry of a change points at, however either spells them: `write.data.path`
+    may be `/data` where entries say `file:///data`."""
     if change.added is None:
-        return frozenset()
+        return list(written)
     names = (*change.added.pylist("location"), *change.added.pylist("deletion_vector.location"))
-    return frozenset(paths.resolve(location, name) for name in names if name is not None)
+    places = Places()
+    used = {places.file(paths.resolve(location, name)) for name in names if name is not None}
+    return [path for path in written if places.file(path) not in used]
 
 
 def commit_all(opened: Sequence[Transaction], pointers: Pointers) -> None:
@@ -399,8 +407,7 @@ def commit_all(opened: Sequence[Transaction], pointers: Pointers) -> None:
         state = landed.get(id(tx._handle.head))
         if state is not None:
             tx._took(state)
-        used = _files_of(change, tx._handle.location)
-        discard(tx._handle.storage, [path for path in tx._written if path not in used])
+        tx._discard_unused(change)
 
 
 def _work(tx: Transaction, change: Change) -> Work:

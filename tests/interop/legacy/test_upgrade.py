@@ -76,7 +76,7 @@ def test_commits_after_the_upgrade_change_only_what_they_say(
     after = _rows(table)
     table.rewrite_manifests()
     assert _rows(table) == after
-    leaves = table.handle.reader().tree(table.current_snapshot()).leaves()
+    leaves = table._handle.reader().tree(table.current_snapshot()).leaves()
     assert all(leaf.format_version == 4 for leaf in leaves)
     _check_root(java, table)
     assert _rows(table) == after
@@ -97,7 +97,7 @@ def _check_root(java: JavaOracle, table: Table) -> None:
         sequence_number=snapshot.sequence_number,
         first_row_id=snapshot.first_row_id,
     )
-    root = table.handle.reader().tree(snapshot).root
+    root = table._handle.reader().tree(snapshot).root
     keys = ("status", "snapshot_id", "sequence_number", "file_sequence_number", "first_row_id")
     theirs = [
         (

@@ -254,7 +254,7 @@ def _check(table: frazil.Table) -> None:
             )
             with pytest.raises(Refused, match="only data manifests"):
                 reader.read(data(entry["location"]), deletes)
-    trees = table.handle.reader()
+    trees = table._handle.reader()
     files = EntryBatch.concat(trees.all_live(trees.tree(snapshot)))
     files = files.filter(files.numpy("content_type") == 0)
     keys = (

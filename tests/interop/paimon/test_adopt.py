@@ -284,7 +284,7 @@ def test_an_adopted_table_is_like_any_other_in_an_embedded_catalog(
     with frazil.connect(tmp_path / "embedded") as made:
         table = made.load_table("db.t")
         assert row_lines(table.scan().to_arrow()) == java_paimon.rows(name, 5)
-        third = made.pointers.load("db.t").history().snapshots[2]
+        third = made._pointers.load("db.t").history().snapshots[2]
         then = table.scan(as_of=third.snapshot_id).to_arrow()
         assert row_lines(then) == java_paimon.rows(name, 3)
         table.append([{"id": 100, "v": "native"}])

@@ -26,5 +26,5 @@ def test_with_rivals_the_head_is_looked_at_before_anything_is_written(tmp_path: 
         assert [attempts(theirs), attempts(mine), attempts(theirs)] == [1, 1, 1]
         # Alone again, the state seen last is good enough.
         assert [attempts(theirs), attempts(theirs)] == [1, 1]
-        assert not theirs.handle.has_rivals
-        assert mine.handle.has_rivals
+        assert not theirs._handle.has_rivals
+        assert mine._handle.has_rivals

@@ -243,7 +243,7 @@ def test_a_version_that_cannot_be_published_is_refused(table: Table) -> None:
         with pytest.raises(InvalidInput, match="published as 2 or 3"):
             table.publish(format_version=version)
     stored = SetProperties(updates={"publish.format-version": "nine"})
-    table.handle.commit(Change(updates=(stored,)))
+    table._handle.commit(Change(updates=(stored,)))
     done = table.append(rows(2))
     assert done is not None
     assert "'nine'; expected 2 or 3" in done.notes[0]
@@ -253,7 +253,7 @@ def test_published_files_are_known_and_survive_the_removal_of_orphans(table: Tab
     table.append(rows(1, 2, 3))
     table.delete("id = 1")
     location = table.publish(format_version=2).metadata_location
-    known = published_files(table.metadata, table.handle.storage)
+    known = published_files(table.metadata, table._handle.storage)
     assert set(_named(location)) - known <= {table.location, *_data_paths(table)}
     table.remove_orphan_files(older_than=4_000_000_000_000)
     assert _theirs(location) == [2, 3]

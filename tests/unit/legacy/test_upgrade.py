@@ -272,7 +272,7 @@ def test_the_location_is_spelled_as_in_the_paths_of_manifests(shop: Shop) -> Non
     assert table.location == shop.orders.location()
     table.delete("id = 2")
     assert _ids(table.scan()) == [1, 3, 4, 5]
-    root = table.handle.reader().tree(table.current_snapshot()).root
+    root = table._handle.reader().tree(table.current_snapshot()).root
     assert not any(name.startswith("file:") for name in root.pylist("location"))
 
 
@@ -301,7 +301,7 @@ def test_what_old_entries_inherit_is_the_same_whatever_was_read_before(
     added_by = {snapshot.sequence_number: snapshot.snapshot_id for snapshot in table.snapshots()}
     table.upgrade()
     table.append(rows(6))
-    reader = table.handle.reader()
+    reader = table._handle.reader()
     old = [leaf for leaf in reader.tree(table.current_snapshot()).leaves() if not leaf.dead]
     found = []
     for leaf in old:

@@ -52,7 +52,7 @@ def _root(table: Table) -> str:
 
 
 def _leaf(table: Table) -> str:
-    return table.handle.reader().tree(table.current_snapshot()).leaves()[0].location
+    return table._handle.reader().tree(table.current_snapshot()).leaves()[0].location
 
 
 def _damage(table: Table, location: str, edit: Edit) -> None:
@@ -67,7 +67,7 @@ def _damage(table: Table, location: str, edit: Edit) -> None:
         metadata={key: value for key, value in read.metadata.items() if key in KEPT},
     )
     path.write_bytes(data)
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
 
 
 def _set(key: str, row: int, value: Any) -> Edit:
@@ -81,7 +81,7 @@ def _set(key: str, row: int, value: Any) -> Edit:
 
 def _row(table: Table, *, status: Status | None = None, leaf: bool = False) -> int:
     """The row of the current root that has a status, or is a leaf."""
-    root = table.handle.reader().tree(table.current_snapshot()).root
+    root = table._handle.reader().tree(table.current_snapshot()).root
     for row in range(root.num_rows):
         is_leaf = root.pylist("content_type")[row] >= 3
         if is_leaf == leaf and status in (None, root.pylist("tracking.status")[row]):
@@ -138,7 +138,7 @@ def test_died_positions_are_in_the_manifest_vector(table: Table) -> None:
 
 def test_deleted_and_replaced_positions_are_apart(table: Table) -> None:
     row = _row(table, leaf=True)
-    root = table.handle.reader().tree(table.current_snapshot()).root
+    root = table._handle.reader().tree(table.current_snapshot()).root
     both = root.pylist("tracking.replaced_positions")[row]
     _damage(table, _root(table), _set("tracking.deleted_positions", row, both))
     text = str(table.check())
@@ -158,7 +158,7 @@ def test_counts_of_a_leaf_are_those_of_its_entries(table: Table) -> None:
     _damage(table, _root(table), _set("manifest_info.existing_rows_count", row, 1))
     # The first root that lists the leaf is sound, so the leaf itself is not at fault there.
     table.expire_snapshots(keep_last=1, older_than=2**60)
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
     leaf = _leaf(table).rpartition("/")[2]
     assert (leaf, "manifest_info.existing_rows_count") in _found(table)
 
@@ -186,8 +186,8 @@ def test_wider_aggregates_are_fine(table: Table) -> None:
 
 def test_a_file_is_live_once(table: Table) -> None:
     row = _row(table, status=Status.ADDED)
-    leaf = table.handle.reader().tree(table.current_snapshot()).leaves()[0]
-    name = table.handle.reader().live(leaf, keys=["location"]).pylist("location")[0]
+    leaf = table._handle.reader().tree(table.current_snapshot()).leaves()[0]
+    name = table._handle.reader().live(leaf, keys=["location"]).pylist("location")[0]
     _damage(table, _root(table), _set("location", row, name))
     assert "is live more than once" in str(table.check())
 
@@ -238,7 +238,7 @@ def test_missing_and_changed_files_are_named(table: Table) -> None:
 def test_a_missing_leaf_is_named_and_the_rest_still_checked(table: Table) -> None:
     leaf = _leaf(table)
     _path(table, leaf).unlink()
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
     report = table.check()
     assert (leaf.rpartition("/")[2], "location") in _found(table)
     assert report.snapshots == 7
@@ -246,7 +246,7 @@ def test_a_missing_leaf_is_named_and_the_rest_still_checked(table: Table) -> Non
 
 def test_a_root_that_is_no_parquet_is_named(table: Table) -> None:
     _path(table, _root(table)).write_bytes(b"garbage")
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
     assert any(name == _root(table).rpartition("/")[2] for name, _ in _found(table))
 
 
@@ -261,7 +261,7 @@ def test_deep_counts_rows_and_vectors(table: Table) -> None:
 def test_deep_compares_row_counts(table: Table) -> None:
     row = _row(table, status=Status.ADDED)
     _damage(table, _root(table), _set("record_count", row, 2))
-    name = table.handle.reader().tree(table.current_snapshot()).root.pylist("location")[row]
+    name = table._handle.reader().tree(table.current_snapshot()).root.pylist("location")[row]
     assert (name.rpartition("/")[2], "record_count") in _found(table, deep=True)
 
 
@@ -273,13 +273,13 @@ def test_another_tables_root_is_noticed(table: Table, tmp_path: Path) -> None:
     assert root.root_manifest is not None
     data = _path(other, root.root_manifest).read_bytes()
     _path(table, _root(table)).write_bytes(data)
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
     fields = {field for _, field in _found(table)}
     assert {"table-uuid", "snapshot-id", "sequence-number"} <= fields
 
 
 def test_summaries_add_up(table: Table) -> None:
-    history = table.handle.head.history()  # type: ignore[attr-defined]
+    history = table._handle.head.history()  # type: ignore[attr-defined]
     last = history.snapshots[-1]
     assert last.summary["total-data-files"] == "5"
     assert last.summary["total-records"] == "9"
@@ -287,7 +287,7 @@ def test_summaries_add_up(table: Table) -> None:
 
 
 def _metadata_problems(table: Table, change: Callable[..., Any]) -> set[str]:
-    history: History = table.handle.head.history()  # type: ignore[attr-defined]
+    history: History = table._handle.head.history()  # type: ignore[attr-defined]
     metadata, history = change(table.metadata, history)
     problems = Problems()
     check_metadata(metadata, history, problems)

@@ -73,7 +73,7 @@ def test_the_sources_expiry_leaves_a_clones_files(catalog: Catalog, table: Table
     table.overwrite(rows(1))
     table.expire_snapshots(older_than=timedelta(0))
     table.remove_orphan_files(older_than=datetime(2100, 1, 1, tzinfo=UTC))
-    catalog.cache.clear()
+    catalog._cache.clear()
     assert state_of(copy) == before
     assert copy.check(deep=True).problems == ()
 
@@ -115,7 +115,7 @@ def test_a_clones_expiry_leaves_the_sources_files(catalog: Catalog, table: Table
     done = copy.expire_snapshots(older_than=timedelta(0))
     assert len(done.spared) >= 8
     assert "data-files" not in done.files
-    catalog.cache.clear()
+    catalog._cache.clear()
     assert state_of(table.refresh()) == before
     assert table.check(deep=True).problems == ()
 

@@ -86,8 +86,8 @@ def test_shared_leaves_are_not_opened(tmp_path: Path) -> None:
     table.rewrite_manifests()
     table.tag("then")
     table.append(rows(50))
-    table.handle.around.cache.clear()
-    with table.handle.storage.recording() as calls:
+    table._handle.around.cache.clear()
+    with table._handle.storage.recording() as calls:
         found = table.compare("then")
     assert read_names(calls) == ["root", "root"]
     assert (len(found.files.only_left), len(found.files.only_right)) == (1, 0)

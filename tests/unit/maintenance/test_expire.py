@@ -141,7 +141,7 @@ def test_an_aged_tag_is_removed_with_what_it_kept(table: Table) -> None:
     table.delete("id = 1")
     table.append(rows(2))
     later = now_ms() + 2000
-    table.handle.around = replace(table.handle.around, now_ms=lambda: later)
+    table._handle.around = replace(table._handle.around, now_ms=lambda: later)
     done = table.expire_snapshots(older_than=timedelta(0))
     assert done.refs == ("short",)
     assert len(done.files["data-files"]) == 1
@@ -157,8 +157,8 @@ def test_a_snapshot_named_meanwhile_is_a_conflict(table: Table) -> None:
         ref=SnapshotRef(snapshot_id=first.snapshot_id, kind=RefKind.TAG),
         expected=None,
     )
-    head, around = table.handle.head, table.handle.around
-    table.handle.head = scripted = ScriptedHead(head)
+    head, around = table._handle.head, table._handle.around
+    table._handle.head = scripted = ScriptedHead(head)
     scripted.before_swap.append(lambda: commit(Change(updates=(update,)), head=head, around=around))
     before = files_of(table)
     with pytest.raises(CommitConflict, match="got a name"):
@@ -205,9 +205,9 @@ def test_a_root_that_is_gone_already_does_not_stop_it(table: Table) -> None:
     table.append(rows(1))
     table.append(rows(2))
     first = table.snapshots()[0]
-    table.handle.storage.delete(f"{table.location}/{first.root_manifest}")
-    table.handle.around.cache.clear()
-    done = expire_snapshots(table.handle, snapshot_ids=[int(first.snapshot_id)])
+    table._handle.storage.delete(f"{table.location}/{first.root_manifest}")
+    table._handle.around.cache.clear()
+    done = expire_snapshots(table._handle, snapshot_ids=[int(first.snapshot_id)])
     assert done.snapshot_ids == (int(first.snapshot_id),)
     assert table.scan().count() == 2
 
@@ -246,7 +246,7 @@ def test_what_is_left_is_what_is_reached(tmp_path: Path, seed: int) -> None:
             case "g" if named:
                 table.drop_ref(chance.choice(named))
             case "r":
-                lineage = list(refs.ancestors(table.handle, table.current_snapshot()))
+                lineage = list(refs.ancestors(table._handle, table.current_snapshot()))
                 table.rollback(chance.choice(lineage).snapshot_id)
             case "w":
                 table.rewrite_manifests()
@@ -264,7 +264,7 @@ def _expire_some(table: Table, chance: random.Random) -> None:
     named = {ref.snapshot_id for ref in table.metadata.refs.values()}
     free = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in named]
     table.expire_snapshots(snapshot_ids=[id for id in free if chance.random() < 0.5])
-    table.handle.around.cache.clear()
+    table._handle.around.cache.clear()
     left = table.snapshots()
     assert {s.snapshot_id: state_of(table, s.snapshot_id) for s in left} == {
         s.snapshot_id: before[s.snapshot_id] for s in left
@@ -273,9 +273,9 @@ def _expire_some(table: Table, chance: random.Random) -> None:
     for snapshot in left:
         assert snapshot.root_manifest is not None
         used.add(snapshot.root_manifest)
-        tree = table.handle.reader().tree(snapshot)
+        tree = table._handle.reader().tree(snapshot)
         used.update(leaf.location for leaf in tree.leaves())
-        for batch in table.handle.reader().all_live(tree):
+        for batch in table._handle.reader().all_live(tree):
             used.update(batch.pylist("location"))
             used.update(name for name in batch.pylist("deletion_vector.location") if name)
     assert files_of(table) == used

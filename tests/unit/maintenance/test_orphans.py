@@ -76,11 +76,11 @@ def test_a_dry_run_removes_nothing(table: Table) -> None:
 def test_files_of_every_snapshot_and_every_logged_json_stay(table: Table) -> None:
     table.overwrite(rows(1))
     table.branch("side", create=True).append(rows(2))
-    json = table.handle.head.export()  # type: ignore[attr-defined]
-    before = {file.path for file in table.handle.storage.list(table.location)}
+    json = table._handle.head.export()  # type: ignore[attr-defined]
+    before = {file.path for file in table._handle.storage.list(table.location)}
     done = table.refresh().remove_orphan_files(older_than=datetime(2100, 1, 1, tzinfo=UTC))
     assert done.files == ()
-    assert {file.path for file in table.handle.storage.list(table.location)} == before
+    assert {file.path for file in table._handle.storage.list(table.location)} == before
     assert json in before
 
 
@@ -154,7 +154,7 @@ def test_a_file_committed_while_listing_is_not_an_orphan(table: Table) -> None:
             table.append(rows(500))
 
     moment = int(datetime(2100, 1, 1, tzinfo=UTC).timestamp() * 1000)
-    done = remove_orphan_files(table.handle, older_than_ms=moment, progress=commits_late)
+    done = remove_orphan_files(table._handle, older_than_ms=moment, progress=commits_late)
     assert listed
     assert done.files == ()
     assert table.check(deep=True).problems == ()

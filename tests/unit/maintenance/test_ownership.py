@@ -323,7 +323,7 @@ def test_a_place_that_an_older_version_stored_as_given_is_taken(
 ) -> None:
     place = tmp_path / "t"
     catalog.create_table("shop.first", SCHEMA, location=str(place))
-    database = catalog.pointers.database  # type: ignore[attr-defined]
+    database = catalog._pointers.database  # type: ignore[attr-defined]
     with database.transaction() as transaction:
         stored = {"location": f"file://{place}"}
         transaction.run("UPDATE frazil_tables SET location = :location", stored)
@@ -421,8 +421,8 @@ def test_a_crafted_entry_that_leads_up_is_refused_and_expiry_would_spare_its_fil
         careless.setattr("frazil.format.paths._dot_segment", re.compile(never))
         table.append(rows(1))
         (tmp_path / "t" / "data").mkdir(exist_ok=True)
-        found = describe(table.handle, [entry], check_duplicates=False)
-        table.handle.commit(Change(added=found.entries))
+        found = describe(table._handle, [entry], check_duplicates=False)
+        table._handle.commit(Change(added=found.entries))
         assert table.refresh().scan().count() == 2
         table.overwrite(rows(2))
         done = table.expire_snapshots(older_than=FUTURE)

@@ -36,7 +36,7 @@ def test_a_copied_directory_registers_and_reads_at_its_new_place(
 ) -> None:
     """No help from the source: the folder is copied as it is, the source is gone."""
     before, tagged = state_of(table), state_of(table, "before")
-    json = table.handle.head.export()  # type: ignore[attr-defined]
+    json = table._handle.head.export()  # type: ignore[attr-defined]
     source = Path(table.location.removeprefix("file://"))
     place = tmp_path / "elsewhere" / "orders"
     shutil.copytree(source, place)
@@ -63,7 +63,7 @@ def test_copy_to_takes_the_history_along(catalog: Catalog, table: Table, tmp_pat
     copy.delete("id >= 0")
     assert state_of(table.refresh()) == before
     shutil.rmtree(tmp_path / "warehouse" / "shop")
-    catalog.cache.clear()
+    catalog._cache.clear()
     assert len(state_of(copy, "before")) == 12
 
 

@@ -26,12 +26,12 @@ def table(tmp_path: Path) -> Table:
 
 
 def _leaves(table: Table) -> list[int]:
-    tree = table.handle.reader().tree(table.current_snapshot())
+    tree = table._handle.reader().tree(table.current_snapshot())
     return [leaf.record_count for leaf in tree.leaves()]
 
 
 def _overlap(table: Table) -> float:
-    tree = table.handle.reader().tree(table.current_snapshot())
+    tree = table._handle.reader().tree(table.current_snapshot())
     return overlap_of(tree, table.metadata).average
 
 
@@ -70,7 +70,7 @@ def test_dead_entries_are_dropped(table: Table) -> None:
     before = state_of(table)
     done = table.compact_metadata()
     assert done is not None
-    tree = table.handle.reader().tree(table.current_snapshot())
+    tree = table._handle.reader().tree(table.current_snapshot())
     assert sum(leaf.dead for leaf in tree.leaves()) == 0
     assert tree.content().num_rows == 0
     assert sum(_leaves(table)) == 13
@@ -83,20 +83,20 @@ def test_compaction_moves_the_roots_entries_to_a_leaf(tmp_path: Path) -> None:
     table.append(rows(1))
     table.append(rows(2))
     table.compact_metadata()
-    tree = table.handle.reader().tree(table.current_snapshot())
+    tree = table._handle.reader().tree(table.current_snapshot())
     assert tree.content().num_rows == 0
     assert _leaves(table) == [2]
 
 
 def test_named_leaves_alone_can_be_rewritten(table: Table) -> None:
-    leaf = table.handle.reader().tree(table.current_snapshot()).leaves()[0]
+    leaf = table._handle.reader().tree(table.current_snapshot()).leaves()[0]
     kept = {
         ref.location
-        for ref in table.handle.reader().tree(table.current_snapshot()).leaves()
+        for ref in table._handle.reader().tree(table.current_snapshot()).leaves()
         if ref.location != leaf.location
     }
     table.rewrite_manifests(leaves=[leaf.location])
-    now = {ref.location for ref in table.handle.reader().tree(table.current_snapshot()).leaves()}
+    now = {ref.location for ref in table._handle.reader().tree(table.current_snapshot()).leaves()}
     assert kept < now
     assert leaf.location not in now
     with pytest.raises(NotFound, match="no leaf"):
@@ -107,13 +107,13 @@ def test_a_commit_that_lands_first_is_kept(table: Table) -> None:
     """Another commit takes a file out of a leaf while that leaf is rewritten."""
     plan = table.scan(where="id = 5").plan()
     gone = EntryBatch.from_rows([{"location": plan.files.pylist("location")[0]}])
-    head, around = table.handle.head, table.handle.around
-    table.handle.head = scripted = ScriptedHead(head)
+    head, around = table._handle.head, table._handle.around
+    table._handle.head = scripted = ScriptedHead(head)
     scripted.before_swap.append(lambda: commit(Change(removed=gone), head=head, around=around))
     done = table.rewrite_manifests()
     assert done is not None
     assert done.attempts == 2
-    table.handle.head = head
+    table._handle.head = head
     assert sorted(id for id, _ in state_of(table.refresh()).values()) == [
         id for id in range(18) if id != 5
     ]

@@ -124,7 +124,7 @@ def test_rows_added_in_the_same_delta_stay(table: frazil.Table) -> None:
     files = other.scan(where="country = 'it'").plan().files
     keys = [key for key in files.keys if not key.startswith(("@", "tracking"))]
     added = files.select(keys).with_constants({"content_type": 0, "tracking.status": 1})
-    table.row_delta().add_entries(added).add_equality_deletes([{"id": 1}], ["id"]).commit()
+    table.row_delta()._add_entries(added).add_equality_deletes([{"id": 1}], ["id"]).commit()
     assert _ids(table) == [1, 2, 3, 4, 5]
     assert {row["country"] for row in table.scan(where="id = 1").to_pylist()} == {"it"}
 
@@ -158,6 +158,6 @@ def test_a_column_that_is_not_there_is_refused(table: frazil.Table) -> None:
 
 def test_a_property_that_says_neither_is_refused(table: frazil.Table) -> None:
     stored = SetProperties(updates={"write.equality-deletes.enabled": "maybe"})
-    table.handle.commit(Change(updates=(stored,)))
+    table._handle.commit(Change(updates=(stored,)))
     with pytest.raises(InvalidInput, match="'maybe'; expected true or false"):
         _delete(table, [{"id": 1}], "id")

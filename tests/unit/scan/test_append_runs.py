@@ -55,7 +55,7 @@ def _told(table: Table, since: Snapshot | None = None) -> list[tuple[int, int, s
 def test_every_file_is_told_with_the_snapshot_that_added_it(table: Table) -> None:
     made = [_append(table, files) for files in SIZES]
     snapshots = table.snapshots()
-    tree = table.handle.reader().tree(table.current_snapshot())
+    tree = table._handle.reader().tree(table.current_snapshot())
     assert tree.leaves()  # the first files are in leaves by now
     assert _told(table) == [
         (ordinal, int(snapshot.snapshot_id), files, 2 * len(files))
@@ -120,12 +120,12 @@ def test_a_summary_that_does_not_fit_the_files_makes_each_root_speak_for_itself(
     made = [_append(table, 1), _append(table, 1)]
     first, second = table.snapshots()
     wrong = replace(first, summary={**first.summary, key: "7"})
-    reader = table.handle.reader()
+    reader = table._handle.reader()
     reader.cache.clear()
     assert appended(reader, [first, second]) is not None
     assert appended(reader, [wrong, second]) is None
     reader.cache.clear()
-    with table.handle.storage.recording() as calls:
+    with table._handle.storage.recording() as calls:
         found = file_changes(reader, [wrong, second])
     assert read_names(calls) == ["root", "root"]
     names = [path.removeprefix(f"{table.location}/") for path in found.column("path").to_pylist()]

@@ -163,7 +163,7 @@ def _copied(table: Table) -> tuple[list[str], EntryBatch]:
     scan = table.scan(columns=[field.name for field in schema.fields])
     entries = write_rows(
         scan.to_batches(),
-        storage=table.handle.storage,
+        storage=table._handle.storage,
         location=table.location,
         schema=schema,
         spec=metadata.spec(),
@@ -178,7 +178,7 @@ def test_rewritten_data_files_change_nothing(table: Table) -> None:
     start = snapshot_id(table)
     table.delete("id = 2")
     old, new = _copied(table)
-    table.rewrite(old, new)
+    table._rewrite_files(old, new)
     table.update({"v": "y"}, where="id = 1")
     assert told(table.changes(since=start)) == [
         (0, "delete", "x", 2),
@@ -199,7 +199,7 @@ def test_rows_that_a_commit_only_copies_are_no_changes(table: Table) -> None:
     table.append(rows(1, 2))
     start = snapshot_id(table)
     old, new = _copied(table)
-    delta = table.row_delta().add_entries(new)
+    delta = table.row_delta()._add_entries(new)
     for path in old:
         delta.remove_file(path)
     delta.commit()

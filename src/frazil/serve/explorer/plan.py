@@ -37,7 +37,7 @@ def show(service: Service, call: Call) -> Answer:
     columns = {each.id: each for each in (*(known[id] for id in ids if id in known), *asked)}
     judge = compile_filter(found.filter, prune_context(subject.table.metadata, subject.schema))
     view = RootView(subject, tuple(columns.values()), extra=_keys(subject, judge))
-    with subject.table.handle.storage.recording() as calls:
+    with subject.table._handle.storage.recording() as calls:
         root = view.root
         plan = scan.plan(per_leaf=True)
     report, why = plan.report, plan.reasons
@@ -106,7 +106,7 @@ def scan_of(subject: Subject, where: str) -> Scan:
     """The scan that a filter means on a snapshot."""
     table = subject.table
     return Scan(
-        handle=table.handle,
+        handle=table._handle,
         snapshot=subject.snapshot,
         matching=where or None,
         schema_override=subject.schema,

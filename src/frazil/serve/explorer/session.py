@@ -27,7 +27,7 @@ def show(service: Service, call: Call) -> Answer:
     return Answer(
         body={
             "version": _version(),
-            "catalog": redacted(service.catalog.warehouse or service.catalog.pointers.name)
+            "catalog": redacted(service.catalog.warehouse or service.catalog._pointers.name)
             if knows
             else None,
             "needs_token": service.access is not None,

@@ -52,7 +52,7 @@ class Subject:
     @property
     def reader(self) -> TreeReader:
         """Reads its trees."""
-        return self.table.handle.reader()
+        return self.table._handle.reader()
 
     @property
     def bounded(self) -> tuple[TrackedField, ...]:

@@ -66,7 +66,7 @@ def convert_equality_deletes(
     spark = session()
     began = time.perf_counter()
     target = table_of(spark, table, catalog)
-    target.handle.check_writable()
+    target._handle.check_writable()
     with progress_bars(f"convert deletes of {target.name}", shown=progress) as report:
         report(0, 1, "searches")
         landed = _landed(spark, target, dict(summary or {}))
@@ -92,7 +92,7 @@ def _landed(
         if change is None:
             return None
         try:
-            return change, table.handle.commit(change)
+            return change, table._handle.commit(change)
         except CommitConflict:
             if attempt + 1 == _ATTEMPTS:
                 raise

@@ -40,7 +40,7 @@ def plan_distributed(
     spark = session()
     scan = table_of(spark, table, catalog).scan(where, as_of=as_of)
     return plan(
-        scan.handle.reader(),
+        scan._handle.reader(),
         scan.snapshot,
         schema=scan.table_schema,
         where=scan.filter,

@@ -43,7 +43,7 @@ def remove_orphan_files(
     before = None if older_than is None else _ms(older_than)
     with progress_bars(f"orphans of {target.name}", shown=progress) as report:
         return remove(
-            target.handle,
+            target._handle,
             older_than_ms=before,
             location=location,
             dry_run=dry_run,

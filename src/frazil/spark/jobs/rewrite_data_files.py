@@ -105,7 +105,7 @@ def rewrite_data_files(
     """
     spark = session()
     target = table_of(spark, table, catalog)
-    target.handle.check_writable()
+    target._handle.check_writable()
     if max_commits < 1 or concurrent_groups < 1:
         raise InvalidInput("max_commits and concurrent_groups must be above 0")
     size = target_file_bytes or WriteOptions.from_properties(target.properties).target_file_bytes
@@ -194,7 +194,7 @@ class _GroupWriter:
         metadata = self.table.metadata
         schema = with_columns(metadata.schema(), LINEAGE)
         task = WriteTask.of(
-            metadata, schema, storage=self.table.handle.storage, location=self.table.location
+            metadata, schema, storage=self.table._handle.storage, location=self.table.location
         )
         sized = {**task.properties, TARGET_FILE_SIZE: str(self.most_file_bytes)}
         task = replace(task, properties=sized)
@@ -316,7 +316,7 @@ class _Job:
             branch=table.branch_name,
             summary=self.summary,
         )
-        return table.handle.commit(change)
+        return table._handle.commit(change)
 
     def _give_up(self, group: Group, error: Exception) -> None:
         names = self.writer.planned.plan.files.take(group.rows).pylist("location")

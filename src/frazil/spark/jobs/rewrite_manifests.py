@@ -40,7 +40,7 @@ def rewrite_manifests(
     target = table_of(spark, table, catalog)
     before = _leaves(target)
     with progress_bars(f"rewrite manifests of {target.name}", shown=progress) as report:
-        done = rewrite(target.handle, branch=target.branch_name, progress=report)
+        done = rewrite(target._handle, branch=target.branch_name, progress=report)
     return RewrittenManifests(
         snapshot_id=done.snapshot_id,
         leaves_before=before,
@@ -50,4 +50,4 @@ def rewrite_manifests(
 
 
 def _leaves(table: Table) -> int:
-    return len(table.handle.reader().tree(table.current_snapshot(), keys=()).leaves())
+    return len(table._handle.reader().tree(table.current_snapshot(), keys=()).leaves())
