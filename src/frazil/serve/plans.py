@@ -43,7 +43,7 @@ _PYICEBERG: Final = "pyiceberg/"
 def plan_scan(service: Service, call: Call) -> Answer:
     """POST plan: the first files, and tokens for the others."""
     asked = call.decode(wire_plans.PlanScan)
-    handle = service.table(call.identifier()).handle
+    handle = service.table(call.identifier())._handle
     try:
         state = _state(handle, asked)
         if state is None:
@@ -58,7 +58,7 @@ def plan_scan(service: Service, call: Call) -> Answer:
 
 def plan_result(service: Service, call: Call) -> Answer:
     """GET plan/{plan-id}: the answer that POST gave, made again."""
-    handle = service.table(call.identifier()).handle
+    handle = service.table(call.identifier())._handle
     state = _decoded(call.parameters["plan-id"])
     if state is None or state.plan in service.cancelled_plans:
         raise RestError(404, "NoSuchPlanIdException", "no such plan; plan the scan again")
@@ -80,7 +80,7 @@ def cancel_plan(service: Service, call: Call) -> Answer:
 def fetch_tasks(service: Service, call: Call) -> Answer:
     """POST tasks: the files that a token stands for, and tokens for what is still left."""
     asked = call.decode(wire_plans.FetchTasks)
-    handle = service.table(call.identifier()).handle
+    handle = service.table(call.identifier())._handle
     state = _decoded(asked.plan_task)
     if state is None or state.plan in service.cancelled_plans:
         raise RestError(404, "NoSuchPlanTaskException", "no such plan task; plan the scan again")

@@ -106,7 +106,7 @@ def scan_of(subject: Subject, where: str) -> Scan:
     """The scan that a filter means on a snapshot."""
     table = subject.table
     return Scan(
-        handle=table._handle,
+        _handle=table._handle,
         snapshot=subject.snapshot,
         matching=where or None,
         schema_override=subject.schema,
