@@ -26,8 +26,8 @@ $(STAMP_DEV): pyproject.toml tools/setup.sh constraints/development.txt
 test: setup-dev ## run every test on all cores
 	$(BIN)/python -m pytest $(SPREAD)
 
-quick: setup-dev ## run the tests that need no Java, in under three minutes
-	$(BIN)/python -m pytest $(SPREAD) -m "not java and not spark and not cluster and not peers" \
+quick: setup-dev ## run the tests that need no Java and no browser, in under three minutes
+	$(BIN)/python -m pytest $(SPREAD) -m "not java and not spark and not cluster and not peers and not browser" \
 		--ignore=tests/state --ignore=tests/soak --ignore=tests/property
 
 soak: setup-dev ## write from many processes, and kill them, for a minute per database
@@ -60,6 +60,7 @@ docs: setup-dev ## renew the references and pictures, build the site into site/
 	$(BIN)/python tools/cli_reference.py
 	$(BIN)/python tools/api_reference.py
 	$(BIN)/python tools/tree_pictures.py
+	$(BIN)/python tools/explorer_pictures.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 check: setup-dev ## lint, format, types, layers, module sizes

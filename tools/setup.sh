@@ -53,5 +53,6 @@ if ! needs_java; then
 fi
 if [ "$extras" = dev ]; then
   command -v mvn >/dev/null || apt_install maven
+  command -v chromium >/dev/null || apt_install chromium
 fi
 echo "Ready: $venv/bin/frazil"

@@ -1,0 +1,102 @@
+// Dialogs: a token, a confirmation with a preview of what will happen, and short notices.
+
+import { b, h, icon, put, trouble, waiting } from "./dom.js";
+
+export function toast(text, kind = "check") {
+  const note = h("div", { class: "toast" }, icon(kind), h("span", {}, text));
+  document.getElementById("toasts").append(note);
+  setTimeout(() => note.remove(), 6000);
+}
+
+function show(content, { label, closable = true, onclose } = {}) {
+  const dialog = h("dialog", { "aria-labelledby": label }, content);
+  dialog.addEventListener("cancel", (event) => { if (!closable) event.preventDefault(); });
+  dialog.addEventListener("close", () => { dialog.remove(); onclose?.(); });
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** Asks for a bearer token until one is given. */
+export function askForToken({ wrong }) {
+  return new Promise((resolve) => {
+    const field = h("input", { id: "token", type: "password", autocomplete: "off", required: true, "aria-describedby": "token-why" });
+    const form = h("form", { method: "dialog", onsubmit: () => resolve(field.value.trim()) },
+      h("h2", { id: "dlg-title" }, "This server needs a token"),
+      h("p", { id: "token-why" }, wrong ? "The last token was not accepted. Enter another one." : "Enter the token that the server’s operator gave you. It is kept until you close this tab."),
+      h("label", { class: "field" }, "Token", field),
+      h("div", { class: "acts" }, h("button", { class: "btn main", type: "submit" }, "Continue")));
+    show(form, { label: "dlg-title", closable: false });
+    field.focus();
+  });
+}
+
+const facts = (list) => list?.length
+  ? h("table", { class: "data facts-table" }, h("caption", { class: "sr" }, "What changes"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "n" }, "Now"), h("th", { scope: "col", class: "n" }, "After"))),
+      h("tbody", {}, list.map((f) => h("tr", { class: f.before !== f.after ? "changed" : null }, h("th", { scope: "row" }, f.label), h("td", { class: "n" }, f.before), h("td", { class: "n" }, f.before === f.after ? h("span", { class: "dim" }, "unchanged") : b(f.after))))))
+  : null;
+
+const GRAVE = new Set(["rollback", "set_current", "drop_ref", "expire_snapshots", "remove_orphan_files"]);
+
+/**
+ * Previews an action, asks, and carries it out. `fields` are inputs that the action needs first:
+ * [{name, label, value, choices?}]. Resolves to the server's answer, or null when it was left.
+ */
+export function act(api, action, params, { title, fields = [], verb = "Do it" } = {}) {
+  return new Promise((resolve) => {
+    let outcome = null, preview = null, turn = 0;
+    const inputs = fields.map((f) => [f, f.choices
+      ? h("select", { class: "pick", name: f.name }, f.choices.map((c) => h("option", { value: c, selected: c === f.value }, c)))
+      : h("input", { name: f.name, value: f.value ?? "", autocomplete: "off", spellcheck: "false" })]);
+    const body = h("div", { "aria-live": "polite" });
+    const confirm = h("button", { class: `btn ${GRAVE.has(action) ? "grave" : "main"}`, type: "submit", id: "confirm", disabled: true }, verb);
+    const heading = h("h2", { id: "dlg-title" }, title ?? "Preview");
+    const given = () => ({ ...params, ...Object.fromEntries(inputs.map(([f, input]) => [f.name, input.value.trim()])) });
+
+    async function ahead() {
+      const mine = ++turn;
+      confirm.disabled = true;
+      preview = null;
+      if (inputs.some(([, input]) => !input.value.trim())) return put(body, h("p", {}, "Fill in the field to see what will happen."));
+      put(body, waiting("Working out what will happen"));
+      try {
+        const found = await api.post(`actions/${action}`, { params: given(), confirm: null });
+        if (mine !== turn) return undefined;
+        preview = found;
+        put(heading, found.title ?? title);
+        put(body, h("div", { class: "preview" }, h("p", {}, found.sentence)), facts(found.facts),
+          found.warnings?.length ? h("div", { class: "trouble soft" }, icon("warn"), h("div", {}, found.warnings.map((w) => h("p", {}, w)))) : null);
+        confirm.disabled = Boolean(found.nothing);
+      } catch (error) {
+        if (mine === turn) put(body, trouble(error));
+      }
+      return undefined;
+    }
+
+    async function carryOut(event) {
+      event.preventDefault();
+      if (!preview || preview.nothing) return;
+      confirm.disabled = true;
+      put(confirm, "Working…");
+      try {
+        outcome = await api.post(`actions/${action}`, { params: given(), confirm: preview.confirm });
+        toast(outcome.sentence ?? "Done.");
+        dialog.close();
+      } catch (error) {
+        put(confirm, verb);
+        put(body, trouble(error), error.status === 409 ? h("p", {}, h("button", { class: "btn", type: "button", onclick: ahead }, "Preview again")) : null);
+      }
+    }
+
+    let timer = 0;
+    const later = () => { clearTimeout(timer); turn++; confirm.disabled = true; timer = setTimeout(ahead, 250); };
+    inputs.forEach(([, input]) => input.addEventListener("input", later));
+    const dialog = show(h("form", { onsubmit: carryOut }, heading,
+      inputs.map(([f, input]) => h("label", { class: "field" }, f.label, input)), body,
+      h("div", { class: "acts" }, h("button", { class: "btn", type: "button", onclick: () => dialog.close() }, "Cancel"), confirm)),
+    { label: "dlg-title", onclose: () => resolve(outcome) });
+    inputs[0]?.[1].focus();
+    ahead();
+  });
+}

@@ -1,0 +1,8 @@
+// Addresses of views. Levels of a namespace are joined by a unit separator, as in the REST catalog.
+
+export const LEVELS = "\x1f";
+
+export function tableHash(levels, name, view = "tree", params = {}) {
+  const query = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== null && v !== undefined && v !== ""));
+  return `#/${encodeURIComponent(levels.join(LEVELS))}/${encodeURIComponent(name)}/${view}${query.size ? `?${query}` : ""}`;
+}

@@ -1,0 +1,68 @@
+// What analyze finds and advises, with a button each; where the space goes; sizes and skew.
+
+import { act } from "../dialogs.js";
+import { b, h, icon, put, trouble, waiting } from "../dom.js";
+import { bars, histogram, stack } from "../plots.js";
+import { count, num, size } from "../words.js";
+
+export async function mount(host, page) {
+  const view = new HealthView(host, page, await page.overview());
+  await view.draw();
+  return view;
+}
+
+const words = (name) => { const text = name.replaceAll("_", " ").replace(/ bytes$/, ""); return text.charAt(0).toUpperCase() + text.slice(1); };
+const shown = (name, value) => typeof value === "number" ? (/bytes/.test(name) ? size(value) : Number.isInteger(value) ? num(value) : value.toFixed(value < 10 ? 2 : 1)) : typeof value === "boolean" ? (value ? "yes" : "no") : String(value ?? "–");
+
+class HealthView {
+  constructor(host, page, overview) { Object.assign(this, { host, page, overview }); }
+
+  async draw() {
+    this.page.tableFacts(this.overview);
+    this.lead = h("p", { class: "lead", "aria-live": "polite" });
+    this.advice = h("div", { class: "pile" }, waiting("Looking at the table"));
+    this.numbers = h("div", { class: "card" }, h("h2", {}, "Numbers"), waiting("Counting"));
+    this.space = h("div", { class: "card" }, h("h2", {}, "Space"), waiting("Adding up files"));
+    this.sizes = h("div", { class: "card" }, h("h2", {}, "Data files by size"), waiting("Adding up files"));
+    this.parts = h("div", { class: "card" }, h("h2", {}, "Largest partitions"), waiting("Adding up files"));
+    put(this.host, h("div", { class: "sheet" }, this.lead, this.advice, this.space, h("div", { class: "cols2" }, this.sizes, this.parts), this.numbers));
+    await Promise.all([this.loadHealth(), this.loadSpace(false)]);
+  }
+
+  async loadHealth() {
+    try {
+      const d = await this.page.api.get("health");
+      put(this.lead, d.advice.length ? [b(`${count(d.advice.length, "thing")} to do`), ". Each button shows what will happen before it does anything."] : [b("This table is healthy."), " Nothing needs to be done."]);
+      put(this.advice, d.advice.map((a) => h("div", { class: "card tip-card" }, icon("warn"), h("p", {}, a.problem), a.action && !this.page.session.read_only ? h("button", { class: "btn main", type: "button", onclick: () => this.run(a.action, a.params ?? {}, a.label) }, `${a.label}…`) : null)));
+      const flat = Object.entries(d.numbers).filter(([, v]) => v !== null && typeof v !== "object");
+      put(this.numbers, h("h2", {}, "Numbers"), h("dl", { class: "tiles" }, flat.map(([k, v]) => h("div", {}, h("dt", {}, words(k)), h("dd", {}, shown(k, v))))));
+    } catch (error) { put(this.advice, trouble(error)); put(this.numbers); }
+  }
+
+  async loadSpace(orphans) {
+    try {
+      const d = await this.page.api.get("space", { orphans: orphans ? 1 : 0 });
+      const parts = [
+        { label: "Live data", value: d.live.data, kind: "s-data", note: count(d.live.files, "file") }, { label: "Live metadata", value: d.live.metadata, kind: "s-meta" }, { label: "Deletion vectors", value: d.live.vectors, kind: "s-vec" },
+        { label: "History", value: d.history.data + d.history.metadata, kind: "s-past", note: count(d.history.files, "file") },
+        ...(d.orphans ? [{ label: "Orphans", value: d.orphans.bytes, kind: "s-orph", note: count(d.orphans.files, "file") }] : []),
+      ];
+      const may = !this.page.session.read_only;
+      put(this.space, h("div", { class: "chead" }, h("h2", {}, "Space"), h("span", { class: "hint" }, size(parts.reduce((a, p) => a + p.value, 0))), h("span", { class: "grow" }),
+        d.orphans ? (d.orphans.files && may ? h("button", { class: "btn", type: "button", onclick: () => this.run("remove_orphan_files", {}, "Remove orphan files") }, "Remove orphans…") : null) : h("button", { class: "btn", type: "button", id: "orphans", onclick: () => this.loadSpace(true) }, "Look for orphans"),
+        may && d.history.files ? h("button", { class: "btn", type: "button", onclick: () => this.run("expire_snapshots", {}, "Expire snapshots") }, "Expire snapshots…") : null),
+      h("div", { class: "body" }, stack(parts)));
+      put(this.sizes, h("h2", {}, "Data files by size"), h("div", { class: "body" }, histogram(d.sizes)));
+      const p = d.partitions, rows = p.names.slice(0, 12).map((name, i) => ({ label: name || "(whole table)", value: p.bytes[i], text: `${size(p.bytes[i])} · ${count(p.files[i], "file")}` }));
+      const hidden = p.names.length - rows.length + (p.others?.n ?? 0);
+      put(this.parts, h("h2", {}, "Largest partitions", d.skew ? h("span", { class: "hint" }, `largest is ${d.skew.toFixed(1)} × the median`) : null), h("div", { class: "body" }, rows.length ? bars(rows, "Largest partitions") : h("p", { class: "empty" }, "No data files."), hidden > 0 ? h("p", { class: "note" }, `and ${count(hidden, "more partition")}`) : null));
+    } catch (error) { put(this.space, h("h2", {}, "Space"), h("div", { class: "body" }, trouble(error))); put(this.sizes); put(this.parts); }
+  }
+
+  async run(action, params, label) {
+    const done = await act(this.page.api, action, params, { title: label, verb: label });
+    if (done) await this.changed();
+  }
+
+  async changed() { this.overview = await this.page.overview(true); await this.draw(); }
+}
