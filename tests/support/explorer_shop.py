@@ -173,7 +173,7 @@ def busy_orders(
         table = shop.table
         every = [FIRST_DAY + timedelta(days=d) for d in range(days)]
         for month in sorted({(d.year, d.month) for d in every}):
-            table.add_entries(
+            table._add_entries(
                 shop.files([d for d in every if (d.year, d.month) == month], _each() * 8)
             )
             clock.pass_time(minutes=7)
@@ -184,7 +184,7 @@ def busy_orders(
             clock.pass_time(hours=3.5)
             cut = int(shop.random.integers(1, 19))
             halves = [(COUNTRIES[0], COUNTRIES[cut]), (COUNTRIES[cut], COUNTRIES[-1])]
-            table.add_entries(shop.files([day], halves * (1 + i % 3)))
+            table._add_entries(shop.files([day], halves * (1 + i % 3)))
             if i % 14 == 9:
                 _erase(table, shop, every, clock)
             if i == commits // 3:
@@ -194,7 +194,7 @@ def busy_orders(
                 audit = table.branch("audit", create=True)
             if audit is not None and commits // 2 < i < commits // 2 + 8:
                 clock.pass_time(minutes=1)
-                audit.add_entries(shop.files([day], [("DE", "FR")]))
+                audit._add_entries(shop.files([day], [("DE", "FR")]))
                 table.refresh()
             if i == commits * 2 // 3:
                 clock.pass_time(minutes=4)
@@ -228,9 +228,9 @@ def forest(catalog: Catalog, name: str, *, files: int = 400_000, leaves: int = 1
     shop = Shop(catalog, name, {"write.leaf.target-entries": str(files // leaves)})
     days = 400
     each = [(c, c) for c in COUNTRIES] * (files // days // len(COUNTRIES))
-    shop.table.add_entries(shop.files([FIRST_DAY + timedelta(days=d) for d in range(days)], each))
+    shop.table._add_entries(shop.files([FIRST_DAY + timedelta(days=d) for d in range(days)], each))
     for i in range(4):
-        shop.table.add_entries(shop.files([FIRST_DAY + timedelta(days=days + i)], [("AT", "US")]))
+        shop.table._add_entries(shop.files([FIRST_DAY + timedelta(days=days + i)], [("AT", "US")]))
     return shop.table
 
 
