@@ -103,8 +103,8 @@ def plan(
 ) -> Plan:
     """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one.
 
-    `each_leaf` runs the work on leaves elsewhere than in threads of this process. With `per_leaf`
-    the plan says which predicate ruled out each entry of the root.
+    `each_leaf` runs the work on leaves elsewhere than in threads of this process, or on some of
+    them. With `per_leaf` the plan says which predicate ruled out each entry of the root.
     """
     return _Planner(
         reader,
@@ -314,9 +314,9 @@ class _Planner:
         batches: list[EntryBatch] = []
         total = LevelReport()
         opened = data_leaves(leaves)
-        for leaf, (files, report) in zip(opened, self._each_leaf(planner, opened), strict=True):
+        for place, (files, report) in enumerate(self._each_leaf(planner, opened)):
             if self._per_leaf:
-                self._left[leaf.row] = files.num_rows
+                self._left[opened[place].row] = files.num_rows
             batches.append(files)
             total = total.plus(report)
         return batches, replace(total, ms=(time.perf_counter() - began) * 1000)

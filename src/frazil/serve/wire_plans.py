@@ -29,14 +29,14 @@ class FetchTasks(Shape):
     plan_task: str
 
 
-class IdMap(Shape):
+class IdMap(Shape, gc=False):
     """Values by field id."""
 
     keys: list[int]
     values: list[Any]
 
 
-class ContentFile(Shape):
+class ContentFile(Shape, gc=False):
     """A data or delete file."""
 
     spec_id: int
@@ -60,7 +60,7 @@ class ContentFile(Shape):
     content_size_in_bytes: int | None = None
 
 
-class ScanTask(msgspec.Struct, rename="kebab"):
+class ScanTask(msgspec.Struct, rename="kebab", gc=False):
     """One data file to read and the deletes that apply; the residual filter is always stated."""
 
     data_file: ContentFile
