@@ -23,7 +23,14 @@ from frazil.catalog.names import (
 )
 from frazil.catalog.notes import MemoryNotes, Notes
 from frazil.catalog.ownership import Neighbourhood, Ownership, Place
-from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName, check_draft
+from frazil.catalog.pointers import (
+    NamespaceName,
+    Pulse,
+    Purged,
+    TableHead,
+    TableName,
+    check_draft,
+)
 from frazil.catalog.storages import Storages
 from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State
 from frazil.errors import (
@@ -360,6 +367,25 @@ class MemoryCatalog:
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         found = self._need_namespace(namespace_of(namespace))
         return sorted(each for each in self._tables if each.namespace == found)
+
+    def pulses(self, since_ms: int | None = None) -> list[Pulse]:
+        with self._lock:
+            return [
+                Pulse(
+                    identifier=name,
+                    version=str(table.metadata_location)
+                    if table.metadata.format_version < FORMAT_VERSION
+                    else f"{table.metadata.table_uuid}:{table.version}",
+                    committed_ms=()
+                    if since_ms is None or table.metadata.format_version < FORMAT_VERSION
+                    else tuple(
+                        entry.timestamp_ms
+                        for entry in table.history.snapshot_log
+                        if entry.timestamp_ms >= since_ms
+                    ),
+                )
+                for name, table in sorted(self._tables.items())
+            ]
 
     def upgrade(self, identifier: TableName, base: State, metadata: TableMetadata) -> Outcome:
         found = Identifier.parse(identifier)

@@ -36,6 +36,16 @@ class Purged:
     metadata_location: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """A sign of life of one table: `version` is another text after every change, and
+    `committed_ms` are the times at which a snapshot became current."""
+
+    identifier: Identifier
+    version: str
+    committed_ms: tuple[int, ...] = ()
+
+
 class TableHead(Head, Protocol):
     """The head of one table of a catalog. Follows the table when it is renamed."""
 
@@ -138,6 +148,10 @@ class Pointers(Protocol):
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         """The tables of a namespace, sorted."""
+
+    def pulses(self, since_ms: int | None = None) -> list[Pulse]:
+        """Every table of the catalog with its version, sorted, in one request; with `since_ms` also
+        the times of commits from then on, in one more. Tables of v1 to v3 have no such times."""
 
     def upgrade(self, identifier: TableName, base: State, metadata: TableMetadata) -> Outcome:
         """Swap a v1-v3 table for its v4 metadata, if `base` is still what the catalog holds."""

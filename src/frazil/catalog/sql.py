@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from frazil.catalog import export, sql_head, sql_places, sql_rows, sql_schema
+from frazil.catalog import export, sql_head, sql_places, sql_pulses, sql_rows, sql_schema
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
@@ -26,7 +26,7 @@ from frazil.catalog.names import (
 )
 from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.ownership import Neighbourhood
-from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName
+from frazil.catalog.pointers import NamespaceName, Pulse, Purged, TableHead, TableName
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_namespaces import SqlNamespaces
 from frazil.catalog.sql_rows import TableRow
@@ -230,6 +230,10 @@ class SqlCatalog:
         if not rows and not self.namespace_exists(parts):
             raise NotFound(f"there is no namespace {dotted(parts)}")
         return sorted(Identifier(namespace=parts, name=name) for (name,) in rows)
+
+    def pulses(self, since_ms: int | None = None) -> list[Pulse]:
+        only = self._only_tables()
+        return sql_pulses.pulses(self._database, self._name, only=only, since_ms=since_ms)
 
     def neighbourhood(self, except_id: int | None = None) -> Neighbourhood:
         """Every table of the database but one, and what else its tables must leave alone."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frazil.catalog.names import Identifier, Namespace
-from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
+from frazil.catalog.pointers import NamespaceName, Pointers, Pulse, TableHead, TableName
 from frazil.catalog.views import ViewName, ViewState
 from frazil.errors import NotFound
 from frazil.storage import Storage
@@ -117,6 +117,10 @@ class UnmadeCatalog:
     def table_exists(self, identifier: TableName) -> bool:
         found = self.found()
         return found is not None and found.table_exists(identifier)
+
+    def pulses(self, since_ms: int | None = None) -> list[Pulse]:
+        found = self.found()
+        return [] if found is None else found.pulses(since_ms)
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         return self.needed().list_tables(namespace)

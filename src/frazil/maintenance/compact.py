@@ -29,7 +29,7 @@ from frazil.errors import CommitUnknown, InvalidInput
 from frazil.expr.condition import Where
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
-from frazil.format.metadata import UNSORTED
+from frazil.format.metadata import MAIN, UNSORTED
 from frazil.maintenance.progress import Progress, silent
 from frazil.rows.actions import RowSink
 from frazil.rows.duckdb_engine import DuckDbEngine
@@ -98,6 +98,39 @@ def compact(
         discard(handle.storage, job.written)
         raise
     return replace(done, ms=(time.perf_counter() - began) * 1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesDue:
+    """What `compact` would rewrite now, without options."""
+
+    files: int
+    rows: int
+    bytes: int
+    partitions: int
+
+
+def files_due(handle: TableHandle, where: Where = None, *, branch: str = MAIN) -> FilesDue:
+    """The files that `compact` would rewrite now; reads metadata alone."""
+    metadata = handle.metadata
+    options = WriteOptions.from_properties(metadata.properties)
+    scan = Scan(
+        handle=replace(handle),
+        snapshot=handle.tip(branch),
+        matching=where,
+        schema_override=metadata.schema(),
+    )
+    planned = every_row(scan)
+    selection = Selection(target_file_bytes=options.target_file_bytes)
+    groups = selection.groups(planned.plan, current=current_specs(metadata))
+    chosen = [planned.plan.files.take(group.rows) for group in groups]
+    dead = sum(int(each.numpy("deletion_vector.cardinality", missing=0).sum()) for each in chosen)
+    return FilesDue(
+        files=sum(each.num_rows for each in chosen),
+        rows=sum(int(each.numpy("record_count", missing=0).sum()) for each in chosen) - dead,
+        bytes=sum(int(each.numpy("file_size_in_bytes", missing=0).sum()) for each in chosen),
+        partitions=len(groups),
+    )
 
 
 def every_row(scan: Scan) -> Planned:

@@ -47,6 +47,16 @@ def compact_metadata(
     return _rewrite(handle, branch, _Worn(), progress)
 
 
+def leaves_due(
+    handle: TableHandle, *, branch: str = MAIN, everything: bool
+) -> tuple[str, ...] | None:
+    """The leaves that `rewrite_manifests` (`everything`) or `compact_metadata` would write anew
+    now; None when neither they nor the root's entries need it."""
+    tree = handle.reader().tree(handle.tip(branch))
+    policy: _All | _Worn = _All(only=None) if everything else _Worn()
+    return policy.choose(handle, tree, Thresholds.of(handle.metadata.properties))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _All:
     """Every leaf, unless they are few, full, alive and apart already."""

@@ -11,6 +11,7 @@ from frazil.serve.guard import Guard
 from frazil.serve.planning import Cancelled
 from frazil.serve.replay import Replay
 from frazil.serve.settings import Settings
+from frazil.serve.watch import Watch
 from frazil.table import Catalog, Table
 
 
@@ -29,6 +30,7 @@ class Service:
         self.replay = Replay(catalog._pointers.notes)
         self.guard = Guard()
         self.cancelled_plans = Cancelled()
+        self.watch = Watch()
         self.facade = Facade(clients_collect=self.settings.clients_collect)
 
     def need_namespace(self, namespace: Namespace) -> None:

@@ -1,0 +1,399 @@
+"""Changes that the page offers: each is previewed, and done only when that very preview is
+confirmed.
+
+A confirmation is a signature over the action, its parameters and the version of the table. When
+the table has moved on, it is refused, so that nobody confirms what they have not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from frazil.commit.result import CommitResult
+from frazil.errors import AlreadyExists, InvalidInput
+from frazil.format.checks import check_ref_name
+from frazil.format.metadata import MAIN, RefKind, Snapshot
+from frazil.maintenance.compact import files_due
+from frazil.maintenance.expire import Expired
+from frazil.maintenance.orphans import Orphans
+from frazil.maintenance.rewrite_manifests import leaves_due
+from frazil.serve.errors import bad_request, conflict
+from frazil.serve.exchange import Answer, Call
+from frazil.serve.explorer.care import LABELS
+from frazil.serve.explorer.tree import live_rows, number
+from frazil.serve.service import Service
+from frazil.table import Table
+from frazil.table.refs import is_ancestor
+from frazil.words import counted, size
+
+
+class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of a request: parameters, and the confirmation of a preview."""
+
+    params: dict[str, str | int | None] = {}
+    confirm: str | None = None
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """Something that an action changes."""
+
+    label: str
+    before: str | None = None
+    after: str | None = None
+
+
+class Preview(msgspec.Struct, frozen=True, kw_only=True):
+    """What an action would do. `nothing` says that there is nothing to do."""
+
+    title: str
+    sentence: str
+    facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    nothing: bool = False
+
+
+Params = Mapping[str, str | int | None]
+Outcome = CommitResult | Expired | Orphans | None
+
+
+class Action(msgspec.Struct, frozen=True):
+    """How an action is previewed and done, the parameters it takes, and whether it only moves
+    branches and tags."""
+
+    preview: Callable[[Table, Params], Preview]
+    run: Callable[[Table, Params], Outcome]
+    takes: tuple[str, ...] = ()
+    is_of_refs: bool = False
+
+
+def post(service: Service, call: Call) -> Answer:
+    """POST actions/<action>: a preview, or with `confirm` the action itself."""
+    name = call.parameters["action"]
+    action = ACTIONS.get(name)
+    if action is None:
+        raise bad_request(f"{name!r} is not an action; there are {', '.join(ACTIONS)}")
+    wanted = call.decode(Wanted)
+    unknown = sorted(set(wanted.params) - set(action.takes))
+    if unknown:
+        raise bad_request(f"{name} takes no parameter {', '.join(unknown)}")
+    table = service.table(call.identifier())
+    token = _signature(service, call, table, name, wanted.params)
+    if wanted.confirm is None:
+        found = action.preview(table, wanted.params)
+        body = {**msgspec.to_builtins(found), "preview": True, "action": name, "confirm": token}
+        return Answer(body=body)
+    if wanted.confirm != token:
+        raise conflict(
+            f"{table.name} has changed since the preview, or the preview was of something else; "
+            "look at it again"
+        )
+    return Answer(
+        body={"preview": False, "done": True, "action": name, **_told(action, table, wanted)}
+    )
+
+
+def _told(action: Action, table: Table, wanted: Wanted) -> dict[str, Any]:
+    title = action.preview(table, wanted.params).title if action.is_of_refs else ""
+    outcome = action.run(table, wanted.params)
+    snapshot = outcome.snapshot_id if isinstance(outcome, CommitResult) else None
+    return {
+        "sentence": f"Done: {title}." if title else _capital(str(outcome)),
+        "committed": not isinstance(outcome, CommitResult) or outcome.committed,
+        "snapshot": None if snapshot is None else str(snapshot),
+    }
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+def _signature(service: Service, call: Call, table: Table, name: str, params: Params) -> str:
+    principal = "" if call.principal is None else call.principal.name
+    state = table._handle.state
+    given = msgspec.json.encode(sorted((key, params[key]) for key in params)).decode()
+    uuid, version = str(state.metadata.table_uuid), str(state.version)
+    return service.guard.signed("action", principal, uuid, version, name, given)
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+def _text(params: Params, name: str, default: str | None = None) -> str:
+    given = params.get(name, default)
+    given = default if given is None or given == "" else given
+    if given is None:
+        raise bad_request(f"the parameter {name!r} is missing")
+    return str(given)
+
+
+def _on(table: Table, params: Params) -> Table:
+    return table.branch(_text(params, "branch", MAIN))
+
+
+def _age(params: Params) -> int | None:
+    given = params.get("max_age_ms")
+    if given is None or isinstance(given, int):
+        return given
+    raise bad_request(f"max_age_ms is {given!r}; expected a number")
+
+
+# --- branches and tags ---------------------------------------------------------------------------
+
+
+def _shape(snapshot: Snapshot | None) -> dict[str, str]:
+    summary = {} if snapshot is None else snapshot.summary
+    rows = 0 if snapshot is None else live_rows(summary)
+    files = 0 if snapshot is None else number(summary.get("total-data-files"))
+    return {
+        "Rows": "unknown" if rows is None else f"{rows:,}",
+        "Data files": "unknown" if files is None else f"{files:,}",
+        "Snapshot": "none" if snapshot is None else str(snapshot.snapshot_id),
+    }
+
+
+def _facts(before: Snapshot | None, after: Snapshot | None) -> tuple[Fact, ...]:
+    old, new = _shape(before), _shape(after)
+    return tuple(Fact(label=label, before=old[label], after=new[label]) for label in old)
+
+
+def _between(table: Table, low: Snapshot | None, high: Snapshot | None) -> int:
+    """Commits of the history of `high` that come after `low`."""
+    parents = {int(each.snapshot_id): each.parent_snapshot_id for each in table.snapshots()}
+    end = None if low is None else int(low.snapshot_id)
+    walk = None if high is None else int(high.snapshot_id)
+    count = 0
+    while walk is not None and walk != end:
+        count += 1
+        parent = parents.get(walk)
+        walk = None if parent is None else int(parent)
+    return count
+
+
+def _schema_warning(table: Table, target: Snapshot) -> tuple[str, ...]:
+    if target.schema_id in (None, table.metadata.current_schema_id):
+        return ()
+    return ("The schema stays as it is now; columns added later are null in these rows.",)
+
+
+def _move_preview(table: Table, params: Params, *, verb: str, within: bool) -> Preview:
+    branch = _on(table, params)
+    target = branch.snapshot(_text(params, "to"))
+    now = branch.current_snapshot()
+    if within and not is_ancestor(branch._handle, target, now):
+        raise InvalidInput(
+            f"snapshot {target.snapshot_id} is not in the history of {branch.branch_name}"
+        )
+    same = now is not None and now.snapshot_id == target.snapshot_id
+    undone = _between(table, target, now) if within else None
+    what = f"Branch {branch.branch_name} {verb} snapshot {target.snapshot_id}"
+    sentence = f"{what}."
+    if undone and not same:
+        sentence += (
+            f" The last {counted(undone, 'commit')} will no longer be seen on {branch.branch_name}."
+        )
+    if same:
+        sentence = f"Branch {branch.branch_name} points at that snapshot already."
+    return Preview(
+        title=what,
+        sentence=sentence,
+        facts=_facts(now, target),
+        warnings=(
+            *_schema_warning(table, target),
+            "The snapshots stay until they expire, so this can be undone until then.",
+        ),
+        nothing=same,
+    )
+
+
+def _rollback(table: Table, params: Params) -> Preview:
+    return _move_preview(table, params, verb="goes back to", within=True)
+
+
+def _set_current(table: Table, params: Params) -> Preview:
+    return _move_preview(table, params, verb="will point at", within=False)
+
+
+def _fast_forward(table: Table, params: Params) -> Preview:
+    name = _text(params, "branch", MAIN)
+    branch = table.branch(name)
+    target = branch.snapshot(_text(params, "to"))
+    now = branch.current_snapshot()
+    if now is not None and not is_ancestor(table._handle, now, target):
+        raise InvalidInput(
+            f"{name} cannot be fast-forwarded to snapshot {target.snapshot_id}: it has commits "
+            "that are not in that history"
+        )
+    gained = _between(table, now, target)
+    return Preview(
+        title=f"Fast-forward {name} to snapshot {target.snapshot_id}",
+        sentence=f"Branch {name} takes up {counted(gained, 'commit')}."
+        if gained
+        else f"Branch {name} is there already.",
+        facts=_facts(now, target),
+        nothing=not gained,
+    )
+
+
+def _new_ref(table: Table, params: Params, kind: RefKind) -> Preview:
+    name = _text(params, "name")
+    check_ref_name(name)
+    if name in table.metadata.refs:
+        raise AlreadyExists(f"{table.name}: {name!r} exists already")
+    at = table.snapshot(_text(params, "at", MAIN))
+    keeps = "It keeps the snapshot from expiring" if kind is RefKind.TAG else "Commits can go to it"
+    return Preview(
+        title=f"Create the {kind.value} {name}",
+        sentence=f"The {kind.value} {name} will point at snapshot {at.snapshot_id}. {keeps}.",
+        facts=tuple(Fact(label=label, after=value) for label, value in _shape(at).items()),
+    )
+
+
+def _tag(table: Table, params: Params) -> Preview:
+    return _new_ref(table, params, RefKind.TAG)
+
+
+def _branch(table: Table, params: Params) -> Preview:
+    return _new_ref(table, params, RefKind.BRANCH)
+
+
+def _make_branch(table: Table, params: Params) -> Outcome:
+    table.branch(_text(params, "name"), create=True, as_of=_text(params, "at", MAIN))
+    return None
+
+
+def _drop_ref(table: Table, params: Params) -> Preview:
+    name = _text(params, "name")
+    if name == MAIN:
+        raise InvalidInput("the main branch cannot be removed")
+    ref = table.metadata.ref(name)
+    return Preview(
+        title=f"Remove the {ref.kind.value} {name}",
+        sentence=f"The {ref.kind.value} {name} is removed. Snapshots that nothing else names can "
+        "expire.",
+        facts=(Fact(label="Snapshot", before=str(ref.snapshot_id), after=None),),
+    )
+
+
+# --- care ----------------------------------------------------------------------------------------
+
+
+def _compact(table: Table, params: Params) -> Preview:
+    branch = _on(table, params)
+    where = params.get("where")
+    due = files_due(branch._handle, None if not where else str(where), branch=branch.branch_name)
+    return Preview(
+        title=LABELS["compact"],
+        sentence=f"{counted(due.files, 'data file')} of {size(due.bytes)} "
+        f"{'is' if due.files == 1 else 'are'} written anew. No row changes."
+        if due.files
+        else "No data file is worth rewriting.",
+        facts=(
+            Fact(label="Files rewritten", after=f"{due.files:,}"),
+            Fact(label="Rows copied", after=f"{due.rows:,}"),
+            Fact(label="Bytes read", after=size(due.bytes)),
+        ),
+        nothing=not due.files,
+    )
+
+
+def _leaves(table: Table, params: Params, *, everything: bool) -> Preview:
+    branch = _on(table, params)
+    due = leaves_due(branch._handle, branch=branch.branch_name, everything=everything)
+    title = LABELS["rewrite_manifests" if everything else "compact_metadata"]
+    if due is None:
+        return Preview(title=title, sentence="The tree needs no rewriting.", nothing=True)
+    return Preview(
+        title=title,
+        sentence=f"{counted(len(due), 'leaf', 'leaves')} and the entries of the root are written "
+        "anew. No data file and no row changes.",
+        facts=(Fact(label="Leaves rewritten", after=f"{len(due):,}"),),
+    )
+
+
+def _expire(table: Table, params: Params) -> Preview:
+    found = table.expire_snapshots(dry_run=True)
+    return Preview(
+        title=LABELS["expire_snapshots"],
+        sentence=f"{counted(len(found.snapshot_ids), 'snapshot')} and "
+        f"{counted(found.file_count, 'file')} that only they reach are deleted."
+        if found.snapshot_ids or found.refs
+        else "No snapshot is old enough to expire.",
+        facts=(
+            Fact(label="Snapshots", after=f"{len(found.snapshot_ids):,}"),
+            *(
+                Fact(label=_capital(kind.replace("-", " ")), after=f"{len(names):,}")
+                for kind, names in found.files.items()
+                if names
+            ),
+            *(Fact(label="Branch or tag removed", before=name) for name in found.refs),
+        ),
+        warnings=("Expired snapshots cannot be brought back.",),
+        nothing=not (found.snapshot_ids or found.refs),
+    )
+
+
+def _orphans(table: Table, params: Params) -> Preview:
+    found = table.remove_orphan_files(dry_run=True)
+    return Preview(
+        title=LABELS["remove_orphan_files"],
+        sentence=f"{counted(len(found.files), 'file')} of {size(found.total_bytes)} that no "
+        "snapshot reaches and that are older than three days are deleted."
+        if found.files
+        else "There is no file of that kind that is older than three days.",
+        facts=(
+            Fact(label="Files", after=f"{len(found.files):,}"),
+            Fact(label="Bytes", after=size(found.total_bytes)),
+            Fact(label="Younger ones, kept", after=f"{found.young:,}"),
+        ),
+        warnings=("Deleted files cannot be brought back.",),
+        nothing=not found.files,
+    )
+
+
+ACTIONS: Mapping[str, Action] = {
+    "rollback": Action(
+        _rollback, lambda table, p: _on(table, p).rollback(_text(p, "to")), ("to", "branch"), True
+    ),
+    "set_current": Action(
+        _set_current,
+        lambda table, p: _on(table, p).set_current(_text(p, "to")),
+        ("to", "branch"),
+        True,
+    ),
+    "fast_forward": Action(
+        _fast_forward,
+        lambda table, p: table.fast_forward(_text(p, "branch", MAIN), to=_text(p, "to")),
+        ("branch", "to"),
+        True,
+    ),
+    "tag": Action(
+        _tag,
+        lambda table, p: table.tag(_text(p, "name"), _text(p, "at", MAIN), max_age_ms=_age(p)),
+        ("name", "at", "max_age_ms"),
+        True,
+    ),
+    "branch": Action(_branch, _make_branch, ("name", "at"), True),
+    "drop_ref": Action(
+        _drop_ref, lambda table, p: table.drop_ref(_text(p, "name")), ("name",), True
+    ),
+    "compact": Action(
+        _compact,
+        lambda table, p: _on(table, p).compact(_text(p, "where") if p.get("where") else None),
+        ("branch", "where"),
+    ),
+    "compact_metadata": Action(
+        lambda table, p: _leaves(table, p, everything=False),
+        lambda table, p: _on(table, p).compact_metadata(),
+        ("branch",),
+    ),
+    "rewrite_manifests": Action(
+        lambda table, p: _leaves(table, p, everything=True),
+        lambda table, p: _on(table, p).rewrite_manifests(),
+        ("branch",),
+    ),
+    "expire_snapshots": Action(_expire, lambda table, p: table.expire_snapshots()),
+    "remove_orphan_files": Action(_orphans, lambda table, p: table.remove_orphan_files()),
+}

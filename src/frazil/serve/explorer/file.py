@@ -1,0 +1,266 @@
+"""One data file: what its entry says, its row groups, its deletion vector, and what happened to it.
+
+The footer of the file is read, and nothing else of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from frazil.errors import FrazilError
+from frazil.format import paths, puffin, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import partition_key, stats_key
+from frazil.format.metadata import Snapshot
+from frazil.format.stats import tracked_fields
+from frazil.serve.errors import RestError, bad_request
+from frazil.serve.exchange import Answer, Call
+from frazil.serve.explorer import values
+from frazil.serve.explorer.leaf import ROOT, partitions
+from frazil.serve.explorer.subject import Subject
+from frazil.serve.explorer.tree import bins, number
+from frazil.serve.service import Service
+from frazil.tree.changes import changes_of
+from frazil.tree.read import POSITION, LeafRef, leaf_refs
+
+_MOST_STEPS = 64
+_KEYS = (
+    "location",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "spec_id",
+    "sort_order_id",
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.size_in_bytes",
+    "deletion_vector.cardinality",
+    "tracking.snapshot_id",
+    "tracking.sequence_number",
+    "tracking.first_row_id",
+    "tracking.modified_snapshot_id",
+)
+_STATS = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
+
+
+def show(service: Service, call: Call) -> Answer:
+    """GET file: `id` is what entries call it; `leaf` says where it is listed, if that is known."""
+    subject = Subject.of(service, call)
+    wanted = call.query.get("id", "")
+    if not wanted or subject.snapshot is None:
+        raise bad_request("id is missing; expected the id of a file that a leaf lists")
+    found = _find(subject, wanted, call.query.get("leaf"))
+    if found is None:
+        raise RestError(404, "NotFoundException", f"{wanted}: the snapshot has no such file")
+    entry, leaf = found
+    row = entry.row(0)
+    path = paths.resolve(subject.table.location, wanted)
+    history, complete = _history(subject, wanted, row)
+    return Answer(
+        body={
+            "id": wanted,
+            "path": path,
+            "format": row.get("file_format"),
+            "rows": row.get("record_count"),
+            "bytes": row.get("file_size_in_bytes"),
+            "sequence": row.get("tracking.sequence_number"),
+            "first_row_id": values.text(row.get("tracking.first_row_id")),
+            "added_by": values.ids([row.get("tracking.snapshot_id")])[0],
+            "leaf": ROOT if leaf is None else leaf.location,
+            "position": row.get(POSITION),
+            "partition": partitions(subject, entry)[0],
+            "sort_order": row.get("sort_order_id"),
+            "columns": _columns(subject, entry),
+            **_footer(subject, path, row),
+            "vector": _vector(subject, row),
+            "history": history,
+            "history_complete": complete,
+        }
+    )
+
+
+def _find(
+    subject: Subject, wanted: str, hint: str | None
+) -> tuple[EntryBatch, LeafRef | None] | None:
+    reader = subject.reader
+    fields = tracked_fields(subject.schema)
+    keys = {
+        *_KEYS,
+        *(stats_key(field.id, name) for field in fields for name in _STATS),
+        *(
+            partition_key(field.field_id)
+            for spec in subject.table.metadata.partition_specs
+            for field in spec.fields
+        ),
+    }
+    root = reader.tree(subject.snapshot, keys=keys).root
+    inline = root.filter(tracking.live_mask(root) & ~tracking.leaf_mask(root))
+    rows = _rows(inline, wanted)
+    if rows.size:
+        return inline.take(rows[:1]), None
+    leaves = leaf_refs(root)
+    if hint and hint != ROOT:
+        leaves = tuple(leaf for leaf in leaves if leaf.location == hint)
+    located = reader.each(leaves, lambda leaf: reader.entries(leaf, keys=("location",)))
+    for leaf, batch in zip(leaves, located, strict=True):
+        rows = _rows(batch, wanted)
+        if rows.size:
+            return reader.entries(leaf, keys=keys).take(rows[-1:]), leaf
+    return None
+
+
+def _rows(batch: EntryBatch, wanted: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+    if not batch.num_rows:
+        return np.zeros(0, dtype=np.int64)
+    equal = pc.equal(batch.column("location"), wanted)
+    return np.flatnonzero(np.asarray(pc.fill_null(equal, False)))
+
+
+def _columns(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for field in tracked_fields(subject.schema):
+        stats = {
+            name: entry.column(stats_key(field.id, name))
+            for name in _STATS
+            if entry.has(stats_key(field.id, name))
+        }
+        if all(column[0].as_py() is None for column in stats.values()):
+            continue
+        found.append(
+            {
+                "id": field.id,
+                "name": field.full_name,
+                "type": str(field.type),
+                "lo": _only(stats.get("lower_bound")),
+                "hi": _only(stats.get("upper_bound")),
+                **{
+                    short: None if name not in stats else stats[name][0].as_py()
+                    for short, name in (
+                        ("values", "value_count"),
+                        ("nulls", "null_value_count"),
+                        ("nans", "nan_value_count"),
+                    )
+                },
+            }
+        )
+    return found
+
+
+def _only(column: Any) -> str | None:
+    return None if column is None else values.texts(column)[0]
+
+
+def _footer(subject: Subject, path: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Row groups from the footer of a Parquet file."""
+    nothing: dict[str, Any] = {
+        "row_groups": None,
+        "codec": None,
+        "created_by": None,
+        "footer_error": None,
+    }
+    if str(row.get("file_format")).lower() != "parquet":
+        return nothing | {"footer_error": f"{row.get('file_format')} files are not looked into"}
+    try:
+        source = subject.table._handle.storage.open(path, size=row.get("file_size_in_bytes"))
+        about = pq.read_metadata(source.arrow())
+    except (FrazilError, OSError, pa.ArrowException) as error:
+        return nothing | {"footer_error": str(error)}
+    groups = [about.row_group(at) for at in range(about.num_row_groups)]
+    first = groups[0].column(0) if groups and groups[0].num_columns else None
+    return {
+        "row_groups": {
+            "rows": [group.num_rows for group in groups],
+            "bytes": [group.total_byte_size for group in groups],
+            "compressed": [
+                sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+                for group in groups
+            ],
+            "offset": [
+                group.column(0).file_offset or group.column(0).data_page_offset
+                if group.num_columns
+                else 0
+                for group in groups
+            ],
+        },
+        "codec": None if first is None else str(first.compression).lower(),
+        "created_by": about.created_by,
+        "footer_error": None,
+    }
+
+
+def _vector(subject: Subject, row: dict[str, Any]) -> dict[str, Any] | None:
+    location, offset = row.get("deletion_vector.location"), row.get("deletion_vector.offset")
+    if location is None or offset is None:
+        return None
+    path = paths.resolve(subject.table.location, location)
+    length = int(row["deletion_vector.size_in_bytes"])
+    count = row.get("deletion_vector.cardinality")
+    about: dict[str, Any] = {
+        "path": path,
+        "offset": offset,
+        "bytes": length,
+        "rows": count,
+        "by": values.ids([row.get("tracking.modified_snapshot_id")])[0],
+        "bins": None,
+        "error": None,
+    }
+    try:
+        data = subject.table._handle.storage.open(path).read_at(offset, length)
+        positions = puffin.read_vector(data, path=path, cardinality=count)
+    except FrazilError as error:
+        return about | {"error": str(error)}
+    return about | {"bins": bins(np.asarray(positions, dtype=np.int64), row["record_count"])}
+
+
+def _history(
+    subject: Subject, wanted: str, row: dict[str, Any]
+) -> tuple[list[dict[str, Any]], bool]:
+    """What snapshots did to a file, oldest first; whether that is all of it."""
+    added_by = row.get("tracking.snapshot_id")
+    steps: list[dict[str, Any]] = []
+    asked = 0
+    has_vector = row.get("deletion_vector.offset") is not None
+    for snapshot in _ancestors(subject):
+        if snapshot.snapshot_id == added_by:
+            steps.append(_step(snapshot, "added"))
+            return steps[::-1], True
+        if not has_vector or not number(snapshot.summary.get("added-dvs")):
+            continue
+        asked += 1
+        if asked > _MOST_STEPS:
+            break
+        changed = changes_of(subject.reader, snapshot, keys=("location", "tracking.status"))
+        if _rows(changed.modified, wanted).size:
+            steps.append(_step(snapshot, "vector changed"))
+    return steps[::-1], False
+
+
+def _ancestors(subject: Subject) -> Iterator[Snapshot]:
+    """The snapshot and its parents, newest first, from one look at the history."""
+    known = {int(each.snapshot_id): each for each in subject.table.snapshots()}
+    walk = subject.snapshot
+    while walk is not None:
+        yield walk
+        walk = known.get(int(walk.parent_snapshot_id or 0))
+
+
+_SENTENCES = {
+    "added": "The file was added.",
+    "vector changed": "Rows of it were deleted: it got a new deletion vector.",
+}
+
+
+def _step(snapshot: Snapshot, what: str) -> dict[str, Any]:
+    return {
+        "snapshot": str(snapshot.snapshot_id),
+        "time": snapshot.timestamp_ms,
+        "operation": snapshot.operation or "",
+        "what": what,
+        "text": _SENTENCES[what],
+    }

@@ -1,0 +1,276 @@
+"""One leaf, or the data files of the root: its entries as cells, and a page of them in full."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from frazil.errors import InvalidInput
+from frazil.expr.prune import Filter, compile_filter
+from frazil.format import paths, tracking
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType, partition_key, stats_key
+from frazil.format.stats import TrackedField
+from frazil.scan.plan import prune_context
+from frazil.serve.errors import RestError, bad_request
+from frazil.serve.exchange import Answer, Call
+from frazil.serve.explorer import values
+from frazil.serve.explorer.plan import scan_of
+from frazil.serve.explorer.scales import Bounds, Scale
+from frazil.serve.explorer.subject import Subject, whole
+from frazil.serve.explorer.tree import MOST_CELLS, RootView, cell_bounds, cell_counts, leaf_name
+from frazil.serve.service import Service
+from frazil.tree.read import POSITION, LeafRef
+
+ROOT = "root"
+_MOST = 500
+_KEYS = (
+    "location",
+    "record_count",
+    "file_size_in_bytes",
+    "spec_id",
+    "deletion_vector.cardinality",
+    "tracking.snapshot_id",
+    "tracking.sequence_number",
+)
+_KINDS = {
+    int(ContentType.DATA): "data",
+    int(ContentType.POSITION_DELETES): "position-deletes",
+    int(ContentType.EQUALITY_DELETES): "equality-deletes",
+}
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LeafView:
+    """The entries of a leaf, or those of the root that are files."""
+
+    root: RootView
+    leaf: LeafRef | None
+    judge: Filter | None
+
+    @cached_property
+    def entries(self) -> EntryBatch:
+        """All of them, dead ones included."""
+        subject = self.root.subject
+        columns = self.root.columns
+        keys = {
+            *_KEYS,
+            *(stats_key(each.id, n) for each in columns for n in ("lower_bound", "upper_bound")),
+            *(
+                partition_key(field.field_id)
+                for spec in subject.table.metadata.partition_specs
+                for field in spec.fields
+            ),
+            *(() if self.judge is None else self.judge.required_keys),
+        }
+        if self.leaf is not None:
+            return subject.reader.entries(self.leaf, keys=keys)
+        root = subject.reader.tree(subject.snapshot, keys=keys).root
+        rows = np.flatnonzero(~tracking.leaf_mask(root) & tracking.live_mask(root))
+        return root.take(rows).with_column(POSITION, pa.array(rows))
+
+    @cached_property
+    def live(self) -> Mask:
+        """Which of them are part of the snapshot."""
+        mask = tracking.live_mask(self.entries).copy()
+        if self.leaf is not None and self.leaf.dv:
+            mask[self.leaf.dead_positions()] = False
+        return mask
+
+    @cached_property
+    def matching(self) -> Mask:
+        """Which live ones may have rows that the filter asks for."""
+        if self.judge is None:
+            return self.live
+        return self.live & self.judge.might_match(self.entries)
+
+
+def show(service: Service, call: Call) -> Answer:
+    """GET leaf."""
+    subject = Subject.of(service, call)
+    columns = subject.columns(call.query.get("columns"))
+    asked = call.query.get("column")
+    if asked and not any(str(each.id) == asked for each in columns):
+        columns = (*subject.columns(asked), *columns)
+    root = RootView(subject, columns)
+    view = LeafView(root, _leaf(root, call), _judge(subject, call))
+    entries, live = view.entries, view.live
+    chosen = next((each for each in columns if str(each.id) == asked), None)
+    if chosen is None:
+        chosen = columns[0] if columns else None
+    rows = np.flatnonzero(_only(view, call.query.get("only", "all")))
+    start = whole(call, "offset", default=0, most=1 << 40)
+    limit = whole(call, "limit", default=50, most=_MOST)
+    leaf = view.leaf
+    return Answer(
+        body={
+            "id": ROOT if leaf is None else leaf.location,
+            "name": root.root_name if leaf is None else leaf_name(leaf.location),
+            "entries": entries.num_rows,
+            "dead": int((~live).sum()),
+            "matching": int(view.matching.sum()),
+            "bytes": root.root_bytes if leaf is None else leaf.file_size_in_bytes,
+            "written_by": values.ids([None if leaf is None else leaf.snapshot_id])[0],
+            "format_version": 4 if leaf is None else leaf.format_version,
+            "columns": [each for each in (_column(view, c) for c in columns) if each],
+            "cells": _cells(view, chosen),
+            "total": len(rows),
+            "page": _page(view, rows[start : start + limit], start),
+        }
+    )
+
+
+def _leaf(root: RootView, call: Call) -> LeafRef | None:
+    wanted = call.query.get("id", ROOT)
+    if wanted == ROOT:
+        return None
+    for leaf in root.leaves:
+        if leaf.location == wanted:
+            return leaf
+    raise RestError(404, "NotFoundException", f"{wanted}: the snapshot has no such leaf")
+
+
+def _judge(subject: Subject, call: Call) -> Filter | None:
+    where = call.query.get("where", "").strip()
+    if not where:
+        return None
+    try:
+        found = scan_of(subject, where).condition.filter
+    except InvalidInput as error:
+        raise bad_request(str(error)) from error
+    return compile_filter(found, prune_context(subject.table.metadata, subject.schema))
+
+
+def _only(view: LeafView, which: str) -> Mask:
+    match which:
+        case "match":
+            return view.matching
+        case "dead":
+            return ~view.live
+        case "all":
+            return np.ones(view.entries.num_rows, dtype=np.bool_)
+    raise bad_request(f"only is {which!r}; expected all, match or dead")
+
+
+def _column(view: LeafView, column: TrackedField) -> dict[str, Any] | None:
+    found = view.root.scale(column)
+    if found is None:
+        return None
+    scale, bounds = found
+    about: dict[str, Any] = {
+        "id": column.id,
+        "name": column.full_name,
+        "type": str(column.type),
+        **scale.about(),
+        "leaf": None,
+        "lo_text": None,
+        "hi_text": None,
+        "nulls": None,
+    }
+    if view.leaf is not None:
+        row = view.leaf.row
+        lower, upper = bounds.lower.slice(row, 1), bounds.upper.slice(row, 1)
+        low, high = scale.places(lower)[0], scale.places(upper)[0]
+        about["leaf"] = None if low is None or high is None else [low, high]
+        about["lo_text"], about["hi_text"] = values.texts(lower)[0], values.texts(upper)[0]
+        nulls = stats_key(column.id, "null_value_count")
+        if view.root.root.has(nulls):
+            about["nulls"] = view.root.root.pylist(nulls, np.array([row]))[0]
+    return about
+
+
+def _cells(view: LeafView, column: TrackedField | None) -> dict[str, Any]:
+    count = view.entries.num_rows
+    stride = max(1, -(-count // MOST_CELLS))
+    lower: list[float | None] = []
+    upper: list[float | None] = []
+    scale = None if column is None else _scale(view, column)
+    bounds = None if column is None else Bounds.of(view.entries, column.id, column.type)
+    if scale is not None and bounds is not None:
+        lower, upper = cell_bounds(scale, bounds, np.arange(count), stride)
+    return {
+        "stride": stride,
+        "column": None if column is None else column.id,
+        "live": cell_counts(view.live, stride),
+        "match": cell_counts(view.matching, stride),
+        "dead": cell_counts(~view.live, stride),
+        "lo": lower,
+        "hi": upper,
+    }
+
+
+def _scale(view: LeafView, column: TrackedField) -> Scale | None:
+    found = view.root.scale(column)
+    return None if found is None else found[0]
+
+
+def _page(view: LeafView, rows: npt.NDArray[Any], start: int) -> dict[str, Any]:
+    part = view.entries.take(rows)
+    subject = view.root.subject
+    location = subject.table.location
+    names = part.pylist("location")
+    vectors = part.pylist("deletion_vector.cardinality")
+    return {
+        "offset": start,
+        "position": part.pylist(POSITION),
+        "file": [paths.resolve(location, each) for each in names],
+        "id": names,
+        "rows": part.pylist("record_count"),
+        "bytes": part.pylist("file_size_in_bytes"),
+        "vector_rows": vectors,
+        "state": ["live" if each else "dead" for each in view.live[rows]],
+        "match": [None if view.judge is None else bool(each) for each in view.matching[rows]],
+        "kind": [_KINDS.get(each, "other") for each in part.pylist("content_type")],
+        "added_by": values.ids(part.pylist("tracking.snapshot_id")),
+        "sequence": part.pylist("tracking.sequence_number"),
+        "bounds": _bounds(part, view.root.columns),
+        "partition": partitions(subject, part),
+    }
+
+
+def _bounds(part: EntryBatch, columns: tuple[TrackedField, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column in columns:
+        bounds = Bounds.of(part, column.id, column.type)
+        if bounds is not None:
+            found[str(column.id)] = {
+                "lo": values.texts(bounds.lower, most=60),
+                "hi": values.texts(bounds.upper, most=60),
+            }
+    return found
+
+
+def partitions(subject: Subject, part: EntryBatch) -> list[str]:
+    """The partition of each entry, as people write it."""
+    metadata = subject.table.metadata
+    specs = metadata.specs_by_id()
+    shown: list[str] = []
+    columns = {
+        field.field_id: values.texts(part.column(partition_key(field.field_id)), most=60)
+        for spec in metadata.partition_specs
+        for field in spec.fields
+        if part.has(partition_key(field.field_id))
+    }
+    only = next(iter(specs)) if len(specs) == 1 else None
+    for at, spec_id in enumerate(part.pylist("spec_id")):
+        chosen = only if spec_id is None else spec_id
+        spec = None if chosen is None else specs.get(chosen)
+        fields = () if spec is None else spec.fields
+        shown.append(
+            ", ".join(
+                f"{field.name}={_or_null(columns[field.field_id][at])}"
+                for field in fields
+                if field.field_id in columns
+            )
+        )
+    return shown
+
+
+def _or_null(value: str | None) -> str:
+    return "null" if value is None else value

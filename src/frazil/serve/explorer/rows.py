@@ -1,0 +1,139 @@
+"""Rows of a table: a sample, and what changed between two snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.errors import InvalidInput
+from frazil.rows.scan import Scan
+from frazil.scan.row_changes import CHANGE_COLUMNS, ChangeType
+from frazil.serve.exchange import Answer, Call
+from frazil.serve.explorer import filters, values
+from frazil.serve.explorer.plan import scan_of
+from frazil.serve.explorer.subject import Subject, whole
+from frazil.serve.service import Service
+
+_MOST = 1_000
+
+
+def show(service: Service, call: Call) -> Answer:
+    """GET rows: the first that match."""
+    subject = Subject.of(service, call)
+    where = call.query.get("where", "").strip()
+    limit = whole(call, "limit", default=50, most=_MOST)
+    scan = scan_of(subject, where)
+    began = time.perf_counter()
+    try:
+        check_plain(scan)
+        found = scan.limit(limit + 1).to_arrow()
+    except InvalidInput as error:
+        return Answer(
+            body={
+                "columns": columns(scan.arrow_schema),
+                "rows": [],
+                "truncated": False,
+                "ms": 0,
+                "error": filters.complaint(where, error, subject.schema),
+            }
+        )
+    return Answer(
+        body={
+            **cells(found, limit),
+            "ms": round((time.perf_counter() - began) * 1000, 1),
+            "error": None,
+        }
+    )
+
+
+def check_plain(scan: Scan) -> None:
+    """Refuse conditions with a query inside, which could read more than the table."""
+    from sqlglot import exp
+
+    sql = scan.condition.sql
+    if sql is not None and sql.tree.find(exp.Query, exp.Subquery) is not None:
+        raise InvalidInput("a filter here holds no query of its own; use the SQL page for that")
+
+
+def columns(schema: pa.Schema) -> list[dict[str, str]]:
+    """Names and types for the head of a grid."""
+    return [{"name": field.name, "type": str(field.type)} for field in schema]
+
+
+def cells(table: pa.Table, limit: int) -> dict[str, Any]:
+    """The first rows as text, and whether there are more."""
+    shown = table.slice(0, limit)
+    texts = [values.texts(shown.column(at)) for at in range(shown.num_columns)]
+    rows = [list(row) for row in zip(*texts, strict=True)] if texts else []
+    return {
+        "columns": columns(table.schema),
+        "rows": rows,
+        "truncated": table.num_rows > limit,
+    }
+
+
+_FEED_ROWS = 20_000
+_PARTS = ("kind", "before", "after", "changed")
+Texts = list[str | None]
+
+
+def diff(service: Service, call: Call) -> Answer:
+    """GET diff: rows that were inserted, deleted and updated, by default by the last commit."""
+    subject = Subject.at(service.table(call.identifier()), call.query.get("to"))
+    table, until = subject.table, subject.snapshot
+    if until is None:
+        nothing: dict[str, Any] = {name: [] for name in _PARTS}
+        return Answer(body={"from": None, "to": None, "columns": [], "truncated": False, **nothing})
+    since: Any = call.query.get("from") or until.parent_snapshot_id
+    limit = whole(call, "limit", default=100, most=_MOST)
+    collapse = call.query.get("collapse") == "1"
+    feed = table.changes(since=since, until=until, collapse=collapse)
+    taken = list(islice(_rows_of(feed.to_batches()), _FEED_ROWS + 1))
+    own = [field for field in feed.schema if field.name not in _FEED_COLUMNS]
+    found = _paired(taken[:_FEED_ROWS], [field.name for field in own])
+    first = None if since is None else table.snapshot(since).snapshot_id
+    return Answer(
+        body={
+            "from": None if first is None else str(first),
+            "to": str(until.snapshot_id),
+            "columns": columns(pa.schema(own)),
+            "total": len(found),
+            "truncated": len(found) > limit or len(taken) > _FEED_ROWS,
+            **{name: [each[at] for each in found[:limit]] for at, name in enumerate(_PARTS)},
+        }
+    )
+
+
+_FEED_COLUMNS = frozenset({"_row_id", *CHANGE_COLUMNS.names})
+
+
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterable[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _paired(taken: list[dict[str, Any]], names: list[str]) -> list[tuple[Any, ...]]:
+    """Rows of a feed; what an updated row was and is becomes one. They share a row id."""
+    found: list[list[Any]] = []
+    waiting: dict[tuple[int, int], list[Any]] = {}
+    for row in taken:
+        texts: Texts = [values.text(row[name]) for name in names]
+        key = (row["_change_ordinal"], row["_row_id"])
+        match row["_change_type"]:
+            case ChangeType.UPDATE_PREIMAGE | ChangeType.UPDATE_POSTIMAGE as what:
+                pair = waiting.get(key)
+                if pair is None:
+                    pair = waiting[key] = ["update", None, None, None]
+                    found.append(pair)
+                pair[1 if what == ChangeType.UPDATE_PREIMAGE else 2] = texts
+                if pair[1] is not None and pair[2] is not None:
+                    pair[3] = [at for at, old in enumerate(pair[1]) if old != pair[2][at]]
+            case ChangeType.DELETE:
+                found.append(["delete", texts, None, None])
+            case _:
+                found.append(["insert", None, texts, None])
+    return [tuple(each) for each in found]
