@@ -115,7 +115,7 @@ def files_due(handle: TableHandle, where: Where = None, *, branch: str = MAIN) -
     metadata = handle.metadata
     options = WriteOptions.from_properties(metadata.properties)
     scan = Scan(
-        handle=replace(handle),
+        _handle=replace(handle),
         snapshot=handle.tip(branch),
         matching=where,
         schema_override=metadata.schema(),
