@@ -24,10 +24,22 @@ HEAD = """# Python API
 
 <!-- Written by `python tools/api_reference.py` from the docstrings. -->
 
-Public names are those of `frazil`, `frazil.spark` and `frazil.spark.jobs`, and what their functions
-return. Schemas, partition specs, sort orders and expressions of PyIceberg can be passed in where
-text is shown.
+The public names are those in `frazil`, `frazil.spark` and `frazil.spark.jobs`, and the types their
+functions return. PyIceberg's schemas, partition specs, sort orders and expressions are accepted
+wherever a signature shows text for them.
 """
+INTERNAL = {
+    "Catalog.pointers",
+    "Catalog.origin",
+    "Catalog.cache",
+    "Scan.reading",
+    "Transaction.apply",
+    "Transaction.apply_edit",
+    "Transaction.apply_update",
+    "Result.of",
+    "Session.database",
+    "Merge.has",
+}
 CLASSES = (
     frazil.Catalog,
     frazil.Table,
@@ -89,7 +101,8 @@ def _members(kind: type[Any]) -> Iterator[tuple[str, Any]]:
         for name, value in vars(owner).items():
             plain = value.__func__ if isinstance(value, staticmethod | classmethod) else value
             is_shown = inspect.isfunction(plain) or isinstance(plain, property)
-            if name.startswith("_") or name in seen or not is_shown:
+            is_internal = name.startswith("_") or f"{kind.__name__}.{name}" in INTERNAL
+            if is_internal or name in seen or not is_shown:
                 continue
             seen.add(name)
             yield name, plain
@@ -131,7 +144,9 @@ def _doc(value: Any) -> str:
 def _errors() -> str:
     rows = ["| error | kind | meaning |", "|---|---|---|"]
     for kind in sorted(frazil.FrazilError.__subclasses__(), key=lambda each: each.exit_code):
-        rows.append(f"| `frazil.{kind.__name__}` | `{kind.kind}` | {_doc(kind)} |")
+        rows.append(
+            f"| `frazil.{kind.__name__}` | `{kind.kind}` | {_doc(kind).partition(chr(10))[0]} |"
+        )
     return "## Errors\n\nAll derive from `frazil.FrazilError`.\n\n" + "\n".join(rows) + "\n"
 
 

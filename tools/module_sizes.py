@@ -14,7 +14,7 @@ def main() -> int:
         for path in sorted(Path(folder).rglob("*.py")):
             lines = len(path.read_text(encoding="utf-8").splitlines())
             if lines > LIMIT:
-                long.append(f"{path}: {lines} lines; the limit is {LIMIT}. Split the room.")
+                long.append(f"{path}: {lines} lines; the limit is {LIMIT}. Split the module.")
     print("\n".join(long) or "module sizes are fine")
     return 1 if long else 0
 

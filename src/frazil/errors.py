@@ -5,9 +5,9 @@
      ├─ NotFound            name something that exists: table, namespace, snapshot, ref, file
      ├─ AlreadyExists       choose another name
      ├─ CommitConflict      another commit changed what this one relies on; re-run on fresh data
-     ├─ CommitUnknown       the outcome could not be told; look before trying again
-     ├─ FormatError         a file does not say what it must; it is corrupt or from a newer writer
-     ├─ Unsupported         a feature this version, or this route, does not have
+     ├─ CommitUnknown       the outcome is not known; check before retrying
+     ├─ FormatError         a file is corrupt or from a newer writer
+     ├─ Unsupported         a feature that this version, or this engine, does not have
      ├─ StorageError        the file system or object store failed
      └─ CatalogError        the catalog database or service failed
 
@@ -59,7 +59,7 @@ class FrazilError(Exception):
 class InvalidInput(FrazilError):
     """Invalid arguments or input.
 
-    `is_certain` says that no other way to read the input can make it right.
+    `is_certain` means that no other reading of the input would be valid.
     """
 
     kind = "invalid-input"
@@ -78,7 +78,7 @@ class NotFound(FrazilError):
 
 
 class AlreadyExists(FrazilError):
-    """The name is taken."""
+    """The name is already in use."""
 
     kind = "already-exists"
     exit_code = 4
@@ -111,14 +111,14 @@ class CommitConflict(FrazilError):
 
 
 class CommitUnknown(FrazilError):
-    """The catalog did not say whether the commit landed, and could not be asked."""
+    """The connection was lost during a commit; it may or may not have landed."""
 
     kind = "commit-unknown"
     exit_code = 6
 
 
 class FormatError(FrazilError):
-    """A file's content breaks the format. Names the file and the field."""
+    """A file is corrupt or was written by a newer version. Names the file and the field."""
 
     kind = "format"
     exit_code = 7
@@ -136,7 +136,7 @@ class FormatError(FrazilError):
 
 
 class Unsupported(FrazilError):
-    """A feature that is not there, by name."""
+    """A feature that is not supported; the error names it."""
 
     kind = "unsupported"
     exit_code = 8

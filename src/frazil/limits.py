@@ -1,7 +1,8 @@
 """How large a file may become in memory: one policy for every decoder.
 
 A few bytes can stand for gigabytes: compressed blocks, runs of a bitmap, counts that nothing backs.
-A decoder asks here before it makes room. What a file says of its own size is never believed beyond
+A decoder asks here before it allocates memory. What a file says of its own size is never believed
+beyond
 `Limits`; going past them is a `FormatError`, and no memory of that size is asked for. The limits
 are options of `connect`, and travel with the storage that read the file.
 """
@@ -22,7 +23,7 @@ MAX_RATIO: Final = "read.decode.max-ratio"
 CODECS: Final = ("bzip2", "deflate", "gzip", "lz4", "null", "snappy", "xz", "zstandard")
 
 _SMALL: Final = 64 << 20
-"""Up to this, nobody asks how well a file was compressed."""
+"""Up to this size, the compression ratio is not checked."""
 _WINDOW: Final = 128 << 20
 """What a decompressor may keep for itself."""
 _POSITION_BYTES: Final = 8
@@ -62,7 +63,7 @@ class Limits:
         if count * _POSITION_BYTES > self.max_bytes:
             raise FormatError(
                 f"holds {count:,} positions, more than {self.max_bytes:,} bytes of them; "
-                f"connect with a larger {MAX_BYTES} if that is meant",
+                f"connect with a larger {MAX_BYTES} if that is intended",
                 path=path,
             )
 
@@ -73,7 +74,7 @@ class Limits:
         key = MAX_BYTES if allowed == self.max_bytes else MAX_RATIO
         return FormatError(
             f"{stored:,} bytes would become {size} in memory, more than a file may take; "
-            f"connect with a larger {key} if that is meant",
+            f"connect with a larger {key} if that is intended",
             path=path,
         )
 

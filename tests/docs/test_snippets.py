@@ -1,4 +1,4 @@
-"""Code in the README and the guides runs as it is printed, page by page, in an empty folder.
+"""Code in the README and on the pages below docs runs as it is printed, each in an empty folder.
 
 A statement that ends with a comment `# → …` is an expression; its value must print as the comment
 says.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,10 +30,13 @@ _SPARK = {
 }
 
 
+def _pages() -> list[Page]:
+    return [Page.read(path) for path in (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))]
+
+
 def _parameters() -> list[Any]:
-    files = [ROOT / "README.md", *sorted((DOCS / "guides").glob("*.md"))]
     found = []
-    for page in map(Page.read, files):
+    for page in _pages():
         if page.snippets():
             uses_spark = any("pyspark" in block.code for block in page.snippets())
             marks = [pytest.mark.spark, pytest.mark.timeout(900)] if uses_spark else []
@@ -86,6 +90,14 @@ def _run(page: Page, block: Block, names: dict[str, Any]) -> None:
         assert isinstance(node, ast.Expr), f"{where}: only an expression has a value to show"
         value = eval(compile(ast.Expression(node.value), page.name, "eval"), names)
         assert repr(value) == wanted.strip(), where
+
+
+def test_pages_that_are_followed_in_one_folder_do_not_collide() -> None:
+    users: dict[str, str] = {}
+    for page in _pages():
+        code = "\n".join(block.code for block in page.snippets())
+        for name in set(re.findall(r'(?:connect\(|sqlite:///)"?([\w.-]+)"', code)):
+            assert users.setdefault(name, page.name) == page.name, f"{name} is used twice"
 
 
 def test_every_guide_has_code_that_runs() -> None:

@@ -63,6 +63,6 @@ def test_a_lost_reply_lands_once(name: str, lost: str, tmp_path: Path) -> None:
 
 def test_a_lost_reply_of_a_metadata_change_is_said(tmp_path: Path) -> None:
     table = gated(prepared(tmp_path), Gate(), loses="after")
-    with pytest.raises(CommitUnknown, match="look before trying again"):
+    with pytest.raises(CommitUnknown, match="check before retrying"):
         table.set_properties({"owner": "me"})
     assert reopened(tmp_path).properties["owner"] == "me"

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the room; every test gets a new session on its context."""
+"""One Spark session for all tests here; every test gets a new session on its context."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ class MemoryCatalog:
 
     def _need_namespace(self, namespace: Namespace) -> Namespace:
         if not self.namespace_exists(namespace):
-            raise NotFound(f"there is no namespace {dotted(namespace)}")
+            raise NotFound(f"namespace {dotted(namespace)} does not exist")
         return namespace
 
     # Tables
@@ -420,7 +420,7 @@ class MemoryCatalog:
             self._need_namespace(new.namespace)
             table = self._need_table(old)
             if new in self._tables or self._views.exists(new):
-                raise AlreadyExists(f"{new}: there is a table of that name")
+                raise AlreadyExists(f"table {new} already exists")
             del self._tables[old]
             self._tables[new] = table
 
@@ -451,7 +451,7 @@ class MemoryCatalog:
         with self._lock:
             self._need_namespace(identifier.namespace)
             if identifier in self._tables or self._views.exists(identifier):
-                raise AlreadyExists(f"{identifier}: there is a table of that name")
+                raise AlreadyExists(f"table {identifier} already exists")
             check_absolute(metadata.location)
             other = self._table_at(metadata.location)
             if other is not None:

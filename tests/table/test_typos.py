@@ -29,7 +29,7 @@ def test_looking_at_a_folder_creates_nothing(tmp_path: Path) -> None:
         lambda: catalog.drop_table("shop.orders"),
         lambda: catalog.sql("SELECT * FROM shop.orders"),
     ):
-        with pytest.raises(NotFound, match="typo: there is no warehouse here"):
+        with pytest.raises(NotFound, match="typo: no warehouse exists here"):
             look()
     assert not catalog.table_exists("shop.orders")
     catalog.close()

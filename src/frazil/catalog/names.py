@@ -41,7 +41,7 @@ class Identifier:
             return name
         parts = _parts(name)
         if len(parts) < 2:
-            raise InvalidInput(f"{name!r} names no namespace; expected 'namespace.table'")
+            raise InvalidInput(f"{name!r} has no namespace; expected 'namespace.table'")
         _check_length(parts[-1])
         return Identifier(namespace=namespace_of(parts[:-1]), name=parts[-1])
 

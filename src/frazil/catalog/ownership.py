@@ -181,9 +181,7 @@ class Ownership:
         """The canonical form of a folder that must lie in one of this table's."""
         wanted = self._places.folder(location)
         if not wanted.startswith(tuple(self._mine)):
-            raise InvalidInput(
-                f"{location} is not below the table's location; nothing was looked at"
-            )
+            raise InvalidInput(f"{location} is not below the table's location; nothing was checked")
         return wanted
 
     def clones(self) -> tuple[str, ...]:
@@ -202,7 +200,7 @@ class Ownership:
         self.check_certain(what)
 
     def check_certain(self, what: str) -> None:
-        """Refuse to delete files of a recovered table that nobody has confirmed."""
+        """Refuse to delete files of a recovered table that has not been confirmed."""
         doubt = self._metadata.properties.get(UNCERTAIN)
         if doubt is not None:
             raise Unsupported(

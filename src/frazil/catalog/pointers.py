@@ -127,7 +127,7 @@ class Pointers(Protocol):
         """Remove an empty namespace; InvalidInput when it still holds something."""
 
     def location_for(self, identifier: TableName) -> str:
-        """A free place for a new table of that name."""
+        """An unused location for a new table with this name."""
 
     def create_table(
         self, identifier: TableName, metadata: TableMetadata, history: History | None = None
@@ -144,7 +144,7 @@ class Pointers(Protocol):
         """The head of a table, loaded; NotFound when there is none."""
 
     def table_exists(self, identifier: TableName) -> bool:
-        """Whether there is a table of that name."""
+        """Whether a table with this name exists."""
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         """The tables of a namespace, sorted."""

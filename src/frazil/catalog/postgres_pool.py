@@ -43,7 +43,7 @@ class PostgresPool:
         self._inherited: list[Any] = []
 
     def raw_connection(self) -> Any:
-        """A connection that nobody else uses."""
+        """A connection for exclusive use."""
         return self._engine.raw_connection()
 
     def dispose(self) -> None:
@@ -72,7 +72,7 @@ def _url(uri: str) -> URL:
     try:
         url.get_dialect()
     except (NoSuchModuleError, ImportError) as error:
-        raise InvalidInput(f"{_shown(url)}: there is no such database driver") from error
+        raise InvalidInput(f"{_shown(url)}: the database driver is not installed") from error
     return url
 
 

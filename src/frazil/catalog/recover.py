@@ -115,7 +115,9 @@ def _newest_json(
             best = (path, metadata, history)
     if best is not None:
         others.discard(str(best[1].table_uuid))
-        notes.extend(f"JSON of another table, {uuid}, lies there too" for uuid in sorted(others))
+        notes.extend(
+            f"JSON of another table, {uuid}, is in the same folder" for uuid in sorted(others)
+        )
     return best
 
 
@@ -155,12 +157,12 @@ def _root(path: str, story: _Story, storage: Storage) -> _Root | None:
         return None
     record = footer.get(SNAPSHOT_KEY)
     if record is None:
-        story.doubt(f"{path}: does not say what snapshot it is the root of; left out")
+        story.doubt(f"{path}: does not record which snapshot it belongs to; ignored")
         return None
     snapshot = metadata_json.load_snapshot(record, path=path)
     stated = snapshot.root_manifest
     if stated is None or resolve(metadata.location, stated) != path:
-        story.doubt(f"{path}: says it lies at {stated}; left out")
+        story.doubt(f"{path}: gives its location as {stated}; left out")
         return None
     return _Root(path=path, snapshot=snapshot, branch=footer.get(BRANCH_KEY))
 

@@ -171,7 +171,7 @@ class SqlCatalog:
         found = Identifier.parse(identifier)
         self._need_namespace(self._database, found)
         if self.table_exists(found):
-            raise AlreadyExists(f"{found}: there is a table of that name")
+            raise AlreadyExists(f"table {found} already exists")
         history = history or History()
         sql_places.need_free(self._database, metadata.location)
         storage = self.storage(metadata.location)
@@ -228,7 +228,7 @@ class SqlCatalog:
             {"catalog": self._name, "namespace": dotted(parts)},
         )
         if not rows and not self.namespace_exists(parts):
-            raise NotFound(f"there is no namespace {dotted(parts)}")
+            raise NotFound(f"namespace {dotted(parts)} does not exist")
         return sorted(Identifier(namespace=parts, name=name) for (name,) in rows)
 
     def pulses(self, since_ms: int | None = None) -> list[Pulse]:
@@ -303,7 +303,7 @@ class SqlCatalog:
                     raise NotFound(f"table {old} does not exist")
                 transaction.run(_RENAME.format(table="frazil_tables"), key)
         except DuplicateKey:
-            raise AlreadyExists(f"{new}: there is a table of that name") from None
+            raise AlreadyExists(f"table {new} already exists") from None
 
     def drop(self, identifier: TableName) -> None:
         found = Identifier.parse(identifier)
@@ -360,12 +360,12 @@ class SqlCatalog:
                         transaction, names, metadata, history, metadata_location=metadata_location
                     )
         except DuplicateKey:
-            raise AlreadyExists(f"{identifier}: there is a table of that name") from None
+            raise AlreadyExists(f"table {identifier} already exists") from None
         except UncertainCommit as lost:
             if not self._holds(identifier, metadata):
                 raise CommitUnknown(
                     f"{identifier}: the connection was lost while the table was entered; "
-                    "see whether it is there before trying again"
+                    "check whether it exists before retrying"
                 ) from lost
 
     def _holds(self, identifier: Identifier, metadata: TableMetadata) -> bool:
@@ -390,7 +390,7 @@ class SqlCatalog:
 
     def _need_namespace(self, source: Database | Transaction, identifier: Identifier) -> None:
         if not self._namespaces.exists(source, identifier.namespace):
-            raise NotFound(f"{identifier}: there is no namespace {dotted(identifier.namespace)}")
+            raise NotFound(f"{identifier}: namespace {dotted(identifier.namespace)} does not exist")
 
     def _only_tables(self) -> str:
         """What keeps views out of a statement; old databases cannot hold any."""
@@ -408,7 +408,7 @@ class SqlCatalog:
                 yield transaction
         except UncertainCommit as lost:
             raise CommitUnknown(
-                f"the connection was lost while {what}; look before trying again"
+                f"the connection was lost while {what}; check before retrying"
             ) from lost
 
 

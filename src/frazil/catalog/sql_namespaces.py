@@ -54,7 +54,7 @@ class SqlNamespaces:
     def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Make it; AlreadyExists when it is there."""
         _check(properties)
-        taken = AlreadyExists(f"there is a namespace {dotted(namespace)}")
+        taken = AlreadyExists(f"namespace {dotted(namespace)} already exists")
         try:
             with self._database.transaction() as transaction:
                 if self.exists(transaction, namespace):
@@ -68,7 +68,7 @@ class SqlNamespaces:
     def children(self, parent: Namespace) -> list[Namespace]:
         """The namespaces one level below, sorted."""
         if parent and not self.exists(self._database, parent):
-            raise NotFound(f"there is no namespace {dotted(parent)}")
+            raise NotFound(f"namespace {dotted(parent)} does not exist")
         rows = self._database.rows(_ALL, {"catalog": self._catalog})
         depth = len(parent) + 1
         paths = (undotted(str(name)) for (name,) in rows)
@@ -79,7 +79,7 @@ class SqlNamespaces:
         """Its properties, without the mark that only keeps it in being."""
         rows = self._database.rows(_READ, self._key(namespace))
         if not rows and not self._holds(self._database, namespace):
-            raise NotFound(f"there is no namespace {dotted(namespace)}")
+            raise NotFound(f"namespace {dotted(namespace)} does not exist")
         return {key: value for key, value in rows if {key: value} != _MARK}
 
     def set_properties(
@@ -91,7 +91,7 @@ class SqlNamespaces:
         try:
             with self._database.transaction() as transaction:
                 if not self.exists(transaction, namespace):
-                    raise NotFound(f"there is no namespace {dotted(namespace)}")
+                    raise NotFound(f"namespace {dotted(namespace)} does not exist")
                 rows = transaction.rows(_READ, self._key(namespace))
                 kept = {
                     key: value for key, value in rows if key not in gone and {key: value} != _MARK
@@ -106,7 +106,7 @@ class SqlNamespaces:
         try:
             with self._database.transaction() as transaction:
                 if not self.exists(transaction, namespace):
-                    raise NotFound(f"there is no namespace {dotted(namespace)}")
+                    raise NotFound(f"namespace {dotted(namespace)} does not exist")
                 if self._holds(transaction, namespace):
                     raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
                 transaction.run(_CLEAR, self._key(namespace))
@@ -140,5 +140,5 @@ def _check(properties: Mapping[str, str]) -> None:
 def _unknown(what: str, namespace: Namespace) -> CommitUnknown:
     return CommitUnknown(
         f"the connection was lost while namespace {dotted(namespace)} was being {what}; "
-        "look before trying again"
+        "check before retrying"
     )

@@ -151,6 +151,5 @@ class SqlViews:
 
 def _unknown(what: str, identifier: Identifier) -> CommitUnknown:
     return CommitUnknown(
-        f"the connection was lost while view {identifier} was being {what}; "
-        "look before trying again"
+        f"the connection was lost while view {identifier} was being {what}; check before retrying"
     )

@@ -68,7 +68,7 @@ class SqlitePool:
         return SqlitePool(rest.removeprefix("///"))
 
     def raw_connection(self) -> _Held:
-        """A connection that nobody else uses."""
+        """A connection for exclusive use."""
         with self._lock:
             kept = self._idle.pop() if self._idle else None
         return _Held(self, kept if kept is not None else self._open())
@@ -119,7 +119,7 @@ def _can_write(path: str) -> bool:
 
 
 def _open_read_only(path: str) -> sqlite3.Connection:
-    """A connection that changes nothing, not even a file beside the database. Made anew for each
+    """A connection that changes nothing, not even a file beside the database. Created anew for each
     use, because a writer elsewhere may start its journal at any time."""
     journal = f"{path}-wal"
     is_still = not os.path.exists(journal) or os.path.getsize(journal) == 0

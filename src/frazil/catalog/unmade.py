@@ -86,7 +86,7 @@ class UnmadeCatalog:
         if found is None:
             wanted = "" if what is None else f"{Identifier.parse(what)} in "  # type: ignore[arg-type]
             raise NotFound(
-                f"{wanted}{self._folder}: there is no warehouse here. Create it with frazil init, "
+                f"{wanted}{self._folder}: no warehouse exists here. Create it with frazil init, "
                 "connect(…, create=True) or a first table"
             )
         return found

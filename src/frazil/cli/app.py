@@ -30,7 +30,7 @@ CatalogOption = Annotated[
     typer.Option(
         "--catalog",
         "-c",
-        help="Folder or database URI; default: FRAZIL_CATALOG, a config file, ./warehouse.",
+        help="Folder or database URI [default: FRAZIL_CATALOG, a config file, ./warehouse].",
         show_default=False,
     ),
 ]
@@ -64,13 +64,15 @@ def _defaults(group: Any, catalog: str) -> dict[str, Any]:
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Output JSON.")]
-TableArgument = Annotated[str, typer.Argument(help="Table as namespace.name, branch after @.")]
+TableArgument = Annotated[
+    str, typer.Argument(help="Table as namespace.name or namespace.name@branch.")
+]
 WhereOption = Annotated[
     str | None, typer.Option("--where", "-w", help="Filter, e.g. \"price > 100 and day = '…'\".")
 ]
 AsOfOption = Annotated[
     str | None,
-    typer.Option("--as-of", help="Snapshot id, branch, tag or time (2024-01-15T10:00)."),
+    typer.Option("--as-of", help="Snapshot id, branch, tag or time, e.g. 2024-01-15T10:00."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 DryRunOption = Annotated[

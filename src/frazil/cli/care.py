@@ -26,7 +26,7 @@ from frazil.errors import InvalidInput
 from frazil.words import counted
 
 maintain = typer.Typer(
-    no_args_is_help=True, help="Flush, compact, rewrite, expire, remove orphans."
+    no_args_is_help=True, help="Compact data and metadata, expire snapshots, remove orphan files."
 )
 app.add_typer(maintain, name="maintain")
 
@@ -43,12 +43,12 @@ def moment(text: str | None) -> datetime | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"{text!r}; expected a time or an age like 7d, 12h, 30m") from None
+        raise InvalidInput(f"{text!r}; expected a time, or an age such as 7d, 12h or 30m") from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 OlderThanOption = Annotated[
-    str | None, typer.Option("--older-than", help="A time, or an age like 7d or 12h.")
+    str | None, typer.Option("--older-than", help="A time, or an age such as 7d or 12h.")
 ]
 
 
@@ -72,10 +72,11 @@ def compact(
     where: WhereOption = None,
     sort_by: Annotated[
         list[str] | None,
-        typer.Option("--sort-by", help="Sort rows by a column, such as 'price desc'; repeat."),
+        typer.Option("--sort-by", help="Sort rows by this column, e.g. 'price desc'; repeatable."),
     ] = None,
     zorder_by: Annotated[
-        list[str] | None, typer.Option("--zorder-by", help="Z-order by columns; repeat.")
+        list[str] | None,
+        typer.Option("--zorder-by", help="Z-order by this column; repeat for each column."),
     ] = None,
     target_bytes: Annotated[
         int | None,
@@ -88,7 +89,7 @@ def compact(
         bool, typer.Option("--all", help="Also rewrite files that already have a good size.")
     ] = False,
     on_spark: Annotated[
-        bool, typer.Option("--spark", help="Let Spark do it, in a session of its own.")
+        bool, typer.Option("--spark", help="Run on Spark, in a session of its own.")
     ] = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -133,7 +134,7 @@ def compact(
 def rewrite_manifests(
     table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
 ) -> None:
-    """Rewrite all leaves, clustered, as v4; old manifests of an upgrade go.
+    """Rewrite all leaves, clustered; manifests of v1 to v3 become v4 leaves.
 
     Example: `frazil maintain rewrite-manifests shop.orders`
     """
@@ -156,7 +157,7 @@ def expire_snapshots(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Expire old snapshots and delete the files that only they used.
+    """Expire old snapshots and delete the files that only they reference.
 
     Example: `frazil maintain expire-snapshots shop.orders --older-than 7d --keep-last 10`
     """
@@ -188,7 +189,7 @@ def remove_orphan_files(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete files below the table that no snapshot reaches.
+    """Delete files in the table's folders that no snapshot references.
 
     Example: `frazil maintain remove-orphan-files shop.orders --dry-run`
     """
@@ -208,7 +209,7 @@ def remove_orphan_files(
 def analyze(
     table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
 ) -> None:
-    """Report a table's health, with what to run.
+    """Report a table's health and suggest what to run.
 
     Example: `frazil analyze shop.orders`
     """
@@ -222,15 +223,15 @@ def analyze(
 def check(
     table: TableArgument,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Open data files and deletion vectors too.")
+        bool, typer.Option("--deep", help="Also read data files and deletion vectors.")
     ] = False,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Replace stored values that cannot be used.")
+        bool, typer.Option("--repair", help="Replace unusable values stored in the catalog.")
     ] = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every rule of the format on a table; exit code 7 when something is wrong.
+    """Check a table against every rule of the format. Exits with code 7 if a problem is found.
 
     Example: `frazil check shop.orders --deep`
     """

@@ -23,6 +23,7 @@ from frazil.cli.settings import pyiceberg_properties
 from frazil.errors import InvalidInput
 from frazil.storage import is_local
 from frazil.table import Catalog
+from frazil.words import counted
 
 
 @app.command()
@@ -32,7 +33,7 @@ def upgrade(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an Iceberg v1–v3 table of this catalog a v4 table, in place.
+    """Upgrade an Iceberg v1–v3 table of this catalog to v4, in place.
 
     Example: `frazil upgrade shop.orders --dry-run`
     """
@@ -45,20 +46,24 @@ def publish(
     table: TableArgument,
     version: Annotated[
         int | None,
-        typer.Option("--format-version", help="2 or 3; default: as the table says, else 3."),
+        typer.Option(
+            "--format-version",
+            help="Iceberg version, 2 or 3 [default: property publish.format-version, else 3].",
+        ),
     ] = None,
     as_of: AsOfOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a snapshot out as Iceberg v2 or v3 metadata, for other engines.
+    """Publish a snapshot as Iceberg v2 or v3 metadata for other engines.
 
     Example: `frazil publish shop.orders --format-version 2`
     """
     done = open_table(table, catalog).publish(format_version=version, snapshot=as_of)
     output.emit_text(
-        f"{done.metadata_location}\n{done.manifests_written} manifests written, "
-        f"{done.manifests_reused} reused, {done.delete_files_written} delete files written",
+        f"{done.metadata_location}\n{counted(done.manifests_written, 'manifest')} written, "
+        f"{done.manifests_reused} reused; "
+        f"{counted(done.delete_files_written, 'delete file')} written",
         asdict(done),
         as_json=as_json,
     )
@@ -73,15 +78,20 @@ def import_table(
             "catalog:namespace.table of PyIceberg's configuration."
         ),
     ],
-    name: Annotated[str | None, typer.Argument(help="Name here, namespace.name.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the table in this catalog, as namespace.name.")
+    ] = None,
     history: Annotated[
-        bool, typer.Option("--history", help="Paimon: take every snapshot over.")
+        bool,
+        typer.Option(
+            "--history", help="Paimon: import every snapshot, not only the latest and tagged ones."
+        ),
     ] = False,
     dry_run: DryRunOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a table of another format over in place; no data file is copied.
+    """Import an Iceberg or Paimon table in place; no data file is copied.
 
     Example: `frazil import /data/paimon/shop.db/orders shop.orders --dry-run`
     """
@@ -151,7 +161,7 @@ def _import_iceberg(
 def export(
     table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
 ) -> None:
-    """Write the table's metadata JSON now.
+    """Write the table's metadata JSON and print its path.
 
     Example: `frazil export shop.orders`
     """
@@ -166,7 +176,7 @@ def register(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Enter a table that exists already, e.g. one copied or moved here.
+    """Register an existing table's metadata in this catalog.
 
     Example: `frazil register shop.orders /data/orders/metadata/00042-….metadata.json`
     """
@@ -181,12 +191,12 @@ def register(
 @app.command()
 def clone(
     table: TableArgument,
-    name: Annotated[str, typer.Argument(help="Name of the clone, namespace.name.")],
+    name: Annotated[str, typer.Argument(help="Name of the clone, as namespace.name.")],
     as_of: AsOfOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a new table on the same data files, with metadata of its own.
+    """Create a table that shares the data files of another, with its own metadata.
 
     Example: `frazil clone shop.orders sandbox.orders`
     """
@@ -221,6 +231,6 @@ def recover(
     }
     text = [f"{made.name}: {len(found.history.snapshots)} snapshots"]
     if not found.is_certain:
-        text.append("the files allow another story; please check:")
+        text.append("the files are ambiguous; check these points:")
     text += [f"  - {note}" for note in found.notes]
     output.emit_text("\n".join(text), value, as_json=as_json)

@@ -14,6 +14,7 @@ from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import Snapshot
 from frazil.format.tracking import Status
 from frazil.tree.read import LeafRef, Tree, TreeReader
+from frazil.words import counted
 
 _SHOWN_POSITIONS = 6
 _LETTERS = {
@@ -185,11 +186,11 @@ def _facts(entry: dict[str, Any]) -> list[str]:
 
 
 def _entries(count: int) -> str:
-    return f"{count:,} entr{'y' if count == 1 else 'ies'}"
+    return counted(count, "entry", "entries")
 
 
 def _rows(count: int) -> str:
-    return f"{count:,} row{'' if count == 1 else 's'}"
+    return counted(count, "row")
 
 
 def _positions(data: bytes) -> str:

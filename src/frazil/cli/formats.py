@@ -28,7 +28,7 @@ class Format(Enum):
 
 
 FormatOption = Annotated[
-    Format, typer.Option("--format", help="How to print rows; values are exact in all of them.")
+    Format, typer.Option("--format", help="Output format; values are printed exactly.")
 ]
 
 

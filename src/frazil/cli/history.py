@@ -100,13 +100,17 @@ def tree(
     table: TableArgument,
     as_of: AsOfOption = None,
     against: Annotated[
-        str | None, typer.Option("--against", help="A second snapshot, drawn beside the first.")
+        str | None, typer.Option("--against", help="A second snapshot to draw next to the first.")
     ] = None,
-    leaves: Annotated[bool, typer.Option("--leaves", help="Open leaves.")] = False,
+    leaves: Annotated[
+        bool, typer.Option("--leaves", help="Show the entries of leaves, too.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help="Entries per manifest.")] = 20,
-    columns: Annotated[int, typer.Option("--columns", help="Columns whose bounds to show.")] = 2,
+    columns: Annotated[
+        int, typer.Option("--columns", help="Number of columns whose bounds are shown.")
+    ] = 2,
     form: Annotated[
-        TreeFormat, typer.Option("--format", "-f", help="How to draw it.")
+        TreeFormat, typer.Option("--format", "-f", help="Output format.")
     ] = TreeFormat.TEXT,
     to: Annotated[Path | None, typer.Option("--to", help="Write to a file.")] = None,
     catalog: CatalogOption = None,
@@ -156,7 +160,8 @@ def branch(
     as_of: AsOfOption = None,
     drop: Annotated[bool, typer.Option("--drop", help="Drop the branch.")] = False,
     fast_forward: Annotated[
-        str | None, typer.Option("--fast-forward", help="Move it to another branch's snapshot.")
+        str | None,
+        typer.Option("--fast-forward", help="Fast-forward it to the snapshot of this branch."),
     ] = None,
     yes: YesOption = False,
     catalog: CatalogOption = None,
@@ -225,7 +230,7 @@ def rollback(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Point a table back at an earlier snapshot.
+    """Roll a table back to an earlier snapshot.
 
     Example: `frazil rollback shop.orders 2024-01-15T10:00`
     """
@@ -249,8 +254,12 @@ def rollback(
     )
 
 
-SinceOption = Annotated[str | None, typer.Option("--since", help="After this snapshot, ref, time.")]
-UntilOption = Annotated[str | None, typer.Option("--until", help="Up to this one, included.")]
+SinceOption = Annotated[
+    str | None, typer.Option("--since", help="Start after this snapshot, branch, tag or time.")
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", help="End with this snapshot, branch, tag or time.")
+]
 
 
 @app.command()
@@ -258,7 +267,7 @@ def changes(
     table: TableArgument,
     since: SinceOption = None,
     until: UntilOption = None,
-    files: Annotated[bool, typer.Option("--files", help="Files instead of rows.")] = False,
+    files: Annotated[bool, typer.Option("--files", help="List files instead of rows.")] = False,
     collapse: Annotated[bool, typer.Option("--collapse", help="Net changes only.")] = False,
     limit: Annotated[
         int, typer.Option("--limit", "-n", help="Maximum number of rows or files.")
@@ -267,7 +276,7 @@ def changes(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what changed between two snapshots: rows, or files.
+    """Show the rows or files that changed between two snapshots.
 
     Example: `frazil changes shop.orders --since yesterday-tag --collapse`
     """
@@ -282,7 +291,7 @@ def changes(
 @app.command()
 def compare(
     table: TableArgument,
-    other: Annotated[str, typer.Argument(help="Snapshot, ref, or another table.")],
+    other: Annotated[str, typer.Argument(help="Snapshot, branch, tag or another table.")],
     as_of: AsOfOption = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,

@@ -101,7 +101,7 @@ def svg(*drawings: Drawing) -> str:
 
 
 def _picture(drawing: Drawing, left: int) -> tuple[str, int]:
-    """One tree, so many pixels from the left, and its height."""
+    """One tree, drawn at an offset from the left, and its height."""
     rows: list[tuple[int, Node | str]] = []
     _flatten(drawing.nodes, drawing.hidden, 1, rows)
     parts = [

@@ -38,7 +38,8 @@ LimitOption = Annotated[
     ),
 ]
 ColumnsOption = Annotated[
-    str | None, typer.Option("--columns", help="Comma-separated; _file, _pos, _row_id work too.")
+    str | None,
+    typer.Option("--columns", help="Comma-separated columns, including _file, _pos and _row_id."),
 ]
 FilesArgument = Annotated[
     list[Path],
@@ -61,7 +62,7 @@ def append(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Append the rows of files or of standard input.
+    """Append rows from files or standard input.
 
     Example: `frazil append shop.orders monday.csv tuesday.parquet`
     """
@@ -77,7 +78,7 @@ def upsert(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Replace rows whose key exists, insert the others.
+    """Update rows whose key exists and insert the others.
 
     Example: `frazil upsert shop.orders corrections.csv --on order_id`
     """
@@ -167,7 +168,7 @@ def delete(
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete the rows that match.
+    """Delete matching rows.
 
     Example: `frazil delete shop.orders --where "status = 'void'"`
     """

@@ -34,7 +34,9 @@ def serve(
     ] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", help="Location outside the warehouse that tables may use; repeat."),
+        typer.Option(
+            "--allow", help="Location outside the warehouse that tables may use; repeatable."
+        ),
     ] = None,
     tokens: Annotated[
         Path | None,

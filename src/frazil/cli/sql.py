@@ -18,14 +18,14 @@ from frazil.sql.result import Result
 def sql(
     text: Annotated[
         str | None,
-        typer.Argument(help="SQL; `-` reads standard input. Without it, a shell is started."),
+        typer.Argument(help="SQL text; `-` reads standard input. Starts a shell if omitted."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read SQL from a file.")] = None,
     format: FormatOption = Format.TABLE,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run SQL: queries, changes of rows, definitions, maintenance.
+    """Run SQL: queries, row changes, definitions, maintenance.
 
     Example: `frazil sql "SELECT country, sum(price) FROM shop.orders GROUP BY country"`
     """

@@ -90,7 +90,9 @@ def create(
     table: TableArgument,
     columns: Annotated[
         list[str] | None,
-        typer.Option("--column", help="name:type, e.g. id:long or price:decimal(10,2); repeat."),
+        typer.Option(
+            "--column", help="Column as name:type, e.g. id:long or price:decimal(10,2); repeatable."
+        ),
     ] = None,
     like: Annotated[
         Path | None,
@@ -102,12 +104,16 @@ def create(
     partition_by: Annotated[
         list[str] | None,
         typer.Option(
-            "--partition-by", "-p", help="`day(ts)`, `bucket[16](id)`, `country`; repeat."
+            "--partition-by",
+            "-p",
+            help="Partition by, e.g. `day(ts)`, `bucket[16](id)` or `country`; repeatable.",
         ),
     ] = None,
-    sort_by: Annotated[list[str] | None, typer.Option("--sort-by", help="Column; repeat.")] = None,
+    sort_by: Annotated[
+        list[str] | None, typer.Option("--sort-by", help="Sort rows by this column; repeatable.")
+    ] = None,
     properties: Annotated[
-        list[str] | None, typer.Option("--set", help="Table property as key=value; repeat.")
+        list[str] | None, typer.Option("--set", help="Table property as key=value; repeatable.")
     ] = None,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -161,7 +167,7 @@ def pairs(properties: list[str] | None) -> dict[str, str]:
 def describe(
     table: TableArgument, catalog: CatalogOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show what a table is: columns, partitioning, snapshot, properties.
+    """Describe a table: columns, partitioning, snapshot, properties.
 
     Example: `frazil describe shop.orders`
     """
@@ -285,11 +291,11 @@ def drop(
 @app.command()
 def rename(
     table: TableArgument,
-    to: Annotated[str, typer.Argument(help="New name, namespace.name.")],
+    to: Annotated[str, typer.Argument(help="New name, as namespace.name.")],
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a table another name.
+    """Rename a table.
 
     Example: `frazil rename shop.orders shop.orders_old`
     """
@@ -300,7 +306,9 @@ def rename(
 @app.command(name="set")
 def set_properties(
     table: TableArgument,
-    properties: Annotated[list[str], typer.Argument(help="key=value; a key alone removes it.")],
+    properties: Annotated[
+        list[str], typer.Argument(help="key=value to set; a key alone removes the property.")
+    ],
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""One table as the rooms above see it: its head, its storage, and how to read and commit.
+"""One table as the packages above see it: its head, its storage, and how to read and commit.
 
 A handle is what maintenance, other formats and the facades are given; it holds no rules.
 """

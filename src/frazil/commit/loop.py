@@ -173,7 +173,7 @@ class _Swaps:
         except BaseException as interruption:
             raise CommitUnknown(
                 f"the commit of snapshot {self._snapshot_id} was interrupted in the swap "
-                f"({interruption!r}); look for the snapshot before trying again"
+                f"({interruption!r}); check whether the snapshot exists before retrying"
             ) from interruption
         if isinstance(outcome, Landed):
             return outcome.state, built
@@ -181,7 +181,7 @@ class _Swaps:
             if built.snapshot is None:
                 raise CommitUnknown(
                     "the catalog did not answer whether a metadata change landed "
-                    f"({outcome.cause}); load the table and look before trying again"
+                    f"({outcome.cause}); load the table and check before retrying"
                 ) from outcome.cause
             self._doubted.append(built)
             found = self._look(outcome.cause)
@@ -189,7 +189,7 @@ class _Swaps:
                 raise CommitUnknown(
                     f"the catalog failed {_DOUBTS} times while committing snapshot "
                     f"{self._snapshot_id} ({outcome.cause}). It had not landed when last looked "
-                    "for. Nothing was deleted; look for the snapshot before trying again."
+                    "for. Nothing was deleted; check whether the snapshot exists before retrying."
                 ) from outcome.cause
             return found
         return self._look(None) if self._doubted else None
@@ -213,7 +213,8 @@ class _Swaps:
             )
         raise CommitUnknown(
             f"snapshot {self._snapshot_id} may or may not have landed: the catalog could not be "
-            f"asked ({cause}). Nothing was deleted; look for the snapshot before trying again."
+            f"asked ({cause}). Nothing was deleted; check whether the snapshot exists before "
+            "retrying."
         ) from cause
 
 
@@ -225,7 +226,7 @@ def _finished(
     discard(around.storage, written.keys() - files)
     if built.snapshot is not None:
         log.info(
-            "snapshot %d: %s, %d metadata bytes, %d attempt(s)",
+            "snapshot %d: %s, %d metadata bytes, attempt %d",
             built.snapshot.snapshot_id,
             built.snapshot.operation,
             built.metadata_bytes,

@@ -94,8 +94,8 @@ def _swapped(swap: Swap, drafts: Sequence[tuple[Work, State, Draft]]) -> Outcome
         raise  # refused before anything landed
     except BaseException as interruption:
         raise CommitUnknown(
-            f"the commit was interrupted in the swap ({interruption!r}); load the table and look "
-            "before trying again"
+            f"the commit was interrupted in the swap ({interruption!r}); load the table and check "
+            "before retrying"
         ) from interruption
 
 
@@ -112,5 +112,5 @@ def _after_doubt(
                 raise CommitUnknown(str(error)) from error
     raise CommitUnknown(
         f"the catalog did not answer whether the commit landed ({doubt.cause}); load the table and "
-        "look before trying again"
+        "check before retrying"
     ) from doubt.cause

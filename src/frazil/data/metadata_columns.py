@@ -138,7 +138,9 @@ def path_of(schema: Schema, field_id: int) -> tuple[int, ...]:
     """Indices from the root of the schema, through structs, to a field."""
     found = _path(schema.fields, field_id)
     if found is None:
-        raise InvalidInput(f"Field id {field_id} is no column of the table that structs lead to.")
+        raise InvalidInput(
+            f"Field id {field_id} is not a column of the table, or is inside a list or map."
+        )
     return found
 
 

@@ -143,7 +143,7 @@ def _transform(
         if width is None:
             raise bad(f"it has no width; write it as {name}[16](column)")
         if not width.isdecimal() or not 1 <= int(width[:12]) <= _MAX_WIDTH:
-            raise bad(f"'{width}' is no width; write a whole number of at least 1")
+            raise bad(f"'{width}' is not a width; write a whole number of at least 1")
         return BucketTransform(int(width)) if name == "bucket" else TruncateTransform(int(width))
     found = _PLAIN.get(name.removesuffix("s")) if name != "s" else None
     if found is None or (name.endswith("s") and name.removesuffix("s") in ("identity", "void")):

@@ -2,7 +2,7 @@
 
 Knows schemas, partition specs, derived columns, sort orders, properties, refs and snapshots, and
 the rules by which one `TableMetadata` follows another. Knows nothing of JSON (`metadata_json`), of
-files, or of who holds the current metadata (`catalog`). Time and identifiers come in from outside.
+files, or where the current metadata is kept (`catalog`). Time and identifiers come in from outside.
 
 `TableMetadata` does not hold the snapshots: a table has few schemas and may have very many
 snapshots, so `History` keeps them apart and a commit never carries them along.
@@ -243,7 +243,7 @@ class TableMetadata:
         raise NotFound(f"{self.location}: no sort order with id {self.default_sort_order_id}")
 
     def ref(self, name: str) -> SnapshotRef:
-        """The branch or tag of that name."""
+        """The branch or tag with this name."""
         found = self.refs.get(name)
         if found is None:
             raise NotFound(f"{self.location}: no branch or tag named {name!r}")
@@ -258,7 +258,7 @@ class TableMetadata:
     # Transitions
 
     def with_schema(self, schema: Schema, *, now_ms: int) -> TableMetadata:
-        """Make a schema the current one; its new fields must have ids nobody has used."""
+        """Make a schema the current one; its new fields must have unused ids."""
         check_schema(schema)
         used = {field_id for known in self.schemas for field_id in known.field_ids}
         stale = sorted(i for i in schema.field_ids - used if i <= self.last_column_id)

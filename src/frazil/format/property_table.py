@@ -141,7 +141,7 @@ def kind_of(name: str) -> Kind | None:
 
 
 def check_values(properties: Mapping[str, str]) -> None:
-    """Refuse values that the property of that name cannot have; all of them in one error."""
+    """Reject invalid property values; all of them in one error."""
     problems = [
         f"property {name} is {value!r}; expected {kind.expected}"
         for name, value in properties.items()

@@ -1,4 +1,4 @@
-"""Manifests of v1 to v3 for `TreeReader`: the room's implementation of `ManifestDecoder`."""
+"""Manifests of v1 to v3 for `TreeReader`: this package's implementation of `ManifestDecoder`."""
 
 from __future__ import annotations
 

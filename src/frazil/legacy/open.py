@@ -84,7 +84,7 @@ def _found(source: Source, name: str | tuple[str, ...] | None, storage: StorageF
         return _of_pyiceberg(source)
     if not isinstance(source, str | os.PathLike):
         raise InvalidInput(
-            f"{type(source).__name__} is no table; expected a metadata file, a table's folder, "
+            f"{type(source).__name__} is not a table; expected a metadata file, a table's folder, "
             "a PyIceberg Table, or a PyIceberg Catalog and a name"
         )
     return _of_path(_absolute(os.fspath(source)), storage)

@@ -21,6 +21,7 @@ from frazil.format import paths
 from frazil.format.fields import ContentType
 from frazil.format.metadata import FORMAT_VERSION, Snapshot, TableMetadata
 from frazil.tree.read import LeafRef, TreeReader
+from frazil.words import counted
 
 _ATTEMPTS = 5
 _ENCRYPTION = ("encryption.key-id", "encryption.kms-impl", "encryption.kms-type")
@@ -46,15 +47,19 @@ class UpgradeReport:
         verb = "would become" if self.is_dry_run else "is now"
         lines = [
             f"{self.table}: format-version {self.from_version} {verb} {FORMAT_VERSION}",
-            f"  {self.snapshots} snapshots stay readable",
-            f"  {self.manifests} data manifests ({self.data_files} files) and "
-            f"{self.delete_manifests} delete manifests ({self.delete_files} files) stay",
+            f"  still readable: {counted(self.snapshots, 'snapshot')}",
+            f"  kept as they are: {_manifests(self.manifests, 'data manifest', self.data_files)}, "
+            + _manifests(self.delete_manifests, "delete manifest", self.delete_files),
         ]
         if self.derived_columns:
             lines.append(f"  derived columns: {', '.join(self.derived_columns)}")
         if self.metadata_location is not None:
             lines.append(f"  metadata: {self.metadata_location}")
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
+
+
+def _manifests(count: int, noun: str, files: int) -> str:
+    return f"{counted(count, noun)} ({counted(files, 'file')})" if count else f"no {noun}s"
 
 
 def upgrade(handle: TableHandle, *, dry_run: bool = False) -> UpgradeReport:
@@ -172,7 +177,7 @@ def _leaves(reader: TreeReader, snapshots: Iterable[Snapshot]) -> tuple[LeafRef,
 
 def _notes(metadata: TableMetadata, deletes: list[LeafRef]) -> Iterable[str]:
     if metadata.format_version < 3 and metadata.refs:
-        yield "row ids are given to existing rows by the first commit"
+        yield "existing rows get row ids at the first commit"
     if deletes:
         yield "position deletes become deletion vectors when their manifests are rewritten"
 

@@ -111,27 +111,33 @@ class Health:
     def __str__(self) -> str:
         lines = [
             f"{self.table}: snapshot {self.snapshot_id}",
-            f"  snapshots   {self.snapshots:,}, of which {self.expirable_snapshots:,} can expire; "
-            f"{self.refs} branches and tags",
-            f"  data files  {self.data_files:,} with {self.rows:,} rows, "
-            f"{self.data_bytes:,} bytes; {self.small_files:,} small, "
-            f"{self.average_file_bytes:,} bytes on average",
-            f"  deletes     {self.deleted_rows:,} rows ({self.delete_ratio:.1%}) by vectors of "
-            f"{self.files_with_vectors:,} files, {self.files_mostly_deleted:,} of them mostly "
-            f"deleted; {self.equality_delete_files:,} equality and "
-            f"{self.position_delete_files:,} position delete files",
-            f"  root        {self.root_entries:,} entries, {self.root_bytes:,} bytes",
-            f"  leaves      {self.leaves:,} ({self.leaf_bytes:,} bytes), {self.small_leaves:,} "
-            f"small, {self.old_leaves:,} of v1 to v3; {self.dead_entries:,} dead entries; each "
-            f"overlaps {self.overlap.average:.1f} others"
-            + (f" in {self.overlap.column}" if self.overlap.column else ""),
+            f"  snapshots   {self.snapshots:,} ({self.expirable_snapshots or 'none'} expirable), "
+            f"{counted(self.refs, 'branch or tag', 'branches and tags')}",
+            f"  data files  {self.data_files:,} ({self.small_files or 'none'} small), "
+            f"{counted(self.rows, 'row')}, {counted(self.data_bytes, 'byte')}; "
+            f"{counted(self.average_file_bytes, 'byte')} on average",
+            f"  deletes     {counted(self.deleted_rows, 'deleted row')} "
+            f"({self.delete_ratio:.1%}) in {counted(self.files_with_vectors, 'file')}; "
+            f"{_mostly(self.files_mostly_deleted)} mostly deleted; delete files: "
+            f"{self.equality_delete_files:,} equality, {self.position_delete_files:,} position",
+            f"  root        {counted(self.root_entries, 'entry', 'entries')}, "
+            f"{counted(self.root_bytes, 'byte')}",
+            f"  leaves      {self.leaves:,} ({self.small_leaves or 'none'} small, "
+            f"{self.old_leaves or 'none'} of v1 to v3), {counted(self.leaf_bytes, 'byte')}, "
+            f"{counted(self.dead_entries, 'dead entry', 'dead entries')}; average overlap"
+            + (f" in {self.overlap.column}" if self.overlap.column else "")
+            + f": {self.overlap.average:.1f}",
         ]
         lines += [f"  → {each.problem}: {each.run}" for each in self.advice]
         return "\n".join(lines if self.advice else [*lines, "  nothing to do"])
 
 
+def _mostly(files: int) -> str:
+    return f"{counted(files, 'file')} {'is' if files == 1 else 'are'}" if files else "no file is"
+
+
 def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = silent) -> Health:
-    """Look at the current snapshot of a branch and at the history."""
+    """Measure the current snapshot of a branch, and its history."""
     metadata = handle.refresh().metadata
     tip = handle.tip(branch)
     reader = handle.reader()
@@ -233,7 +239,7 @@ def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice
     """What is worth doing, the most useful first."""
     if health.old_leaves:
         yield Advice(
-            problem=f"{health.old_leaves} manifests of v1 to v3 are read row by row",
+            problem=f"{counted(health.old_leaves, 'manifest')} of v1 to v3 must be read row by row",
             run="rewrite_manifests",
         )
     if health.dead_entries > entries * _DEAD_SHARE:
@@ -243,13 +249,14 @@ def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice
         )
     elif health.small_leaves > 8 or health.root_bytes > 2 * limits.root_target_bytes:
         yield Advice(
-            problem=f"{health.small_leaves} small leaves and a root of {health.root_bytes:,} bytes",
+            problem=f"{counted(health.small_leaves, 'small leaf', 'small leaves')} and a root of "
+            f"{counted(health.root_bytes, 'byte')}",
             run="compact_metadata",
         )
     if health.overlap.average > _MUCH_OVERLAP:
         yield Advice(
-            problem=f"a leaf overlaps {health.overlap.average:.1f} others in "
-            f"{health.overlap.column}, so filters prune little",
+            problem=f"each leaf overlaps {health.overlap.average:.1f} others in "
+            f"{health.overlap.column} on average, so filters prune little",
             run="rewrite_manifests",
         )
     if health.small_files > max(_MANY_SMALL, health.data_files // 2):
@@ -259,18 +266,18 @@ def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice
         )
     if health.files_mostly_deleted:
         yield Advice(
-            problem=f"{health.files_mostly_deleted:,} files have lost more than "
-            f"{_DELETED_SHARE:.0%} of their rows",
+            problem=f"more than {_DELETED_SHARE:.0%} of the rows are deleted in "
+            f"{counted(health.files_mostly_deleted, 'file')}",
             run="compact",
         )
     if health.equality_delete_files or health.position_delete_files:
         yield Advice(
-            problem=f"{health.equality_delete_files + health.position_delete_files:,} delete files "
-            "are applied by every read",
+            problem="every read must apply "
+            + counted(health.equality_delete_files + health.position_delete_files, "delete file"),
             run="compact" if health.equality_delete_files else "rewrite_manifests",
         )
     if health.expirable_snapshots > _OLD_SNAPSHOTS:
         yield Advice(
-            problem=f"{health.expirable_snapshots:,} snapshots are older than the table keeps",
+            problem=f"{counted(health.expirable_snapshots, 'snapshot')} can be expired",
             run="expire_snapshots",
         )

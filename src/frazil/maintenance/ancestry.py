@@ -10,7 +10,7 @@ from frazil.format.metadata import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ancestry:
-    """Snapshots by id, oldest first, and who follows whom."""
+    """Snapshots by id, oldest first, with their parents and children."""
 
     snapshots: dict[int, Snapshot]
     children: dict[int, tuple[int, ...]]

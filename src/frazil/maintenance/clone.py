@@ -51,12 +51,12 @@ def clone(
     properties: Mapping[str, str] | None = None,
     progress: Progress = silent,
 ) -> TableHead:
-    """Make a table of that name with the rows of a snapshot; no data file is copied."""
+    """Create a table with the rows of a snapshot; no data file is copied."""
     handle.check_writable()
     identifier = Identifier.parse(name)
     check_properties(properties or {})
     if catalog.table_exists(identifier):
-        raise AlreadyExists(f"{identifier}: there is a table of that name")
+        raise AlreadyExists(f"table {identifier} already exists")
     if location is None:
         place = catalog.location_for(identifier)
     else:

@@ -90,14 +90,14 @@ class Comparison:
         files = self.files
         lines.append(
             f"  files: {len(files.only_left):,} only left, {len(files.only_right):,} only right, "
-            f"{len(files.changed):,} with other deletion vectors"
+            f"{len(files.changed):,} with different deletion vectors"
         )
         lines.append(f"  rows: {_count(self.rows_left)} → {_count(self.rows_right)}")
         return "\n".join(lines)
 
 
 def _count(rows: int | None) -> str:
-    return "not known without reading" if rows is None else f"{rows:,}"
+    return "unknown without reading the data" if rows is None else f"{rows:,}"
 
 
 def compare(left: Side, right: Side) -> Comparison:

@@ -28,10 +28,19 @@ from frazil.maintenance.files import deletable, delete_all, ownership_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Holdings, Reach, Unreachable, statistics_files
 from frazil.maintenance.retention import Due, Retention
+from frazil.words import counted
 
 _log = logging.getLogger(__name__)
 
 _ROWS = ("data-files", "delete-files", "deletion-vectors")
+_NOUNS = {
+    "data-files": ("data file", "data files"),
+    "delete-files": ("delete file", "delete files"),
+    "deletion-vectors": ("deletion vector file", "deletion vector files"),
+    "leaves": ("leaf", "leaves"),
+    "roots": ("root", "roots"),
+    "statistics": ("statistics file", "statistics files"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +76,15 @@ class Expired:
 
     def __str__(self) -> str:
         verb = "would expire" if self.is_dry_run else "expired"
-        kinds = ", ".join(f"{len(paths)} {kind}" for kind, paths in self.files.items() if paths)
-        text = f"{verb} {len(self.snapshot_ids)} snapshots; files deleted: {kinds or 'none'}"
+        kinds = ", ".join(
+            counted(len(paths), *_NOUNS[kind]) for kind, paths in self.files.items() if paths
+        )
+        snapshots = counted(len(self.snapshot_ids), "snapshot")
+        text = f"{verb} {snapshots}; files deleted: {kinds or 'none'}"
         if self.refs:
             text += f"; branches and tags removed: {', '.join(self.refs)}"
         if self.spared:
-            text += f"; {len(self.spared)} files left alone"
+            text += f"; {counted(len(self.spared), 'file')} kept, as others may use them"
         if self.failed:
             text += f"; {len(self.failed)} could not be deleted"
         return text

@@ -23,6 +23,7 @@ from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files
 from frazil.storage import FileInfo, checked_location
+from frazil.words import counted
 
 SAFETY_AGE_MS = 3 * 24 * 3600 * 1000
 _JSON = ".metadata.json"
@@ -63,13 +64,14 @@ class Orphans:
 
     def __str__(self) -> str:
         verb = "would remove" if self.is_dry_run else "removed"
-        text = f"{verb} {len(self.files) - len(self.failed)} files, {self.total_bytes:,} bytes"
+        files = counted(len(self.files) - len(self.failed), "file")
+        text = f"{verb} {files}, {counted(self.total_bytes, 'byte')}"
         if self.young:
-            text += f"; {self.young} unknown files are too young to judge"
+            text += f"; {counted(self.young, 'unknown file')} too recent to remove"
         if self.other_tables:
-            text += f"; {len(self.other_tables)} folders belong to other tables"
+            text += f"; {counted(len(self.other_tables), 'folder')} of other tables skipped"
         if self.shared_folders:
-            text += f"; not listed, other tables use them: {', '.join(self.shared_folders)}"
+            text += f"; skipped, shared with other tables: {', '.join(self.shared_folders)}"
         if self.failed:
             text += f"; {len(self.failed)} could not be deleted"
         return text

@@ -69,18 +69,19 @@ class CheckReport:
 
     def __str__(self) -> str:
         seen = (
-            f"{self.table}: {self.snapshots} snapshots, {self.manifests} manifests"
-            f"{_of_revisions(self.revisions)}, {self.files} files checked"
+            f"{self.table}: checked {counted(self.snapshots, 'snapshot')}, "
+            f"{counted(self.manifests, 'manifest')}{_of_revisions(self.revisions)}, "
+            f"{counted(self.files, 'file')}"
             f"{', every file opened' if self.is_deep else ''}"
         )
         for problem in self.repaired:
             seen += f"\n  repaired: {problem}"
         if self.ok:
-            return f"{seen}; no problem found" if not self.repaired else f"{seen}\nno problem left"
+            return f"{seen}; no problem found" if not self.repaired else f"{seen}\nno problems left"
         shown = "".join(f"\n  - {problem}" for problem in self.problems[:100])
         more = len(self.problems) - 100
         rest = f"\n  … and {more} more" if more > 0 else ""
-        return f"{seen}; {len(self.problems)} problems{shown}{rest}"
+        return f"{seen}; {counted(len(self.problems), 'problem')}{shown}{rest}"
 
 
 def _of_revisions(counts: Mapping[str, int]) -> str:

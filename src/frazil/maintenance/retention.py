@@ -1,6 +1,6 @@
 """Which snapshots and refs are due to go: Iceberg's retention rules. Pure: the clock comes in.
 
-A branch keeps its newest snapshots: at least so many, and all that are young enough. A tag keeps
+A branch keeps its newest snapshots: a minimum number, and all that are young enough. A tag keeps
 its snapshot. What no ref leads to goes when it is old. A ref other than main goes when its snapshot
 is older than the ref may get.
 """

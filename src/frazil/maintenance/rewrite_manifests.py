@@ -1,4 +1,5 @@
-"""Write leaves anew: clustered so that each covers little, without dead entries, few and full.
+"""Rewrites leaves: clustered so that each covers a narrow range, without dead entries, few and
+full.
 
 Both ways land as a `replace` snapshot that changes no file and no row. A leaf that another commit
 touches meanwhile is left as it is, or the whole is begun again where old deletes move with it.
@@ -32,7 +33,7 @@ def rewrite_manifests(
     leaves: Sequence[str] | None = None,
     progress: Progress = silent,
 ) -> CommitResult:
-    """Write every leaf of a branch anew, or those named, with the root's entries among them.
+    """Rewrite every leaf of a branch, or those named, together with the root's entries.
 
     Manifests of v1 to v3 become v4 leaves, their deletes deletion vectors. Commits nothing when
     the tree is as good as it gets.

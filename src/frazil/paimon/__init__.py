@@ -1,4 +1,4 @@
-"""Apache Paimon tables: read, inspected and taken over in place."""
+"""Apache Paimon tables: read, inspected and adopted in place."""
 
 from frazil.paimon.adopt import Adopted, PassedOver, TakenSnapshot, adopt
 from frazil.paimon.paimon_table import PaimonTable

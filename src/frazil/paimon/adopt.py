@@ -42,6 +42,7 @@ from frazil.paimon.takeover import MergeFiles, Takeover, prepare
 from frazil.paimon.verify import Listing
 from frazil.storage import Places, checked_location
 from frazil.tree.cache import ManifestCache
+from frazil.words import counted
 
 log = logging.getLogger("frazil.paimon")
 
@@ -73,7 +74,7 @@ class PassedOver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopted:
-    """What a take-over did."""
+    """What an adoption did."""
 
     identifier: Identifier
     is_new: bool
@@ -84,19 +85,18 @@ class Adopted:
     notes: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.identifier}: {'taken over' if self.is_new else 'brought up to date'}"]
+        lines = [f"{self.identifier}: {'adopted' if self.is_new else 'brought up to date'}"]
         for taken in self.snapshots:
             lines.append(
                 f"snapshot {taken.paimon_snapshot_id} of {taken.branch} is {taken.snapshot_id}: "
-                f"{taken.added_files} files added, {taken.removed_files} removed, "
-                f"{taken.changed_vectors} deletion vectors changed"
+                f"{counted(taken.added_files, 'file')} added, {taken.removed_files:,} removed, "
+                f"{counted(taken.changed_vectors, 'deletion vector')} changed"
             )
         if not self.snapshots:
             lines.append("nothing new in Paimon")
         for passed in self.passed_over:
             lines.append(
-                f"snapshot {passed.paimon_snapshot_id} of {passed.branch} passed over: "
-                f"{passed.reason}"
+                f"snapshot {passed.paimon_snapshot_id} of {passed.branch} skipped: {passed.reason}"
             )
         for kind, names in (("tags", self.tags), ("branches", self.branches)):
             if names:
@@ -115,7 +115,7 @@ class _Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to take a table over."""
+    """How to adopt a table."""
 
     history: bool = False
     snapshot_id: int | None = None
@@ -295,7 +295,7 @@ def _travel(run: Run, course_: Course, options: Options, progress: _Progress) ->
             elif is_goal:
                 raise Unsupported(
                     f"{leg.table.location}: snapshot {state.snapshot.id} of {leg.branch} cannot "
-                    f"be taken over:{reason}",
+                    f"be adopted:{reason}",
                     feature="paimon",
                 )
             else:
@@ -372,19 +372,19 @@ def _continue(
     catalog: Pointers,
     cache: ManifestCache | None,
 ) -> Adopted:
-    """Bring a table that was taken over before up to date."""
+    """Bring a table that was adopted before up to date."""
     state = head.load()
     metadata = state.metadata
     source = metadata.properties.get(LOCATION)
     if source is None or Places().folder(source) != Places().folder(table.location):
         raise InvalidInput(
-            f"{name} exists and was not taken over from {table.location}"
+            f"{name} exists and was not adopted from {table.location}"
             + (f" but from {source}" if source else "")
             + "; choose another name"
         )
     stored = tuple(json.loads(metadata.properties.get(EXCLUDE, "[]")))
     if options.exclude and options.exclude != stored:
-        raise InvalidInput(f"{name} was taken over without {list(stored)}; that cannot change")
+        raise InvalidInput(f"{name} was adopted without {list(stored)}; that cannot change")
     options = Options(
         history=options.history,
         snapshot_id=options.snapshot_id,
@@ -431,5 +431,5 @@ def _check_not_rolled_back(
         if latest.id < reached or not is_same:
             raise InvalidInput(
                 f"{name}: Paimon's {branch} was rolled back behind snapshot {reached}, which was "
-                f"taken over; take it over under another name ({SNAPSHOT_ID} tells them apart)"
+                f"adopted; adopt it under another name ({SNAPSHOT_ID} tells them apart)"
             )

@@ -106,7 +106,7 @@ def summary_of(snapshot: TableSnapshot | None) -> Mapping[str, str]:
 
 @dataclass(slots=True)
 class Run:
-    """One take-over under way: the head, its state, and every file written so far."""
+    """One adoption under way: the head, its state, and every file written so far."""
 
     head: Head
     around: Surroundings
@@ -248,12 +248,12 @@ class Run:
         if isinstance(outcome, Lost):
             self._give_up(builder)
             raise CommitConflict(
-                f"{self.around.location}: another commit landed during the take-over; run it again"
+                f"{self.around.location}: another commit landed during the adoption; run it again"
             )
         if not isinstance(outcome, Landed):
             raise CommitUnknown(
                 f"the catalog did not answer whether a snapshot landed ({outcome.cause}); "
-                "run the take-over again, it goes on from where it got"
+                "run the adoption again; it continues where it stopped"
             ) from outcome.cause
         self.written += [*builder.written, *self.pending]
         self.pending.clear()
@@ -299,12 +299,12 @@ class Run:
             self._land(Change(updates=(update,)), now_ms=metadata.last_updated_ms)
 
     def start_branch(self, branch: str, fork: Snapshot | None, notes: list[str]) -> None:
-        """Create a branch where it left `main`, or at the nearest snapshot taken over."""
+        """Create a branch where it left `main`, or at the nearest adopted snapshot."""
         taken = self._taken(MAIN_BRANCH)
         at = max((i for i in taken if fork is not None and i <= fork.id), default=None)
         if at is None:
             at = min(taken)
-            notes.append(f"branch {branch!r} starts at snapshot {at}, the oldest taken over")
+            notes.append(f"branch {branch!r} starts at snapshot {at}, the oldest that was adopted")
         ref = SnapshotRef(snapshot_id=SnapshotId(taken[at]))
         self._set_ref(branch, ref)
 
@@ -312,7 +312,7 @@ class Run:
         """Name a snapshot; returns why not, or "" when the tag is there already."""
         found = self._taken(leg.branch).get(tag.snapshot.id)
         if found is None:
-            return f"tag {tag.name!r}: its snapshot {tag.snapshot.id} was not taken over"
+            return f"tag {tag.name!r}: its snapshot {tag.snapshot.id} was not adopted"
         now = self.state.metadata.refs.get(tag.name)
         if now is not None and now.snapshot_id == found:
             return ""
@@ -329,10 +329,10 @@ class Run:
         update = SetRef(name=name, ref=ref, expected=None if now is None else now.snapshot_id)
         self._land(Change(updates=(update,)), now_ms=self.state.metadata.last_updated_ms)
 
-    # What was taken over before
+    # What was adopted before
 
     def _taken(self, branch: str) -> dict[int, int]:
-        """Snapshots taken over, by Paimon's id."""
+        """Imported snapshots, by Paimon's id."""
         return {
             int(snapshot.summary[SNAPSHOT_ID]): snapshot.snapshot_id
             for snapshot in self.head.snapshots()
@@ -368,8 +368,8 @@ class Run:
         if not same or dict(now.cardinalities) != dict(then.cardinalities):
             raise InvalidInput(
                 f"{name}: {branch} was changed here since Paimon's snapshot "
-                f"{taken.summary[SNAPSHOT_ID]} was taken over ({tip.operation}, snapshot "
-                f"{tip.snapshot_id}); going on would mix both. Take it over under another name"
+                f"{taken.summary[SNAPSHOT_ID]} was adopted ({tip.operation}, snapshot "
+                f"{tip.snapshot_id}); going on would mix both. Adopt it under another name"
             )
 
     def _branch_files(self, branch: str) -> _Files:

@@ -88,7 +88,7 @@ def check_excluded(schemas: Iterable[TableSchema], exclude: Collection[str]) -> 
     known = {field.name for schema in schemas for field in schema.fields}
     unknown = sorted(set(exclude) - known)
     if unknown:
-        raise InvalidInput(f"cannot leave out {', '.join(unknown)}: there is no such column")
+        raise InvalidInput(f"cannot leave out {', '.join(unknown)}: unknown column")
 
 
 def partition_spec(schema: TableSchema) -> PartitionSpec:
@@ -241,7 +241,7 @@ def _widens(old: DataType, new: DataType) -> bool:
 
 
 def unsupported_columns(schema: TableSchema, exclude: Collection[str] = ()) -> dict[str, str]:
-    """Columns whose type cannot be taken over, with the reason."""
+    """Columns whose type cannot be adopted, with the reason."""
     problems = {}
     for column in schema.fields:
         if column.name in exclude:

@@ -32,7 +32,7 @@ _MERGE_ON_READ: Final = "deletion-vectors.merge-on-read"
 class Verdict(StrEnum):
     """What becomes of a file."""
 
-    TAKEN = "taken over in place"
+    TAKEN = "adopted in place"
     LEFT_OUT = "left out, as Paimon does"
     MERGED = "needs a merge"
     REFUSED = "refused"
@@ -51,12 +51,12 @@ PLAIN: Final = FileClass(verdict=Verdict.TAKEN, reason="plain rows")
 _LEVEL_0: Final = FileClass(
     verdict=Verdict.LEFT_OUT,
     reason="level 0: not compacted yet, invisible to batch reads of this table",
-    advice="compact in Paimon first to have these rows",
+    advice="compact the table in Paimon first to include these rows",
 )
 _POSTPONED: Final = FileClass(
     verdict=Verdict.LEFT_OUT,
     reason="postponed bucket: invisible until compacted",
-    advice="compact in Paimon first to have these rows",
+    advice="compact the table in Paimon first to include these rows",
 )
 _COMPACT: Final = (
     "run a full compaction in Paimon (CALL sys.compact with compact_strategy => 'full'), or give "
@@ -170,7 +170,7 @@ def needs_merge(schema: TableSchema, reason: str) -> FileClass:
         return FileClass(verdict=Verdict.MERGED, reason=reason, advice=_COMPACT)
     return FileClass(
         verdict=Verdict.REFUSED,
-        reason=f"{reason}, and merge engine {engine.value} is Paimon's alone",
+        reason=f"{reason}, and only Paimon implements merge engine {engine.value}",
         advice=_COMPACT_ONLY,
     )
 

@@ -1,4 +1,4 @@
-"""Which Paimon snapshots a take-over goes through, in order, and the names that point at them.
+"""Which Paimon snapshots an adoption goes through, in order, and the names that point at them.
 
 Snapshots of `main` come first, oldest first; then each branch from where it left. Only the latest
 snapshot of a branch has to succeed: older ones, asked for by history or by a tag, are passed over
@@ -21,7 +21,7 @@ from frazil.paimon.snapshot import Snapshot, Tag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leg:
-    """The snapshots of one branch to take over, oldest first; the last one is the goal."""
+    """The snapshots of one branch to adopt, oldest first; the last one is the goal."""
 
     table: PaimonTable
     branch: str
@@ -33,11 +33,11 @@ class Leg:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """All legs of a take-over, `main` first."""
+    """All legs of an adoption, `main` first."""
 
     legs: tuple[Leg, ...]
     notes: tuple[str, ...] = ()
-    """What is not taken over although it is there, and why."""
+    """What is not adopted although it is there, and why."""
 
 
 def chart(

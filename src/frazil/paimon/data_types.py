@@ -358,14 +358,14 @@ def iceberg_type(type: DataType, field_id: int, depth: int = 0) -> iceberg.Icebe
     if type.name in _ICEBERG:
         return _ICEBERG[type.name]
     if type.name in _WHY_NOT:
-        raise Unsupported(f"type {type} cannot be taken over: {_WHY_NOT[type.name]}")
+        raise Unsupported(f"type {type} cannot be adopted: {_WHY_NOT[type.name]}")
     match type.name:
         case TypeName.DECIMAL:
             return iceberg.DecimalType(type.precision, type.scale)
         case TypeName.TIMESTAMP | TypeName.TIMESTAMP_LTZ:
             if type.precision > 6:
                 raise Unsupported(
-                    f"type {type} cannot be taken over: Parquet files store it as INT96 without "
+                    f"type {type} cannot be adopted: Parquet files store it as INT96 without "
                     "annotation, ORC files without the unit that Iceberg asks for "
                     "(iceberg.timestamp-unit)"
                 )

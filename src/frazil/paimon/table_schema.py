@@ -56,7 +56,7 @@ class TableSchema:
     time_ms: int
 
     def field(self, name: str) -> DataField:
-        """The column of that name, or a system column."""
+        """The column with this name, or a system column."""
         for field in self.fields:
             if field.name == name:
                 return field

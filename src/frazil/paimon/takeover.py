@@ -1,4 +1,4 @@
-"""One Paimon snapshot made ready to be taken over: entries, deletion vectors, and what stands in
+"""One Paimon snapshot made ready to be adopted: entries, deletion vectors, and what stands in
 the way.
 
 Puts together classification, checks of the files and conversion. Writes nothing: the outcome is a
@@ -50,7 +50,7 @@ class Takeover:
 
     @property
     def taken(self) -> Mask:
-        """Files taken over in place."""
+        """Files adopted in place."""
         return self.found.mask(Verdict.TAKEN)
 
     @property
@@ -75,7 +75,7 @@ class Takeover:
 
 
 MergeFiles = Callable[[Takeover, Storage, TableMetadata, list[str]], EntryBatch]
-"""Merges the files of a take-over that need it into data files of the new table, and gives their
+"""Merges the files of an adoption that need it into data files of the new table, and gives their
 entries. Every path it writes goes into the list, for a caller that has to clean up."""
 
 
@@ -88,7 +88,7 @@ def prepare(
     mapping: NameMapping | None = None,
     merging: bool = False,
 ) -> Takeover:
-    """Look at everything that decides whether and how a snapshot can be taken over.
+    """Look at everything that decides whether and how a snapshot can be adopted.
 
     `listing` gives the files that are really there, and checks them; without it existence and
     sizes are not checked, except where a file cannot be found otherwise. `mapping` is the name
@@ -128,8 +128,8 @@ def _other_branches(table: PaimonTable, state: State) -> list[str]:
     newest = table.schema(max(table.schema_ids(), default=state.schema.id))
     options = {**state.schema.options, **newest.options}
     return [
-        f"option {key} is {options[key]!r}: Paimon reads partitions from that branch too, which a "
-        "take-over of this one would lose; copy them into this branch and reset the option"
+        f"option {key} is {options[key]!r}: Paimon reads partitions from that branch too, which an "
+        "adoption of this branch alone would lose; copy them into this branch and reset the option"
         for key in _OTHER_BRANCH
         if options.get(key)
     ]

@@ -1,4 +1,4 @@
-"""What a take-over would do, told before it is done.
+"""What an adoption would do, told before it is done.
 
 A dry run goes through the same preparation as an adoption, every check included, and writes
 nothing. It prints as text; its tables are Arrow.
@@ -17,6 +17,7 @@ from frazil.paimon.paimon_table import PaimonTable
 from frazil.paimon.takeover import Takeover, prepare, taken_vectors
 from frazil.paimon.verify import Listing
 from frazil.storage import Storage
+from frazil.words import counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -26,7 +27,7 @@ class SnapshotReport:
     branch: str
     snapshot_id: int
     is_goal: bool
-    """The latest of its branch: if it cannot be taken over, nothing is."""
+    """The latest of its branch: if it cannot be adopted, nothing is."""
     classes: pa.Table
     """One row per class of files: verdict, reason, advice, files, rows, bytes, example."""
     problems: tuple[str, ...]
@@ -38,7 +39,7 @@ class SnapshotReport:
 
     @property
     def can_be_taken(self) -> bool:
-        """Whether it can be taken over as it is."""
+        """Whether it can be adopted as it is."""
         return not self.problems and not self.needs_merge
 
 
@@ -75,7 +76,7 @@ def dry_run(
     exclude: Collection[str] = (),
     verify: bool = True,
 ) -> Report:
-    """Prepare a take-over and tell what it would do; the arguments are those of `adopt`."""
+    """Prepare an adoption and tell what it would do; the arguments are those of `adopt`."""
     table = source
     if isinstance(table, str):
         table = PaimonTable.open(table, storage=storage, properties=properties)
@@ -139,21 +140,22 @@ def _files(takeover: Takeover) -> pa.Table:
 def _lines(report: Report) -> list[str]:
     lines = [report.location]
     for item in report.snapshots:
-        fate = "can be taken over" if item.can_be_taken else "needs a merge first"
+        fate = "can be adopted" if item.can_be_taken else "needs a merge first"
         if item.problems:
-            fate = "cannot be taken over"
+            fate = "cannot be adopted"
         if not item.is_goal and not item.can_be_taken:
-            fate += ", passed over"
+            fate += ", skipped"
         lines.append(f"snapshot {item.snapshot_id} of {item.branch}: {fate}")
         for line in item.classes.to_pylist():
             lines.append(
-                f"  {line['files']:>8} files {line['rows']:>12} rows {_size(line['bytes']):>10}  "
+                f"  {counted(line['files'], 'file'):>14} {counted(line['rows'], 'row'):>17} "
+                f"{_size(line['bytes']):>10}  "
                 f"{line['verdict']}: {line['reason']}"
             )
             if line["advice"]:
                 lines.append(f"{'':46}{line['advice']}")
         if item.deleted_rows:
-            lines.append(f"  {item.deleted_rows} rows are deleted by deletion vectors")
+            lines.append(f"  deletion vectors delete {counted(item.deleted_rows, 'row')}")
         whole = [p for p in item.problems if not p.startswith(tuple("0123456789"))]
         lines += [f"  {problem}" for problem in whole]
     if report.tags:

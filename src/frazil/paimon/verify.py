@@ -1,7 +1,7 @@
 """Data files as they really lie in storage, checked against what Paimon's manifests say.
 
 One listing of the table's directory gives every file's path and size: a file that is missing or of
-another size stops the take-over before anything is written. Footers are opened only where manifests
+another size stops the adoption before anything is written. Footers are opened only where manifests
 cannot tell: whether a file has field ids when a column name was reused, and whether a level-0 file
 holds delete rows that its writer did not count.
 """

@@ -32,6 +32,7 @@ from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import Storage
 from frazil.tree.read import LEAF, POSITION
+from frazil.words import counted
 
 KEY: Final = "__frazil_key"
 """Column with the number of the row that is replaced or deleted; null for new rows."""
@@ -199,13 +200,13 @@ class Outcome:
         distinct = len(BitMap64.union(*self.keys.values())) if self.keys else 0
         if met > distinct:
             raise InvalidInput(
-                f"{met - distinct} more source rows than rows of the table they match: a row of "
-                "the table may match one source row; make the source distinct first"
+                f"{counted(met - distinct, 'source row')} too many: each row of the table may "
+                "match one source row only; make the source distinct first"
             )
         if self.matched > self.sources:
             raise InvalidInput(
-                f"{self.matched - self.sources} rows of the table have the key of another row; "
-                "the key columns must identify a row"
+                f"{counted(self.matched - self.sources, 'row')} of the table have the key of "
+                "another row; the key columns must identify a row"
             )
 
     def retired(self, planned: Planned) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:

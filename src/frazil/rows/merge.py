@@ -44,7 +44,7 @@ class _Wish:
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """A merge being put together: every method returns a longer one, `execute` carries it out.
+    """Builds a merge: each method returns a new builder with one more clause; `execute` runs it.
 
     Of the clauses for a row the first whose condition holds applies; without one it stays.
     Conditions are SQL over the aliases `t` (the table) and `s` (the source). Values are taken as
@@ -71,29 +71,29 @@ class Merge:
     def when_not_matched_insert(
         self, values: Mapping[str, Any] | None = None, *, condition: Condition = None
     ) -> Merge:
-        """Insert source rows that match nothing; by default with every column of the source."""
+        """Insert source rows without a match; by default, with every column of the source."""
         return self._with(Side.SOURCE_ONLY, Action.INSERT, condition, values)
 
     def when_not_matched_by_source_update(
         self, values: Mapping[str, Any], *, condition: Condition = None
     ) -> Merge:
-        """Give rows of the table that match nothing new values."""
+        """Update table rows without a match in the source."""
         return self._with(Side.TARGET_ONLY, Action.UPDATE, condition, values)
 
     def when_not_matched_by_source_delete(self, *, condition: Condition = None) -> Merge:
-        """Delete rows of the table that match nothing."""
+        """Delete table rows without a match in the source."""
         return self._with(Side.TARGET_ONLY, Action.DELETE, condition)
 
     def upsert(self) -> Merge:
-        """Update what matches, insert what does not."""
+        """Update matched rows and insert the others."""
         return self.when_matched_update().when_not_matched_insert()
 
     def summary(self, properties: Mapping[str, str]) -> Merge:
-        """Properties for the snapshot's summary."""
+        """Add properties to the snapshot's summary."""
         return replace(self, properties={**self.properties, **properties})
 
     def execute(self) -> CommitResult:
-        """Carry it out as one snapshot."""
+        """Run the merge as one snapshot."""
         return self.run(self._change, self.properties)
 
     def _with(

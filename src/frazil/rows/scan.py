@@ -40,9 +40,10 @@ DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 @entrance
 @dataclass(frozen=True)
 class Scan:
-    """Rows of one snapshot, chosen by filter and columns. Nothing is read until asked for.
+    """Rows of one snapshot, selected by filter and columns. Lazy: nothing is read until needed.
 
-    The snapshot is fixed when the scan is made: reading twice gives the same rows.
+    A scan is pinned to the snapshot that was current when it was created, so reading it twice
+    gives the same rows.
     """
 
     _handle: TableHandle
@@ -115,7 +116,7 @@ class Scan:
 
     @property
     def filter(self) -> BooleanExpression:
-        """The filter that says which rows match; refuses conditions that need an engine."""
+        """The bound filter. Raises Unsupported for conditions that only an engine can evaluate."""
         found = self.condition
         if found.sql is not None:
             raise Unsupported(
@@ -138,7 +139,7 @@ class Scan:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The Arrow schema of what reading gives."""
+        """The Arrow schema of the result."""
         return arrow_schema(self.schema)
 
     # Planning
@@ -146,7 +147,7 @@ class Scan:
     def plan(self, *, extra_keys: Sequence[str] = (), per_leaf: bool = False) -> Plan:
         """The files to read, as an Arrow table with a report. Cheap: no objects per file.
 
-        `extra_keys` name further columns of the files' entries to be read. With `per_leaf` the
+        `extra_keys` lists further columns of the files' entries to read. With `per_leaf` the
         report says of every leaf what became of it.
         """
         return plan(
@@ -170,9 +171,9 @@ class Scan:
         return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
 
     def explain(self, *, per_leaf: bool = False) -> ScanReport:
-        """What planning looked at and pruned, per level. Prints as a table.
+        """What planning considered and pruned, level by level. Prints as a table.
 
-        With `per_leaf` it also says which column ruled out each leaf that was not opened.
+        With `per_leaf`, it also names the column that ruled out each leaf that was not opened.
         """
         return self.plan(per_leaf=per_leaf).report
 
@@ -209,7 +210,7 @@ class Scan:
                     return
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """The rows as a stream that Arrow consumers take."""
+        """The rows as an Arrow stream."""
         return pa.RecordBatchReader.from_batches(self.arrow_schema, self.to_batches())
 
     def to_arrow(self) -> pa.Table:
@@ -232,8 +233,8 @@ class Scan:
     def to_polars(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
 
     def to_polars(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
-        """All rows as a polars frame. A lazy one reads the columns and files that its query needs,
-        when it is collected."""
+        """All rows as a polars frame. A lazy frame reads only the files and columns that its query
+        needs, when it is collected."""
         if lazy:
             from frazil.rows.polars_scan import lazy_frame
 
@@ -242,8 +243,8 @@ class Scan:
         return frame
 
     def to_dataset(self) -> pyarrow.dataset.Dataset:
-        """The rows as a lazy pyarrow dataset. Filters and columns that a consumer asks for decide
-        which files and columns are read."""
+        """The rows as a lazy pyarrow dataset, which reads only the files and columns that a
+        consumer's filter and projection need."""
         from frazil.rows.arrow_dataset import ScanDataset
 
         return ScanDataset(self)
@@ -282,7 +283,7 @@ class Scan:
         return list(self.to_arrow().to_pylist())
 
     def count(self) -> int:
-        """How many rows; from metadata alone where it can tell, reading the rest in parallel."""
+        """The number of rows, from metadata where possible; other files are read in parallel."""
         found = self.condition
         if found.sql is not None:
             from frazil.rows import duckdb_scan

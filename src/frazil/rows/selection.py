@@ -45,7 +45,7 @@ class Selection:
         return self.max_file_bytes or self.target_file_bytes * 9 // 5
 
     def groups(self, plan: Plan, *, current: Collection[int | None]) -> list[Group]:
-        """Groups of files to write anew, the largest first; `current` are ids of partition specs
+        """Groups of files to rewrite, the largest first; `current` are ids of partition specs
         that files may stay under."""
         files = plan.files
         if not files.num_rows:
@@ -82,7 +82,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Group:
-    """Files, as rows of a plan, that are written anew together."""
+    """Files, as rows of a plan, that are rewritten together."""
 
     rows: npt.NDArray[np.intp]
     bytes: int
@@ -108,7 +108,7 @@ def _by_partition(plan: Plan, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[
 def _packed(
     rows: npt.NDArray[np.intp], sizes: npt.NDArray[np.int64], most: int
 ) -> list[npt.NDArray[np.intp]]:
-    """Runs of files of at most so many bytes, in the order of the plan."""
+    """Runs of files up to a maximum number of bytes, in the order of the plan."""
     made: list[list[int]] = [[]]
     held = 0
     for row in rows.tolist():

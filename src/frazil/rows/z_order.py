@@ -84,7 +84,7 @@ def interleaved(ranks: Sequence[Codes], bits: int) -> Codes:
 
 
 def _quantiles(codes: Codes, ranks: int) -> Codes:
-    """Cuts between so many ranks of about equal weight."""
+    """Cuts between this many ranks of about equal weight."""
     found = np.sort(codes)
     if not len(found):
         return found

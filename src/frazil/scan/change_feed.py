@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """The changes of a range of snapshots. Nothing is read until asked for.
+    """The changes of a range of snapshots. Lazy: nothing is read until needed.
 
-    `snapshots` are those after `since` up to the last one, oldest first. `starts_whole` says that
-    the first of them is taken as it is, every row inserted, because what was before it is gone.
+    `snapshots` are those after `since` up to the last one, oldest first. `starts_whole` means that
+    all rows of the first one count as inserted, because the snapshots before it have expired.
     """
 
     reader: TreeReader
@@ -70,7 +70,7 @@ class Changes:
     def files(self, *, positions: bool = False) -> pa.Table:
         """Files that were added, deleted, replaced or modified, one row each.
 
-        `positions` adds the rows a file lost, by position, which reads deletion vectors.
+        `positions` adds the positions of the rows a file lost, which reads deletion vectors.
         """
         return file_changes(
             self.reader, self.snapshots, starts_whole=self.starts_whole, positions=positions
@@ -86,7 +86,7 @@ class Changes:
             yield from feed.batches(self.snapshots, starts_whole=self.starts_whole)
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Row changes as a stream that Arrow consumers take."""
+        """Row changes as an Arrow stream."""
         return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
 
     def to_arrow(self) -> pa.Table:

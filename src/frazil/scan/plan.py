@@ -73,7 +73,7 @@ class RootReasons:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
-    """Files to read: `files` has one row per data file, `deletes` the delete files that matter.
+    """Files to read: `files` has one row per data file, `deletes` one per applicable delete file.
 
     `matches` maps a row of `files` to rows of `deletes`.
     """

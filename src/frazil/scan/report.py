@@ -120,10 +120,10 @@ class ScanReport:
         snapshot = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         title = f"scan of {snapshot} where {self.filter}"
         total = (
-            f"→ {self.files:,} files, {self.records:,} records, {self.bytes:,} bytes; "
-            f"{self.files_with_vectors:,} with deletion vectors, "
-            f"{self.equality_deletes:,} equality and {self.position_deletes:,} position delete "
-            f"files; planned in {self.ms:.1f} ms"
+            f"→ {counted(self.files, 'file')}, {counted(self.records, 'record')}, "
+            f"{counted(self.bytes, 'byte')}; {self.files_with_vectors:,} with deletion vectors; "
+            f"delete files: {self.equality_deletes:,} equality, {self.position_deletes:,} "
+            f"position; planned in {self.ms:.1f} ms"
         )
         return "\n".join([title, *rows, total])
 

@@ -1,4 +1,4 @@
-"""Frazil on Spark: SQL, bulk reads and writes, and whatever works on many rows.
+"""Frazil on Spark: SQL, bulk reads and writes, and distributed row-level changes.
 
 >>> import frazil.spark                                                   # doctest: +SKIP
 >>> frazil.spark.register(spark, "warehouse")                             # doctest: +SKIP

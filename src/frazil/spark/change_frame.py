@@ -40,10 +40,10 @@ def changes(
     pair_updates: bool = True,
     catalog: CatalogLike | None = None,
 ) -> DataFrame:
-    """Rows that changed after `since`, up to and with `until`: the table's columns, `_row_id`,
+    """Rows that changed after `since`, up to and including `until`: the table's columns, `_row_id`,
     `_change_type`, `_change_ordinal`, `_commit_snapshot_id` and `_commit_timestamp`.
 
-    Arguments are those of `Table.changes`. Rows come in no order; sort by `_change_ordinal`.
+    Arguments are those of `Table.changes`. Rows are unordered; sort by `_change_ordinal`.
     """
     spark = session()
     found = table_of(spark, table, catalog)

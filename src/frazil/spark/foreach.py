@@ -38,9 +38,9 @@ def foreach_batch(
     query_id: str | None = None,
     catalog: CatalogLike | None = None,
 ) -> ForeachBatch:
-    """A function for `writeStream.foreachBatch` that appends or merges every batch, once.
+    """A function for `writeStream.foreachBatch` that appends or merges each batch exactly once.
 
-    A merge needs `on`; `clauses` says what it does with rows, by default an upsert:
+    A merge needs `on`; `clauses` builds its clauses, by default those of an upsert:
 
     >>> into = foreach_batch(orders, "merge", on=["id"])                   # doctest: +SKIP
     >>> stream.writeStream.foreachBatch(into).option(…).start()            # doctest: +SKIP

@@ -44,7 +44,8 @@ def iceberg_session(
 ) -> SparkSession:
     """A session of Spark 4.1 in which `name.namespace.table` are tables of a Frazil catalog.
 
-    Give a server's `uri`, or a catalog, which is then served from this process while it lives.
+    Pass the `uri` of a server, or a catalog, which is then served by this process as long as it
+    runs.
     """
     from pyspark import __version__ as version
     from pyspark.sql import SparkSession

@@ -33,7 +33,7 @@ def merge(
     *,
     catalog: CatalogLike | None = None,
 ) -> Merge:
-    """Begin a merge. `on` names key columns that both sides have, or is a condition over the
+    """Build a merge. `on` lists key columns that both sides have, or is a condition over the
     aliases `t` (the table) and `s` (the source).
 
     >>> frazil.spark.merge(orders, changes, on=["id"]).upsert().execute()  # doctest: +SKIP
@@ -48,10 +48,11 @@ def merge(
 
 @dataclass(frozen=True, kw_only=True)
 class Merge:
-    """A merge being put together: every method returns a longer one, `execute` carries it out.
+    """Builds a merge: each method returns a new builder with one more clause; `execute` runs it.
 
-    Of the clauses for a row the first whose condition holds applies; without one it stays. Values
-    are values; `frazil.expr("s.price")` and Spark columns are expressions over `t` and `s`.
+    For each row, the first clause whose condition holds applies; if there is none, the row is kept.
+    Values are literals; `frazil.expr("s.price")` and Spark columns are expressions over `t` and
+    `s`.
     """
 
     table: Table
@@ -66,7 +67,7 @@ class Merge:
     def when_matched_update(
         self, values: Mapping[str, Any] | None = None, *, condition: Condition | None = None
     ) -> Merge:
-        """Give matched rows new values; by default every column of the source."""
+        """Update matched rows; by default, every column of the source."""
         return self._with(Side.MATCHED, Action.UPDATE, condition, values)
 
     def when_matched_delete(self, *, condition: Condition | None = None) -> Merge:
@@ -76,21 +77,21 @@ class Merge:
     def when_not_matched_insert(
         self, values: Mapping[str, Any] | None = None, *, condition: Condition | None = None
     ) -> Merge:
-        """Insert source rows that match nothing; by default with every column of the source."""
+        """Insert source rows without a match; by default, with every column of the source."""
         return self._with(Side.SOURCE_ONLY, Action.INSERT, condition, values)
 
     def when_not_matched_by_source_update(
         self, values: Mapping[str, Any], *, condition: Condition | None = None
     ) -> Merge:
-        """Give rows of the table that match nothing new values."""
+        """Update table rows without a match in the source."""
         return self._with(Side.TARGET_ONLY, Action.UPDATE, condition, values)
 
     def when_not_matched_by_source_delete(self, *, condition: Condition | None = None) -> Merge:
-        """Delete rows of the table that match nothing."""
+        """Delete table rows without a match in the source."""
         return self._with(Side.TARGET_ONLY, Action.DELETE, condition)
 
     def upsert(self) -> Merge:
-        """Update what matches, insert what does not."""
+        """Update matched rows and insert the others."""
         return self.when_matched_update().when_not_matched_insert()
 
     def summary(self, properties: Mapping[str, str]) -> Merge:
@@ -98,7 +99,7 @@ class Merge:
         return replace(self, properties={**self.properties, **properties})
 
     def execute(self) -> CommitResult:
-        """Carry it out as one snapshot."""
+        """Run the merge as one snapshot."""
         from frazil.spark.merge_run import run
 
         if not self.clauses:

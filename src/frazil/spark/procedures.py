@@ -1,4 +1,4 @@
-"""CALL frazil.system.…: the procedures of the SQL room, offered to Spark SQL."""
+"""CALL frazil.system.…: the procedures of `frazil.sql`, offered to Spark SQL."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def register(
     spark: SparkSession, catalog: CatalogLike | None = None, name: str = "frazil"
 ) -> Catalog:
-    """Make a catalog known to Spark SQL under a name; no restart is needed.
+    """Register a catalog with Spark SQL under a name; no restart is needed.
 
-    Statements then name its tables `frazil.shop.orders`, and always see the current snapshot unless
-    they ask for another.
+    Its tables are then called `frazil.shop.orders`. Statements see the current snapshot unless they
+    ask for another.
 
     >>> frazil.spark.register(spark, "warehouse")                         # doctest: +SKIP
     >>> spark.sql("SELECT * FROM frazil.shop.orders WHERE id = 7")        # doctest: +SKIP

@@ -36,6 +36,7 @@ from frazil.spark.spark_types import incoming
 from frazil.spark.target import Target
 from frazil.spark.writer import WriteTask, commit_added, discard_entries, packed, unpacked
 from frazil.table.table import Table
+from frazil.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -271,8 +272,8 @@ class _Outcome:
             distinct |= keys
         if met > len(distinct):
             raise InvalidInput(
-                f"{met - len(distinct)} more source rows than rows of the table they match: a row "
-                "of the table may match one source row; make the source distinct first"
+                f"{counted(met - len(distinct), 'source row')} too many: each row of the table may "
+                "match one source row only; make the source distinct first"
             )
 
     @property

@@ -70,7 +70,7 @@ def catalog_of(spark: SparkSession, catalog: CatalogLike | None = None) -> Catal
 
 
 def table_of(spark: SparkSession, table: Table | str, catalog: CatalogLike | None = None) -> Table:
-    """The table itself, or the one of that name in the catalog."""
+    """The table itself, or the table with this name in the catalog."""
     use_this_python(spark)
     if isinstance(table, Table):
         return table

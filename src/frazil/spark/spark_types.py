@@ -63,7 +63,7 @@ _ICEBERG: Final[dict[type[sql.DataType], ice.PrimitiveType]] = {
 
 
 def spark_schema(schema: Schema | ice.StructType) -> sql.StructType:
-    """The Spark schema of rows of a table; every column that has no Spark type is named."""
+    """The Spark schema of a table. Raises an error that names every column without a Spark type."""
     problems: list[str] = []
     made = _struct(schema.fields, "", problems)
     if problems:
@@ -147,7 +147,7 @@ def _srid(crs: str | None) -> int | None:
 
 
 def table_schema(schema: sql.StructType) -> Schema:
-    """A table schema for Spark rows, with fresh field ids; every problem is listed at once."""
+    """A table schema for Spark rows, with new field ids; all problems are reported together."""
     problems: list[str] = []
     fields = _fields(schema, "", problems, count(1))
     if problems:

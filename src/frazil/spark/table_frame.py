@@ -26,10 +26,11 @@ def table(
     as_of: AsOf | None = None,
     catalog: CatalogLike | None = None,
 ) -> DataFrame:
-    """Rows of a table as a Spark frame. The snapshot is fixed now; reading happens on executors.
+    """Rows of a table as a Spark frame, pinned to the current snapshot and read on executors.
 
-    `where` is Spark SQL or a column; this and every filter added later prunes files. `columns` may
-    name metadata columns: `_row_id`, `_last_updated_sequence_number`, `_file`, `_pos`, `_spec_id`,
+    `where` is Spark SQL or a column; it prunes files, and so does every filter added later.
+    `columns` may include metadata columns: `_row_id`, `_last_updated_sequence_number`, `_file`,
+    `_pos`, `_spec_id`,
     `_partition`.
 
     >>> frazil.spark.table("shop.orders", where="price > 100")          # doctest: +SKIP

@@ -34,9 +34,9 @@ def update(
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Give matching rows new values, by default all rows.
+    """Update matching rows (all rows without `where`).
 
-    A value is a value; `frazil.expr("price * 2")` and Spark columns are expressions over the row.
+    Values are literals; `frazil.expr("price * 2")` and Spark columns are expressions over the row.
     `address.city` names a part of a struct.
 
     >>> frazil.spark.update(orders, {"price": frazil.expr("price * 2")}, "id = 7")  # doctest: +SKIP

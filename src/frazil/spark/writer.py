@@ -54,7 +54,7 @@ def append(
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Add the rows of a frame; one snapshot."""
+    """Append the rows of a frame as one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
     entries = write_frame(frame, target)
     return commit_added(target, entries, lambda: plain_change(target, entries), summary=summary)
@@ -68,7 +68,7 @@ def overwrite(
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Replace the rows that match, by default all, with the rows of a frame; one snapshot.
+    """Replace matching rows (all rows without `where`) with those of a frame, in one snapshot.
 
     `where` is Spark SQL or a column.
     """
@@ -101,7 +101,7 @@ def overwrite_partitions(
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """Replace every partition that the frame has a row for; one snapshot."""
+    """Replace every partition that the rows of the frame touch, in one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
     spec = target.spec
     if not spec.fields:

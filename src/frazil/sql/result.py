@@ -19,10 +19,10 @@ _SHOWN_ROWS = 20
 
 
 class Result:
-    """Rows of a statement. A query runs when its rows are first asked for; the states of the
-    tables were fixed when it was made, so running it again gives the same rows.
+    """The rows of a statement. A query runs when its rows are first needed. It is pinned to the
+    snapshots that were current when it was created, so running it again gives the same rows.
 
-    Any library that speaks Arrow's C stream takes a result as it is.
+    Any library that understands Arrow's C stream accepts a result directly.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Result:
         return frame
 
     def to_duckdb(self) -> duckdb.DuckDBPyRelation:
-        """The rows as a DuckDB relation, lazily where the result is a query."""
+        """The rows as a DuckDB relation; lazy if the result is a query."""
         if self._relation is not None and self._whole is None:
             self._read, self._open = [], None
             return self._relation()
@@ -99,7 +99,7 @@ class Result:
         return list(self.to_arrow().to_pylist())
 
     def head(self, rows: int) -> pa.Table:
-        """The first rows; no more is read than needed for them."""
+        """The first rows, reading no more than needed."""
         if self._whole is not None:
             return self._whole.slice(0, rows)
         self._pull(rows)
@@ -120,7 +120,7 @@ class Result:
         return html_table(self.head(_SHOWN_ROWS + 1), limit=_SHOWN_ROWS)
 
     def _pull(self, rows: int | None) -> None:
-        """Read on until so many rows are there; all of them for None."""
+        """Read on until this many rows are there, or to the end for None."""
         if self._open is None and not self._read:
             self._open = self._run()
         held = sum(batch.num_rows for batch in self._read)

@@ -28,7 +28,7 @@ Values = Sequence[Any] | Mapping[str, Any] | None
 
 
 class Session:
-    """Runs SQL on the tables of a catalog. Not to be shared between threads."""
+    """Runs SQL on the tables of a catalog. Do not share a session between threads."""
 
     def __init__(
         self, catalog: Catalog, *, database: duckdb.DuckDBPyConnection | None = None
@@ -40,28 +40,29 @@ class Session:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether BEGIN was said and neither COMMIT nor ROLLBACK yet."""
+        """Whether a transaction is open."""
         return self.transactions.is_open
 
     def sql(
         self, text: str, params: Values = None, *, tables: Mapping[str, Any] | None = None
     ) -> Result:
-        """Run statements, separated by semicolons; gives the result of the last one.
+        """Run statements, separated by semicolons, and return the result of the last one.
 
-        `params` are values for `?` and `$1`, or for `$name` if a mapping. `tables` are Arrow data
-        and frames that the text may name like tables.
+        `params` holds the values for `?` and `$1`, or for `$name` if it is a mapping. `tables`
+        makes
+        Arrow data and data frames available to the text by name.
         """
         last: Result | None = None
         for result in self.results(text, params, tables=tables):
             last = result
         if last is None:
-            raise InvalidInput("there is no statement in the text")
+            raise InvalidInput("the text contains no statement")
         return last
 
     def results(
         self, text: str, params: Values = None, *, tables: Mapping[str, Any] | None = None
     ) -> Iterator[Result]:
-        """Run statements one by one, and give the result of each before the next is run."""
+        """Run statements one by one, yielding the result of each before running the next."""
         values = Parameters(params)
         for source, cursor, statement in parse_script(text):
             at = Statement(
@@ -78,7 +79,7 @@ class Session:
         values.check_used()
 
     def close(self) -> None:
-        """Roll back what is open."""
+        """Roll back an open transaction."""
         self.transactions.roll_back()
 
     def database(self) -> duckdb.DuckDBPyConnection:

@@ -1,4 +1,5 @@
-"""Tables and catalogs as users have them: facades that compose rooms below and hold no rules."""
+"""Tables and catalogs as users see them: facades that combine the layers below and hold no
+rules."""
 
 from frazil.commit.result import CommitResult
 from frazil.rows.scan import Scan

@@ -87,10 +87,10 @@ def connect(
 ) -> Catalog:
     """Open a catalog.
 
-    A path is an embedded warehouse: files below it, a SQLite database inside. If it does not exist
-    yet, it is created by the first table, or now with `create=True`. A URI (`postgresql://…`,
-    `sqlite:///…`) names a database; `warehouse` then says where tables go. Further properties go to
-    storage, by PyIceberg's names: `**{"s3.endpoint": …}`.
+    A path is an embedded warehouse: a folder with the tables and a SQLite database. If it does
+    not exist yet, it is created with the first table, or at once with `create=True`. A URI
+    (`postgresql://…`, `sqlite:///…`) names a database; `warehouse` is then the default location of
+    tables. Other properties configure storage and have PyIceberg's names: `**{"s3.endpoint": …}`.
 
     >>> catalog = connect("warehouse")                                    # doctest: +SKIP
     """
@@ -249,11 +249,11 @@ class Catalog:
 
     @property
     def warehouse(self) -> str | None:
-        """Where tables go that are given no location."""
+        """Default location for new tables."""
         return self._pointers.warehouse
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close all database connections."""
         if self._engine is not None:
             self._engine.close()
         self._pointers.close()
@@ -267,11 +267,11 @@ class Catalog:
         *,
         tables: Mapping[str, Any] | None = None,
     ) -> Result:
-        """Run SQL: queries, changes of rows, definitions, maintenance. Several statements are
-        separated by semicolons; the result is that of the last one.
+        """Run SQL: queries, row changes, definitions, maintenance. Separate statements with
+        semicolons; the result is that of the last one.
 
-        `params` are values for `?`, or for `$name` if a mapping. `tables` are Arrow data and frames
-        that the text may name.
+        `params` holds the values for `?` placeholders, or for `$name` if it is a mapping.
+        `tables` makes Arrow data and data frames available to the text by name.
 
         >>> catalog.sql("SELECT * FROM shop.orders WHERE id = ?", [7])        # doctest: +SKIP
         """
@@ -285,7 +285,7 @@ class Catalog:
         return result
 
     def session(self) -> Session:
-        """A session for SQL that keeps USE and BEGIN from one call to the next."""
+        """A SQL session, which keeps `USE` and an open transaction between calls."""
         from frazil.sql.session import Session, new_database
 
         if self._engine is None:
@@ -301,7 +301,7 @@ class Catalog:
         *,
         if_not_exists: bool = False,
     ) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         try:
             self._pointers.create_namespace(namespace, properties)
         except AlreadyExists:
@@ -309,7 +309,7 @@ class Catalog:
                 raise
 
     def list_namespaces(self, parent: NamespaceName = ()) -> list[str]:
-        """Namespaces one level below a parent, dotted."""
+        """Names of the namespaces one level below a parent."""
         return [dotted(parts) for parts in self._pointers.list_namespaces(parent)]
 
     def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
@@ -341,9 +341,9 @@ class Catalog:
     ) -> Table:
         """Create a table, and its namespace if it does not exist.
 
-        `schema` says which columns it has: a schema, or rows in any form that `append` takes, which
-        become its first rows. With `if_not_exists`, a table that exists stays as it is.
-        `partition_by` takes transforms as text: `["day(ts)", "bucket[16](id)", "country"]`.
+        `schema` is a schema, or rows in any form that `append` accepts, which become the
+        table's first rows. With `if_not_exists`, an existing table is returned unchanged.
+        `partition_by` lists transforms: `["day(ts)", "bucket[16](id)", "country"]`.
         """
         identifier = Identifier.parse(name)
         if if_not_exists and self._pointers.table_exists(identifier):
@@ -372,13 +372,13 @@ class Catalog:
         return table
 
     def load_table(self, name: TableName) -> Table:
-        """Open a table; NotFound when it does not exist."""
+        """Open a table. Raises NotFound if it does not exist."""
         identifier = Identifier.parse(name)
         with self._naming(identifier):
             return self._table(identifier, self._pointers.load(identifier))
 
     def find_table(self, name: TableName) -> Table | None:
-        """Open a table; None when it does not exist."""
+        """Open a table, or return None if it does not exist."""
         identifier = Identifier.parse(name)
         try:
             return self._table(identifier, self._pointers.load(identifier))
@@ -400,7 +400,7 @@ class Catalog:
             hint = did_you_mean(str(identifier), names)
             if not hint:
                 shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-                hint = f"; tables: {shown}" if names else "; there are no tables"
+                hint = f"; tables: {shown}" if names else "; the catalog has no tables"
             raise NotFound(f"table {identifier} does not exist{hint}") from error
 
     def table_exists(self, name: TableName) -> bool:
@@ -408,7 +408,7 @@ class Catalog:
         return self._pointers.table_exists(name)
 
     def list_tables(self, namespace: NamespaceName | None = None) -> list[str]:
-        """Names of the tables of a namespace, or of all."""
+        """Names of the tables of one namespace, or of all namespaces."""
         if namespace is not None:
             return [str(name) for name in self._pointers.list_tables(namespace)]
         found: list[str] = []
@@ -422,7 +422,7 @@ class Catalog:
     def register_table(
         self, name: TableName, metadata_location: str, *, location: str | None = None
     ) -> Table:
-        """Enter a table from its metadata JSON, e.g. one copied or moved here."""
+        """Register an existing table by its metadata JSON, for example one that was copied here."""
         identifier = Identifier.parse(name)
         json = checked_location(metadata_location, what="metadata_location")
         place = None if location is None else checked_location(location)
@@ -433,7 +433,7 @@ class Catalog:
         return self._table(identifier, head)
 
     def open_iceberg(self, source: Any, name: str | tuple[str, ...] | None = None) -> Table:
-        """A table of other Iceberg writers, read-only and without an entry in this catalog.
+        """Open an Iceberg v1–v3 table for reading, without registering it in this catalog.
 
         `source` is a metadata file, a table's folder, a PyIceberg `Table`, or a PyIceberg `Catalog`
         with the table's `name`.
@@ -444,7 +444,8 @@ class Catalog:
         return Table(found)
 
     def recover_table(self, name: TableName, location: str) -> tuple[Table, Recovered]:
-        """Enter a table that lost its catalog, from the newest JSON and the roots after it."""
+        """Rebuild a lost catalog entry from the newest metadata JSON and the roots written
+        since."""
         identifier = Identifier.parse(name)
         place = checked_location(location)
         found = recover(place, self._pointers.storage(place))
@@ -457,8 +458,8 @@ class Catalog:
         return self._table(identifier, head), found
 
     def adopt_paimon(self, name: TableName, source: str, **options: Any) -> Adopted:
-        """Take a Paimon table over in place, or bring one taken over before up to date; the
-        options are those of `frazil.paimon.adopt.adopt`."""
+        """Adopt a Paimon table in place, or bring an adopted one up to date; the options are
+        those of `frazil.paimon.adopt.adopt`."""
         from frazil.paimon.adopt import adopt
 
         identifier = Identifier.parse(name)
@@ -466,7 +467,7 @@ class Catalog:
         return adopt(self._pointers, identifier, source, cache=self._cache, **options)
 
     def rename_table(self, name: TableName, to: TableName) -> Table:
-        """Give a table another name; its files stay."""
+        """Rename a table. Its files are not moved."""
         with self._naming(Identifier.parse(name)):
             self._pointers.rename(name, to)
         return self.load_table(to)

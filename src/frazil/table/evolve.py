@@ -44,7 +44,7 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 
 @entrance
 class EvolveSchema:
-    """Edits of a schema; `commit`, or leaving the `with` block without an error, lands them.
+    """Edits of a schema, applied by `commit` or by leaving the `with` block without an error.
 
     >>> with table.evolve_schema() as columns:                            # doctest: +SKIP
     ...     columns.add_column("discount", "decimal(10,2)", after="price")
@@ -97,8 +97,8 @@ class EvolveSchema:
     ) -> EvolveSchema:
         """Add a column, by default last; `a.b` adds to the struct `a`, or to a list or map of them.
 
-        `default` is what rows written before hold, and rows written without a value. A required
-        column needs one; `allow_incompatible` adds it without, for a table that has no rows.
+        `default` is the value of existing rows, and of new rows that give none. A required column
+        needs one; `allow_incompatible` adds it without, for a table that has no rows.
         """
         draft = self._open()
         parents, name = split(path)
@@ -116,13 +116,13 @@ class EvolveSchema:
         return self
 
     def drop_column(self, path: ColumnPath) -> EvolveSchema:
-        """Drop a column. Its id stays taken; old snapshots still show it."""
+        """Drop a column. Its id is never reused; old snapshots still have it."""
         draft = self._open()
         draft.drop(draft.struct_field(path, "dropped"), shown(path))
         return self
 
     def rename_column(self, path: ColumnPath, to: str) -> EvolveSchema:
-        """Give a column another name; data files are not touched."""
+        """Rename a column. Data files are not touched."""
         draft = self._open()
         field = draft.struct_field(path, "renamed")
         if to != field.name:
@@ -143,7 +143,7 @@ class EvolveSchema:
         """Widen a column's type, change its doc, whether it is required, or its write default.
 
         `doc=None` and `default=None` remove them. A column becomes required only with
-        `allow_incompatible`, which says that no row holds a null.
+        `allow_incompatible`, which asserts that no row holds a null.
         """
         draft = self._open()
         field, where = draft.find(path), shown(path)
@@ -169,7 +169,7 @@ class EvolveSchema:
         before: str | None = None,
         after: str | None = None,
     ) -> EvolveSchema:
-        """Move a column among those beside it: first, before or after another."""
+        """Move a column first, or before or after a sibling."""
         draft = self._open()
         field = draft.struct_field(path, "moved")
         place = Place.of(first=first, before=before, after=after)
@@ -179,7 +179,7 @@ class EvolveSchema:
         return self
 
     def set_identifier_fields(self, *paths: ColumnPath) -> EvolveSchema:
-        """Set the columns that identify a row; none clears them. They must be required."""
+        """Set the columns that identify a row, which must be required. No arguments clear them."""
         draft = self._open()
         found: set[int] = set()
         for path in paths:
@@ -192,11 +192,11 @@ class EvolveSchema:
         return self
 
     def union_by_name(self, other: Schema | pa.Schema | Any) -> EvolveSchema:
-        """Take in what another schema has more: new columns, wider types, docs.
+        """Merge in another schema: new columns, wider types, docs.
 
-        Columns are matched by name, at any depth; new ones are optional. A narrower type of the
-        other is no difference. Columns that the other lacks stay. Arrow data is taken for its
-        schema; a PyIceberg schema also makes columns optional that are optional in it.
+        Columns are matched by name, at any depth; new ones are optional. Narrower types are
+        ignored, and columns that the other schema lacks are kept. Arrow data stands for its
+        schema. Columns that are optional in a PyIceberg schema become optional.
         """
         draft = self._open()
         source = other if isinstance(other, Schema | pa.Schema) else getattr(other, "schema", None)
@@ -211,7 +211,7 @@ class EvolveSchema:
     # Ending
 
     def commit(self) -> CommitResult:
-        """Land the schema. In a transaction it lands with the transaction."""
+        """Commit the schema, or add it to the transaction."""
         schema = self._open().schema
         self._ended = True
         if schema == self._metadata.schema():

@@ -22,7 +22,7 @@ from frazil.format.metadata import TableMetadata
 
 @entrance
 class EvolvePartitions:
-    """Edits of a partition spec; `commit`, or leaving the `with` block, lands them.
+    """Edits of a partition spec, applied by `commit` or by leaving the `with` block.
 
     >>> table.evolve_partitions().remove("ts_month").add("day(ts)").commit()    # doctest: +SKIP
     """
@@ -56,7 +56,7 @@ class EvolvePartitions:
 
     @property
     def spec(self) -> PartitionSpec:
-        """The spec with the edits made so far; ids of new fields are given when it lands."""
+        """The spec with the edits made so far; new fields get their ids at commit."""
         return PartitionSpec(*self._fields, spec_id=self._metadata.default_spec_id)
 
     def add(self, term: str, name: str | None = None) -> EvolvePartitions:
@@ -80,12 +80,12 @@ class EvolvePartitions:
         return self
 
     def remove(self, what: str) -> EvolvePartitions:
-        """No longer partition by a field, given by its name or as the term it was added with."""
+        """Stop partitioning by a field, given by name or by the term it was added with."""
         self._fields.remove(self._find(what))
         return self
 
     def rename(self, what: str, to: str) -> EvolvePartitions:
-        """Give a partition field another name."""
+        """Rename a partition field."""
         found = self._find(what)
         made = PartitionField(
             source_id=found.source_id, field_id=found.field_id, transform=found.transform, name=to
@@ -97,7 +97,7 @@ class EvolvePartitions:
         return self
 
     def commit(self) -> CommitResult:
-        """Land the spec. In a transaction it lands with the transaction."""
+        """Commit the spec, or add it to the transaction."""
         if self._ended:
             raise InvalidInput("these edits are committed already; start new ones")
         self._ended = True
@@ -138,7 +138,8 @@ class EvolvePartitions:
 
 
 def sort_order_update(metadata: TableMetadata, columns: Sequence[str]) -> SetSortOrder:
-    """The update that makes terms such as `price desc nulls last` the order; none is no order."""
+    """The update that sets the sort order, from terms such as `price desc nulls last`; no terms
+    make the table unsorted."""
     return SetSortOrder(
         order=parse_sort_order(columns, metadata.schema()),
         based_on_order_id=metadata.default_sort_order_id,

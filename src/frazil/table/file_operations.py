@@ -48,10 +48,10 @@ class FileOperations:
         check_duplicates: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Take Parquet files over where they are; statistics come from their footers.
+        """Add existing Parquet files without copying them; statistics come from their footers.
 
-        Files without field ids are read by the table's name mapping, to which the names of today's
-        columns are added. A name that stands for another column in files added before is refused.
+        Files without field ids are read by the table's name mapping, which is extended with the
+        current column names. A name that meant a different column in earlier files is rejected.
         """
         found = adopt_files.describe(self._handle, files, check_duplicates=check_duplicates)
         with self.transaction() as tx:
@@ -82,8 +82,8 @@ class FileOperations:
         base_snapshot_id: int | None = None,
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace files by others with the same rows. Row changes since `base_snapshot_id`, by
-        default the snapshot seen last, are conflicts."""
+        """Replace files with others that hold the same rows. Row changes since `base_snapshot_id`,
+        by default the last loaded snapshot, are conflicts."""
         if not remove:
             raise InvalidInput("rewrite needs files to remove")
         tip = self._handle.state.tip(self.branch_name)

@@ -65,11 +65,11 @@ class HistoryOperations:
         collapse: bool = False,
         pair_updates: bool = True,
     ) -> Changes:
-        """What changed after `since`, up to and with `until`; lazily.
+        """What changed after `since`, up to and including `until`; lazy.
 
-        Both are snapshot ids, branches, tags or times. Without `since` it is everything from the
-        beginning; where old snapshots have expired, the oldest one that is left counts as inserted
-        whole. `collapse` gives the difference in the end instead of every step, by row id.
+        Both are snapshot ids, branches, tags or times. Without `since`, the feed starts with the
+        oldest snapshot that has not expired, whose rows all count as inserted. `collapse` returns
+        the net difference per row id instead of every step.
 
         >>> orders.changes(since="yesterday").to_arrow()                     # doctest: +SKIP
         """
@@ -140,11 +140,11 @@ class HistoryOperations:
         return Side(handle=handle, snapshot=snapshot, schema=schema, label=f"{handle.name}{at}")
 
     def fast_forward(self, branch: str | None = None, *, to: AsOf) -> CommitResult:
-        """Move a branch, by default this one, to a snapshot that follows from it: publish."""
+        """Move a branch, by default this one, forward to a snapshot that descends from it."""
         return fast_forward(self._handle, branch or self.branch_name, self._at(to))
 
     def cherry_pick(self, snapshot: AsOf) -> CommitResult:
-        """Do to this branch what a snapshot of another one did to its parent."""
+        """Apply the changes of a snapshot from another branch to this one."""
         return cherry_pick(self._handle, self.branch_name, self._at(snapshot))
 
     # Care
@@ -158,11 +158,11 @@ class HistoryOperations:
         dry_run: bool = False,
         progress: Progress = silent,
     ) -> Expired:
-        """Forget old snapshots and delete the files that only they reached.
+        """Remove old snapshots, and the files that only they referenced.
 
-        `older_than` is a time or an age (`"7 days"`, `timedelta(days=7)`); the table's
-        `history.expire.*` properties and the rules of branches and tags say the
-        rest. What branches and tags point at is kept.
+        `older_than` is a time or an age (`"7 days"`, `timedelta(days=7)`). Defaults come from the
+        table's `history.expire.*` properties and the retention of each branch and tag. Snapshots
+        that a branch or tag points at are kept.
 
         >>> orders.expire_snapshots(older_than="7 days")                    # doctest: +SKIP
         """
@@ -183,7 +183,8 @@ class HistoryOperations:
         dry_run: bool = False,
         progress: Progress = silent,
     ) -> Orphans:
-        """Delete files below the table that no snapshot reaches, by default after three days."""
+        """Delete files in the table's folders that no snapshot references. Files younger than
+        `older_than` (default: three days) are kept."""
         return remove_orphan_files(
             self._handle,
             older_than_ms=_moment_ms(older_than, self._handle),
@@ -195,7 +196,7 @@ class HistoryOperations:
     def rewrite_manifests(
         self, *, leaves: Sequence[str] | None = None, progress: Progress = silent
     ) -> CommitResult:
-        """Rewrite leaves, clustered and without dead entries; commits nothing if they are fine."""
+        """Rewrite leaves, clustered and without dead entries. Commits nothing if none needs it."""
         return rewrite_manifests(
             self._handle, branch=self.branch_name, leaves=leaves, progress=progress
         )
@@ -219,12 +220,13 @@ class HistoryOperations:
     ) -> CommitResult:
         """Rewrite small data files, and files with many deleted rows, into files of a good size.
 
-        Rows keep their ids, and change feeds show nothing. `where` chooses files: those that may
-        hold a matching row. With `sort_by` (`["day", "price desc"]`) or `zorder_by`, every chosen
-        partition is sorted as a whole. New files have `target_file_bytes`, by default
-        `write.target-file-size-bytes`; fewer than `min_input_files` small files of a partition stay
-        as they are. `rewrite_all` takes files that have a good size too. Deletes and updates that
-        other writers make in these files meanwhile are a conflict: run it again.
+        Rows keep their ids and do not appear in change feeds. `where` selects the files that may
+        hold a matching row. With `sort_by` (`["day", "price desc"]`) or `zorder_by`, each selected
+        partition is sorted as a whole. New files aim for `target_file_bytes`, by default
+        `write.target-file-size-bytes`; a partition with fewer than `min_input_files` small files is
+        left alone. `rewrite_all` also rewrites files that already have a good size. If another
+        writer deletes or updates rows of these files in the meantime, compaction fails with a
+        conflict; run it again.
 
         >>> orders.compact(where="day >= '2024-01-01'")                     # doctest: +SKIP
         """
@@ -243,7 +245,7 @@ class HistoryOperations:
         )
 
     def analyze(self, *, progress: Progress = silent) -> Health:
-        """The table's health in numbers, with what to run."""
+        """Measure the table's health and suggest what to run."""
         return analyze(self._handle, branch=self.branch_name, progress=progress)
 
     def check(
@@ -254,10 +256,10 @@ class HistoryOperations:
         repair: bool = False,
         progress: Progress = silent,
     ) -> CheckReport:
-        """Look for broken rules of the format; reports them and never fails.
+        """Check every rule of the format; problems are reported, not raised.
 
-        `deep` opens data files too. `repair` replaces values in the catalog that cannot be used,
-        such as a summary that is not text; files are never changed.
+        `deep` also reads data files. `repair` replaces unusable values in the catalog, such as a
+        summary that is not text; files are never changed.
         """
         return check(self._handle, deep=deep, history=history, repair=repair, progress=progress)
 
@@ -275,7 +277,7 @@ class HistoryOperations:
     ) -> Self:
         """A new table on the same data files, with metadata of its own.
 
-        A tag `clone/<name>` on this table keeps the files the clone uses.
+        A tag `clone/<name>` on this table protects the files that the clone uses.
         """
         identifier = Identifier.parse(name)
         snapshot = self._handle.tip(self.branch_name) if as_of is None else self._at(as_of)
@@ -295,7 +297,7 @@ class HistoryOperations:
     def copy_to(
         self, location: str, *, catalog: Catalog, name: TableName, progress: Progress = silent
     ) -> Self:
-        """Copy the table with its history to another place and enter it there under a name."""
+        """Copy the table with its history to another location and register the copy."""
         place = checked_location(location)
         _check_free(catalog, Identifier.parse(name))
         storage = catalog._pointers.storage(place)
@@ -303,7 +305,7 @@ class HistoryOperations:
         return cast(Self, catalog.register_table(name, json))
 
     def move_to(self, location: str, *, catalog: Catalog, progress: Progress = silent) -> Self:
-        """Copy the table to another place and let its name point there. Old files stay."""
+        """Copy the table to another location and point its name there. The old files are kept."""
         move_table(self._handle, catalog._pointers, checked_location(location), progress=progress)
         return cast(Self, catalog.load_table(self._handle.name))
 

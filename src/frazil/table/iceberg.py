@@ -18,7 +18,7 @@ class IcebergOperations:
     branch_name: str
 
     def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
-        """Make a v1, v2 or v3 table format-version 4 where it is; a dry run only says how.
+        """Upgrade a v1, v2 or v3 table to format-version 4 in place; `dry_run` only reports.
 
         No manifest and no data file is rewritten, and old snapshots stay readable.
         """
@@ -30,10 +30,10 @@ class IcebergOperations:
         format_version: int | None = None,
         snapshot: AsOf | None = None,
     ) -> Published:
-        """Write a snapshot as Iceberg v2 or v3 metadata for other engines, by default the current.
+        """Write a snapshot, by default the current one, as Iceberg v2 or v3 metadata.
 
-        The version is that of the property `publish.format-version`, else 3. With the property set,
-        every commit on main is published.
+        The version defaults to the property `publish.format-version`, else 3. With the property
+        set, every commit on `main` is published.
         """
         if format_version is None:
             asked = self._handle.metadata.properties.get(FORMAT_PROPERTY, "3")

@@ -34,13 +34,13 @@ _MILLIS = pa.timestamp("ms")
 @entrance
 @dataclass(frozen=True)
 class Inspect:
-    """Looks into one snapshot of a table, and into its history."""
+    """Metadata tables of one snapshot and of the table's history."""
 
     _handle: TableHandle
     snapshot: Snapshot | None
 
     def at(self, snapshot: Snapshot | int) -> Inspect:
-        """The same for another snapshot."""
+        """The metadata tables of another snapshot."""
         found = snapshot if isinstance(snapshot, Snapshot) else self._handle.snapshot(snapshot)
         return Inspect(self._handle, found)
 
@@ -75,7 +75,7 @@ class Inspect:
 
     @property
     def history(self) -> pa.Table:
-        """Which snapshot was current from when on."""
+        """Which snapshot was current, and since when."""
         history = self._history
         parents = {s.snapshot_id: s.parent_snapshot_id for s in history.snapshots}
         ancestors: set[int] = set()
@@ -117,7 +117,7 @@ class Inspect:
 
     @property
     def metadata_log(self) -> pa.Table:
-        """Metadata files written, oldest first, and what was current in each."""
+        """The metadata files written, oldest first, with the snapshot that was current in each."""
         history = self._history
         state = self._handle.state
         log = [(entry.timestamp_ms, entry.metadata_file) for entry in history.metadata_log]
@@ -158,10 +158,10 @@ class Inspect:
 
     @property
     def entries(self) -> pa.Table:
-        """Every file entry of the snapshot's manifests, those that are dead included.
+        """Every file entry of the snapshot's manifests, including dead ones.
 
         `manifest` is null for entries of the root itself. An entry is dead by its status, or
-        because the root says that its position in the leaf is.
+        because the root marks its position in the leaf as dead.
         """
         reader, tree = self._reader, self._tree
         content = tree.root.numpy("content_type") < ContentType.DATA_MANIFEST
@@ -180,12 +180,12 @@ class Inspect:
 
     @property
     def manifests(self) -> pa.Table:
-        """The leaves that the snapshot's root names."""
+        """The leaves that the snapshot's root references."""
         return self._shown.manifests(_manifests_of(self._tree))
 
     @property
     def partitions(self) -> pa.Table:
-        """What the snapshot holds, partition by partition; one row when there are none."""
+        """Files and rows per partition; one row if the table is unpartitioned."""
         fields = [f for spec in self._handle.metadata.partition_specs for f in spec.fields]
         keys = {*PARTITION_KEYS, "tracking.sequence_number"}
         keys |= {partition_key(field.field_id) for field in fields}
@@ -199,7 +199,8 @@ class Inspect:
 
     @property
     def all_manifests(self) -> pa.Table:
-        """The leaves of every snapshot, with the snapshot that names them; reads every root."""
+        """The leaves of every snapshot, with the snapshot that references them; reads every
+        root."""
         tables = []
         for snapshot in self._history.snapshots:
             manifests = _manifests_of(self._reader.tree(snapshot))
@@ -213,9 +214,9 @@ class Inspect:
 
     @property
     def all_files(self) -> pa.Table:
-        """Every file that any snapshot holds, once; reads every root and every leaf.
+        """Every file of any snapshot, once; reads every root and every leaf.
 
-        A file whose deletion vector changed is shown as the newest snapshot has it.
+        A file whose deletion vector changed is listed as in the newest snapshot.
         """
         reader = self._reader
         batches: list[EntryBatch] = []

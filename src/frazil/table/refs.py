@@ -74,7 +74,7 @@ def at_time(handle: TableHandle, timestamp_ms: int, *, branch: str = MAIN) -> Sn
             if snapshot.timestamp_ms <= timestamp_ms:
                 return snapshot
     oldest = min((each.timestamp_ms for each in handle.head.snapshots()), default=None)
-    tail = "there are no snapshots" if oldest is None else f"the oldest is of {_shown(oldest)}"
+    tail = "the table has no snapshots" if oldest is None else f"the oldest is of {_shown(oldest)}"
     raise NotFound(
         f"{handle.name}: no snapshot of {branch} is as old as {_shown(timestamp_ms)}; {tail}"
     )

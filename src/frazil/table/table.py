@@ -1,4 +1,4 @@
-"""A table: the facade. Every method names the rooms it visits and returns what happened."""
+"""A table: the facade. Every method is short and delegates to the layers below."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     @property
     def metadata(self) -> TableMetadata:
-        """Its metadata as seen last; `refresh` looks again."""
+        """The metadata as last loaded; `refresh` reloads it."""
         return self._handle.metadata
 
     @property
@@ -112,12 +112,12 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return self.metadata.properties
 
     def refresh(self) -> Table:
-        """Look at the catalog again; returns the table itself."""
+        """Reload the table's state from the catalog; returns the table itself."""
         self._handle.refresh()
         return self
 
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot this table's branch points at."""
+        """The current snapshot of this branch, or None if the table is empty."""
         return self._handle.state.tip(self.branch_name)
 
     def snapshots(self) -> list[Snapshot]:
@@ -140,10 +140,10 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         case_sensitive: bool = True,
         params: Sequence[Any] = (),
     ) -> Scan:
-        """Rows that match, lazily. `as_of` is a snapshot id, a branch or tag, or a time.
+        """Read rows lazily. `as_of` is a snapshot id, a branch, a tag or a time.
 
-        `where` is any SQL condition over the row, or a PyIceberg expression; `params` are the
-        values of its `?` placeholders.
+        `where` is any SQL condition, or a PyIceberg expression; `params` holds the values of its
+        `?` placeholders.
 
         >>> table.scan(where="price > 100", columns=["id"]).to_arrow()   # doctest: +SKIP
         """
@@ -176,7 +176,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     # Writing rows
 
     def transaction(self, *, engine: Engine | None = None) -> Transaction:
-        """Several changes as one snapshot, all or nothing. An engine of your own can be given:
+        """Several changes as one snapshot, all or nothing. Pass an engine to configure it:
         `DuckDbEngine(memory_limit="2GB")`."""
         return Transaction(self._handle, branch=self.branch_name, engine=engine)
 
@@ -209,8 +209,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Give rows that match new values. Values are taken as they are; `frazil.expr` makes an
-        SQL expression over the old row.
+        """Update matching rows, or all rows without `where`. Values are literals;
+        `frazil.expr("price * 2")` is an SQL expression over the old row.
 
         >>> orders.update({"status": "shipped"}, where="id = 7")         # doctest: +SKIP
         >>> orders.update({"price": frazil.expr("price * 1.1")})         # doctest: +SKIP
@@ -228,9 +228,10 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace rows whose key exists, insert the others; default keys: identifier fields.
+        """Update rows whose key exists and insert the others. `on` defaults to the identifier
+        fields.
 
-        Columns that the rows lack keep their values in matched rows.
+        Matched rows keep the values of columns that `rows` does not have.
         """
         keys = on if on is not None else sorted(self.schema.identifier_field_names())
         with self.transaction() as tx:
@@ -244,7 +245,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return tx.result
 
     def merge(self, source: Rows, on: str | Expression | Sequence[str]) -> Merge:
-        """Merge rows into the table. `on` names key columns that both sides have, or is an SQL
+        """Merge rows into the table. `on` lists key columns that both sides have, or is an SQL
         condition over the aliases `t` (the table) and `s` (the source).
 
         >>> (
@@ -270,7 +271,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace the rows that match, by default all, with new ones; one snapshot."""
+        """Replace matching rows (all rows without `where`) with new ones, in one snapshot."""
         with self.transaction() as tx:
             tx.overwrite(rows, where, params=params, summary=summary)
         return tx.result
@@ -278,7 +279,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def overwrite_partitions(
         self, rows: Rows, *, summary: Mapping[str, str] | None = None
     ) -> CommitResult:
-        """Replace every partition that the new rows have a row for."""
+        """Replace every partition that the new rows touch."""
         with self.transaction() as tx:
             tx.overwrite_partitions(rows, summary=summary)
         return tx.result
@@ -304,14 +305,14 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return self._update(SetProperties.of(updates, remove))
 
     def export(self) -> str:
-        """Write the metadata JSON of the current state now; returns where it is."""
+        """Write the metadata JSON of the current state and return its location."""
         return cast(TableHead, self._handle.head).export()
 
     # Branches and tags
 
     def branch(self, name: str, *, create: bool = False, as_of: AsOf | None = None) -> Table:
-        """This table seen on a branch. With `create`, a branch that does not exist is created, at
-        the current snapshot or at `as_of`."""
+        """This table on another branch. With `create`, a missing branch is created at the current
+        snapshot, or at `as_of`."""
         ref = self.metadata.refs.get(name)
         if ref is not None and ref.kind is RefKind.TAG:
             raise InvalidInput(f"{name!r} is a tag, not a branch")
@@ -326,7 +327,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def tag(
         self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None
     ) -> CommitResult:
-        """Name a snapshot, by default the current one, so that it is kept."""
+        """Give a snapshot, by default the current one, a name that keeps it from expiring."""
         snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
         if snapshot is None:
             raise InvalidInput(f"{self.name} has no snapshot to tag yet")
@@ -335,13 +336,13 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return self._set_ref(name, snapshot, RefKind.TAG, max_ref_age_ms=max_age_ms)
 
     def drop_ref(self, name: str) -> CommitResult:
-        """Remove a branch or tag; its snapshots stay until they expire."""
+        """Drop a branch or tag. Its snapshots stay until they expire."""
         if name == MAIN:
             raise InvalidInput("the main branch cannot be removed")
         return self._update(RemoveRef(name=name))
 
     def rollback(self, to: AsOf) -> CommitResult:
-        """Point the branch back at an earlier snapshot of its own history."""
+        """Reset the branch to an earlier snapshot of its own history."""
         target = self.snapshot(to)
         if not refs.is_ancestor(self._handle, target, self.current_snapshot()):
             raise InvalidInput(
@@ -351,7 +352,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return self._move(target)
 
     def set_current(self, to: AsOf) -> CommitResult:
-        """Point the branch at any snapshot of the table."""
+        """Reset the branch to any snapshot of the table."""
         return self._move(self.snapshot(to))
 
     def _move(self, target: Snapshot) -> CommitResult:

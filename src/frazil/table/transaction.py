@@ -134,8 +134,8 @@ class Transaction:
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
-        """Give the rows that match new values. `frazil.expr("price * 2")` is an expression; any
-        other value is taken as it is."""
+        """Update matching rows. `frazil.expr("price * 2")` is an expression; any other value is a
+        literal."""
         check_summary(summary)
         change = self._editor().update(assignments, where, params)
         return self._apply(change, summary=summary)
@@ -149,7 +149,7 @@ class Transaction:
         insert_unmatched: bool = True,
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
-        """Replace rows whose key exists, insert the others."""
+        """Update rows whose key exists and insert the others."""
         check_summary(summary)
         change = self._editor().upsert(
             rows,
@@ -176,14 +176,14 @@ class Transaction:
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
-        """Replace the rows that match, by default all, with new ones."""
+        """Replace matching rows (all rows without `where`) with new ones."""
         check_summary(summary)
         return self._apply(self._editor().overwrite(rows, where, params), summary=summary)
 
     def overwrite_partitions(
         self, rows: Rows, *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
-        """Replace every partition that the new rows have a row for."""
+        """Replace every partition that the new rows touch."""
         check_summary(summary)
         return self._apply(self._editor().overwrite_partitions(rows), summary=summary)
 
@@ -192,7 +192,7 @@ class Transaction:
     def _add_entries(
         self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
-        """Add files that are written already."""
+        """Add files that have already been written."""
         return self._apply(self._plain(added=entries), summary=summary)
 
     # Metadata
@@ -232,7 +232,7 @@ class Transaction:
     def _apply_edit(
         self, edit: Callable[[RowEditor], Change], *, summary: Mapping[str, str] | None = None
     ) -> Transaction:
-        """Add a change that is made on what the transaction has done so far."""
+        """Add a change that is computed on the transaction's own state."""
         return self._apply(edit(self._editor()), summary=summary)
 
     def _apply(self, change: Change, *, summary: Mapping[str, str] | None = None) -> Transaction:
@@ -257,7 +257,7 @@ class Transaction:
         return self
 
     def commit(self) -> CommitResult:
-        """Land everything as one snapshot, if there is anything to do."""
+        """Commit everything as one snapshot."""
         self._check_open()
         self._ended = True
         self._unstage()
@@ -286,7 +286,7 @@ class Transaction:
         return (time.perf_counter() - self._began) * 1000
 
     def abort(self) -> None:
-        """Forget everything and remove the files written for it."""
+        """Discard everything and delete the files written for it."""
         if not self._ended:
             self._ended = True
             self.result = CommitResult.nothing("the transaction was aborted")

@@ -112,7 +112,9 @@ class RootShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do besides writing the root. All false and empty is: keep as it is."""
+    """What to do in addition to writing the root. If every field is false or empty, the tree is
+    left
+    unchanged."""
 
     flush_data: bool = False
     flush_deletes: bool = False

@@ -234,7 +234,7 @@ def test_another_table_of_that_name_is_left_alone(
     java_paimon: PeerTables, catalog: MemoryCatalog
 ) -> None:
     adopt(catalog, "db.t", java_paimon.table("append_dv32"))
-    with pytest.raises(InvalidInput, match="was not taken over from"):
+    with pytest.raises(InvalidInput, match="was not adopted from"):
         adopt(catalog, "db.t", java_paimon.table("append_dv64"))
 
 
@@ -306,10 +306,10 @@ def test_a_dry_run_tells_what_will_happen_and_writes_nothing(java_paimon: PeerTa
     fifth = report.snapshots[4]
     assert (fifth.taken_files, fifth.taken_rows, fifth.deleted_rows) == (3, 7, 1)
     verdicts = {row["verdict"]: row["files"] for row in fifth.classes.to_pylist()}
-    assert verdicts == {"taken over in place": 3, "left out, as Paimon does": 1}
+    assert verdicts == {"adopted in place": 3, "left out, as Paimon does": 1}
     text = str(report)
-    assert "snapshot 6 of main: can be taken over" in text
+    assert "snapshot 6 of main: can be adopted" in text
     assert "level 0: not compacted yet" in text
     refused = dry_run(java_paimon.table("append_recast"))
     assert refused.files["verdict"].to_pylist().count("refused") == 1
-    assert "snapshot 2 of main: cannot be taken over" in str(refused)
+    assert "snapshot 2 of main: cannot be adopted" in str(refused)

@@ -155,7 +155,7 @@ def test_a_catalog_needs_a_name_and_nothing_else_takes_one(
         catalog.open_iceberg(theirs)
     with pytest.raises(InvalidInput, match="a name goes with a PyIceberg catalog"):
         catalog.open_iceberg(orders.metadata_location, "shop.orders")
-    with pytest.raises(InvalidInput, match="int is no table"):
+    with pytest.raises(InvalidInput, match="int is not a table"):
         catalog.open_iceberg(7)
 
 

@@ -69,7 +69,7 @@ def test_a_dry_run_removes_nothing(table: Table) -> None:
     done = table.remove_orphan_files(dry_run=True)
     assert len(done.files) == 1
     assert stray.exists()
-    assert str(done) == "would remove 1 files, 5 bytes"
+    assert str(done) == "would remove 1 file, 5 bytes"
     assert done.to_dict()["bytes"] == 5
 
 

@@ -152,7 +152,7 @@ def test_a_relative_path_is_that_of_the_working_directory(
     assert rows_of(handle, handle.tip()) == lines((2, "two"), (4, "four"))
     assert handle.metadata.properties["paimon.location"] == str(place.root)
     text = str(adopted)
-    assert text.startswith("db.t: taken over\nsnapshot 2 of main is ")
+    assert text.startswith("db.t: adopted\nsnapshot 2 of main is ")
     assert "2 files added, 0 removed" in text
     assert str(adopt(catalog, "db.t", "t")) == "db.t: brought up to date\nnothing new in Paimon"
 

@@ -114,7 +114,7 @@ def test_elements_have_the_ids_that_paimon_writes_into_parquet() -> None:
     "text", ["TIME(3)", "TIMESTAMP(9)", "TIMESTAMP_LTZ(7)", "VARIANT", "BLOB", "VECTOR<FLOAT, 2>"]
 )
 def test_types_that_iceberg_cannot_read_from_the_files_say_why(text: str) -> None:
-    with pytest.raises(Unsupported, match=r"column 'c'.*cannot be taken over"):
+    with pytest.raises(Unsupported, match=r"column 'c'.*cannot be adopted"):
         iceberg_field(parse_field({"id": 0, "name": "c", "type": text}))
 
 

@@ -79,7 +79,7 @@ def test_a_feed_is_fixed_when_it_is_made(table: Table) -> None:
 def test_reports_of_care_have_text_and_values(table: Table) -> None:
     table.delete("id = 0")
     expired = table.expire_snapshots(older_than=timedelta(0))
-    assert str(expired) == ("expired 3 snapshots; files deleted: 1 data-files, 3 roots")
+    assert str(expired) == "expired 3 snapshots; files deleted: 1 data file, 3 roots"
     assert expired.to_dict()["dry-run"] is False
     assert str(table.remove_orphan_files()) == "removed 0 files, 0 bytes"
     assert table.check().to_dict()["problems"] == ()

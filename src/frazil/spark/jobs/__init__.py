@@ -1,4 +1,5 @@
-"""Care of large tables as Spark jobs: files written anew, deletes turned into vectors, listings."""
+"""Maintenance of large tables as Spark jobs: rewriting files, converting deletes, removing
+orphans."""
 
 from frazil.spark.jobs.convert_equality_deletes import Converted, convert_equality_deletes
 from frazil.spark.jobs.plan_distributed import plan_distributed

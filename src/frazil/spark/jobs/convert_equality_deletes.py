@@ -1,6 +1,6 @@
 """Turn equality deletes into deletion vectors: executors find the rows, one commit swaps them.
 
-The rows of the table stay the same, so it lands as a `replace`. A data file that was written anew
+The rows of the table stay the same, so it lands as a `replace`. A data file that was rewritten
 meanwhile is a conflict, and the whole is begun again.
 """
 
@@ -31,6 +31,7 @@ from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import groups, received, spread
 from frazil.table.table import Table
+from frazil.words import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +51,9 @@ class Converted:
 
     def __str__(self) -> str:
         return (
-            f"{self.delete_files} equality delete files became vectors of {self.data_files} data "
-            f"files, {self.rows:,} rows, {self.ms / 1000:.1f} s"
+            f"{counted(self.delete_files, 'equality delete file')} converted to deletion vectors "
+            f"of {counted(self.data_files, 'data file')}, {counted(self.rows, 'row')}, "
+            f"{self.ms / 1000:.1f} s"
         )
 
 
@@ -62,7 +64,7 @@ def convert_equality_deletes(
     summary: Mapping[str, str] | None = None,
     progress: bool | None = None,
 ) -> Converted:
-    """Replace every equality delete of the table by deletion vectors; one snapshot."""
+    """Replace all equality deletes of the table with deletion vectors, in one snapshot."""
     spark = session()
     began = time.perf_counter()
     target = table_of(spark, table, catalog)

@@ -36,7 +36,7 @@ def plan_distributed(
     leaves_per_task: int = _LEAVES_PER_TASK,
     catalog: CatalogLike | None = None,
 ) -> Plan:
-    """The plan of a scan, as `table.scan(where).plan()` gives it."""
+    """Plan a scan on executors; returns the same plan as `table.scan(where).plan()`."""
     spark = session()
     scan = table_of(spark, table, catalog).scan(where, as_of=as_of)
     return plan(

@@ -36,8 +36,8 @@ def remove_orphan_files(
     catalog: CatalogLike | None = None,
     progress: bool | None = None,
 ) -> Orphans:
-    """Delete files below the table, or a folder in it, that nothing reaches and that are older
-    than a moment, by default three days ago; `dry_run` only tells which."""
+    """Delete files below the table, or in one of its folders, that no snapshot references and
+    that are older than `older_than` (default: three days). `dry_run` only reports them."""
     spark = session()
     target = table_of(spark, table, catalog)
     before = None if older_than is None else _ms(older_than)

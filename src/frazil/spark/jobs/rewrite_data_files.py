@@ -38,6 +38,7 @@ from frazil.spark.jobs.zorder import z_order
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.writer import ENTRIES, WriteTask, discard_entries, unpacked
 from frazil.table.table import Table
+from frazil.words import counted, size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,11 +71,11 @@ class Rewritten:
 
     def __str__(self) -> str:
         text = (
-            f"{self.files_before:,} files ({self.bytes_before:,} bytes) became "
-            f"{self.files_after:,} ({self.bytes_after:,} bytes) in {len(self.snapshot_ids)} "
-            f"commits, {self.ms / 1000:.1f} s"
+            f"rewrote {counted(self.files_before, 'file')} ({size(self.bytes_before)}) as "
+            f"{self.files_after:,} ({size(self.bytes_after)}) in "
+            f"{counted(len(self.snapshot_ids), 'commit')}, {self.ms / 1000:.1f} s"
         )
-        return f"{text}; {len(self.failed)} groups failed" if self.failed else text
+        return f"{text}; {counted(len(self.failed), 'group')} failed" if self.failed else text
 
 
 def rewrite_data_files(
@@ -97,11 +98,11 @@ def rewrite_data_files(
     summary: Mapping[str, str] | None = None,
     progress: bool | None = None,
 ) -> Rewritten:
-    """Write files that may hold matching rows anew. `by` names the columns of a sort (`"price
+    """Rewrite the files that may hold matching rows. `by` lists the columns of a sort (`"price
     desc"`; by default the table's sort order) or of a Z-order.
 
-    With `partial_progress` groups land in up to `max_commits` commits, and one that fails stays as
-    it was; without, all land together or none does.
+    With `partial_progress`, groups are committed in up to `max_commits` commits, and a group that
+    fails is left unchanged; otherwise everything is one commit.
     """
     spark = session()
     target = table_of(spark, table, catalog)
@@ -135,7 +136,7 @@ def rewrite_data_files(
 
 @dataclass(frozen=True, kw_only=True)
 class _GroupWriter:
-    """Reads the rows of a group and writes them anew."""
+    """Reads the rows of a group and rewrites them."""
 
     spark: SparkSession
     table: Table

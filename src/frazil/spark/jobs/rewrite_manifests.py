@@ -1,4 +1,4 @@
-"""Write leaves anew, clustered by partition and bounds. Metadata only: the driver does it."""
+"""Rewrites leaves, clustered by partition and bounds. Metadata only: runs on the driver."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.table.table import Table
+from frazil.words import counted
 
 if TYPE_CHECKING:
     pass
@@ -25,7 +26,10 @@ class RewrittenManifests:
     ms: float
 
     def __str__(self) -> str:
-        return f"{self.leaves_before} leaves became {self.leaves_after}, {self.ms / 1000:.1f} s"
+        return (
+            f"rewrote {counted(self.leaves_before, 'leaf', 'leaves')} as {self.leaves_after:,}, "
+            f"{self.ms / 1000:.1f} s"
+        )
 
 
 def rewrite_manifests(
@@ -34,7 +38,7 @@ def rewrite_manifests(
     catalog: CatalogLike | None = None,
     progress: bool | None = None,
 ) -> RewrittenManifests:
-    """Write every leaf anew, with the root's entries among them, so that each covers little."""
+    """Rewrite every leaf, together with the root's entries, so that each covers a narrow range."""
     spark = session()
     began = time.perf_counter()
     target = table_of(spark, table, catalog)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def z_order(frame: DataFrame, columns: Sequence[str], *, rows: int) -> Column:
-    """The Z-value of each row of a frame of about so many rows; looks at a sample of it first."""
+    """The Z-value of each row of a frame with about this many rows; samples it first."""
     picked = frame.select(*(F.col(quoted(name)) for name in columns))
     if rows > SAMPLE_ROWS:
         picked = picked.sample(fraction=SAMPLE_ROWS / rows, seed=7)
