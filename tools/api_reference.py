@@ -29,13 +29,7 @@ functions return. PyIceberg's schemas, partition specs, sort orders and expressi
 wherever a signature shows text for them.
 """
 INTERNAL = {
-    "Catalog.pointers",
-    "Catalog.origin",
-    "Catalog.cache",
     "Scan.reading",
-    "Transaction.apply",
-    "Transaction.apply_edit",
-    "Transaction.apply_update",
     "Result.of",
     "Session.database",
     "Merge.has",

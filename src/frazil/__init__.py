@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from frazil.expr.sql_text import Expression
     from frazil.table import Catalog, CommitResult, Scan, Table, Transaction, connect
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AlreadyExists",
