@@ -73,7 +73,9 @@ class Story:
             f"  frazil tables -c {self.folder}\n{more}"
             f"  frazil tree demo.orders -c {self.folder} --leaves\n"
             f'  frazil sql "SELECT country, sum(price) FROM demo.orders GROUP BY 1" '
-            f"-c {self.folder}"
+            f"-c {self.folder}\n"
+            f"See the tree prune and the commits land, in your browser:\n"
+            f"  frazil explore demo.orders -c {self.folder}"
         )
 
 

@@ -52,7 +52,7 @@ def test_help_has_an_example_of_this_command(name: str, run: Run) -> None:
     assert "Example" in shown.out
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"serve"}))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"serve", "explore"}))
 def test_every_command_can_print_json(name: str) -> None:
     options = {option for parameter in COMMANDS[name].params for option in parameter.opts}
     assert "--json" in options

@@ -7,9 +7,20 @@ from typing import Final
 
 from frazil.cli.app import app
 
-GROUPS: Final = ("tables", "rows", "sql", "history", "convert", "care", "serve", "demo", "doctor")
+GROUPS: Final = (
+    "tables",
+    "rows",
+    "sql",
+    "history",
+    "convert",
+    "care",
+    "serve",
+    "explore",
+    "demo",
+    "doctor",
+)
 PANELS: Final = {
-    "Start": ("init", "demo", "doctor"),
+    "Start": ("init", "demo", "explore", "doctor"),
     "Tables": ("tables", "create", "describe", "schema", "set", "rename", "drop"),
     "Rows": ("scan", "sql", "append", "upsert", "update", "delete", "plan", "explain"),
     "History": ("log", "tree", "changes", "compare", "branch", "tag", "rollback"),

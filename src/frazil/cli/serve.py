@@ -49,8 +49,20 @@ def serve(
     audience: Annotated[
         str | None, typer.Option("--audience", help="Audience that web tokens must name.")
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name",
+            help="Name under which browsers open the explorer, if there are no tokens; repeat.",
+        ),
+    ] = None,
+    sql_writes: Annotated[
+        bool, typer.Option("--sql-writes", help="Let the explorer's SQL page change tables.")
+    ] = False,
 ) -> None:
     """Serve the catalog to Iceberg clients such as Spark, PyIceberg, DuckDB and Trino.
+
+    A browser that opens the address sees the explorer.
 
     Example: `frazil serve --catalog ./warehouse --port 8181`
     """
@@ -75,6 +87,8 @@ def serve(
             clients_collect=clients_collect,
             plans_scans=plan_scans,
             allowed=tuple(allow or ()),
+            names=tuple(name.lower() for name in names or ()),
+            sql_writes=sql_writes,
         ),
         access=access,
         ready=lambda uri: output.console.print(f"serving {uri} (Ctrl-C stops)", highlight=False),
