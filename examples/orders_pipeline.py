@@ -32,6 +32,7 @@ import frazil.spark
 from frazil.cli.drawing import draw
 from frazil.cli.render import text
 from frazil.spark import jobs
+from frazil.words import counted
 
 ORDERS = pa.schema(
     [
@@ -130,8 +131,8 @@ def shape(table: frazil.Table) -> str:
     assert last is not None
     written = int(last.summary["frazil.metadata-bytes-written"])
     return (
-        f"{report.files} data files, {report.files_with_vectors} with deletion vectors; the last "
-        f"commit wrote {written:,} bytes of metadata"
+        f"{counted(report.files, 'data file')}, {report.files_with_vectors} with deletion vectors; "
+        f"the last commit wrote {counted(written, 'byte')} of metadata"
     )
 
 
@@ -182,7 +183,7 @@ def run(folder: Path, batches: int, size: int) -> None:
     """The story, from the first order to the last."""
     chance = random.Random(7)
     landing, checkpoint = folder / "landing", folder / "checkpoint"
-    with step("Start Spark and make a table, partitioned by month"):
+    with step("Start Spark and create a table, partitioned by month"):
         spark = spark_session()
         catalog = frazil.connect(folder / "warehouse")
         orders = catalog.create_table("shop.orders", ORDERS, partition_by=["month(ordered_on)"])
@@ -192,16 +193,16 @@ def run(folder: Path, batches: int, size: int) -> None:
             new, old = arrive(landing, batch, size, chance)
             say(f"file {batch}: {new} new orders, {old} status updates")
         ingest(spark, orders, landing, checkpoint)
-        say(f"{len(orders.snapshots())} snapshots, {orders.scan().count():,} orders")
+        say(f"{counted(len(orders.snapshots()), 'snapshot')}, {orders.scan().count():,} orders")
         say(shape(orders))
     orders.tag("before-compaction")
     with step("The tree: small commits live in the root, changed files carry deletion vectors"):
         show_tree(orders)
-    with step("One more file, and a query that is run again: nothing is merged twice"):
+    with step("One more file, then the stream is restarted: nothing is merged twice"):
         arrive(landing, batches, size, chance)
         ingest(spark, orders, landing, checkpoint)
         ingest(spark, orders, landing, checkpoint)
-        say(f"{len(orders.snapshots())} snapshots, {orders.scan().count():,} orders")
+        say(f"{counted(len(orders.snapshots()), 'snapshot')}, {orders.scan().count():,} orders")
     with step("Delete unpaid orders; mark one week as shipped (two Spark jobs, two snapshots)"):
         say(str(frazil.spark.delete(orders, "status = 'cancelled' and amount < 20")))
         say(str(frazil.spark.update(orders, {"status": "shipped"}, "ordered_on < '2026-01-08'")))
@@ -221,13 +222,13 @@ def run(folder: Path, batches: int, size: int) -> None:
         first = orders.snapshots()[0]
         then = frazil.spark.table(orders, as_of=int(first.snapshot_id)).count()
         say(f"As of the first snapshot there were {then:,} orders.")
-    with step("Follow: the change feed alone gives the same revenue"):
+    with step("Follow the changes: the change feed alone gives the same revenue"):
         followed = revenue_from_changes(spark, orders)
         direct = {country: revenue for country, _, revenue in rows}
         assert followed == direct, (followed, direct)
         say(f"{frazil.spark.changes(orders).count():,} row changes add up to the same sums")
         moved = frazil.spark.changes(orders, since=orders.snapshots()[-2]).count()
-        say(f"compaction adds {moved} rows to the change feed")
+        say(f"compaction adds {moved or 'no'} rows to the change feed")
     spark.stop()
     catalog.close()
 

@@ -24,6 +24,7 @@ from frazil.cli.drawing import Drawing
 from frazil.errors import InvalidInput
 from frazil.scan.report import ScanReport
 from frazil.table import Catalog, Table
+from frazil.words import counted
 from frazil_demo import race
 from frazil_demo.race import Lane, Meter, orders, pyiceberg_table, summed
 
@@ -222,7 +223,7 @@ class _Teller:
         self._rows(self.story.feed)
         columns = ["_change_type", "_row_id", "order_id", "status", "price"]
         self._rows(_samples(feed.select(columns)))
-        self._lesson("The table itself tells what changed, row by row, with stable row ids.")
+        self._lesson("The table itself records what changed, row by row, with stable row ids.")
 
     def upgrade(self) -> None:
         """Chapter 5: the v2 table becomes a Frazil table, and goes back."""
@@ -281,7 +282,7 @@ class _Teller:
         """What one kind of work cost each engine, and what to take away from it."""
         ours, theirs = (summed(meter.lane().of(what)) for meter in (self.ours, self.theirs))
         self._say(
-            f"Cost: Frazil wrote {ours['metadata-files']:.0f} metadata files and "
+            f"Cost: Frazil wrote {counted(int(ours['metadata-files']), 'metadata file')} and "
             f"{drawing.size(int(ours['data-bytes']))} of data; PyIceberg wrote "
             f"{theirs['metadata-files']:.0f} and {drawing.size(int(theirs['data-bytes']))}."
         )

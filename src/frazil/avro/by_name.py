@@ -156,7 +156,7 @@ class _Raw(Step):
 
 @dataclass(frozen=True, slots=True)
 class _SkippedNumber(Step):
-    """A number that nobody wants. Manifests have few: no index of numbers is made for them."""
+    """A number that is not needed. Manifests have few: no index of numbers is made for them."""
 
     def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
         return walker.varint(position)[1]

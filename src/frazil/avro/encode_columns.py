@@ -183,7 +183,7 @@ def _counted(items: pa.Array, count: Longs) -> pa.Array:
 
 
 def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
-    """One primitive's bytes; those of null are of no use, and taken by nobody."""
+    """One primitive's bytes; those of null are not used."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if type_.is_number:

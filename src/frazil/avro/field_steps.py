@@ -1,7 +1,7 @@
 """The fields of an Avro record as steps, each taken by many records at once.
 
 A step reads the values that are wanted into the `Walker`'s captures and moves every record past
-them. What nobody asked for is stepped over, not decoded: runs of numbers in one go. There is a step
+them. What was not asked for is skipped, not decoded: runs of numbers in one go. There is a step
 for every Avro type, so that any schema can be walked.
 """
 

@@ -26,7 +26,7 @@ from frazil.avro.walker import Longs, Path, Stretch, Walker
 from frazil.errors import FormatError
 
 _MOST_CANDIDATES: Final = 8
-"""Places tried per record at most; more means the guess is no good."""
+"""Maximum number of positions tried per record; more means that the guess is wrong."""
 
 _MOST_LOOKS: Final = 8
 _LETTERS: Final = 4

@@ -120,7 +120,7 @@ def as_spelled(metadata: TableMetadata, history: History) -> TableMetadata:
 
 
 def _shape(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:
-    """What readers of an old JSON file would miss most. Ids grow, so lengths tell of additions."""
+    """What readers of an old JSON file would miss most. Ids grow, so lengths reveal additions."""
     return (
         (len(metadata.schemas), metadata.current_schema_id),
         (len(metadata.partition_specs), metadata.default_spec_id),

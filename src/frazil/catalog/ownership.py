@@ -29,7 +29,7 @@ SOURCE_UUID = "frazil.clone.source-uuid"
 SOURCE_LOCATION = "frazil.clone.source-location"
 PAIMON_LOCATION = "paimon.location"
 UNCERTAIN = "frazil.recovery.uncertain"
-"""The property of a recovered table whose files may tell another story than the one recovered."""
+"""The property of a recovered table whose files were ambiguous."""
 
 _SOURCES = (SOURCE_LOCATION, PAIMON_LOCATION)
 """Properties that name a table whose files this one reads and must leave alone."""

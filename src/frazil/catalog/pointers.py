@@ -28,7 +28,8 @@ NamespaceName = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """A table that is gone from the catalog, with all that tells which files were its own."""
+    """A table that was dropped from the catalog, with what is needed to know which files it
+    owned."""
 
     identifier: Identifier
     metadata: TableMetadata

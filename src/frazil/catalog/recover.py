@@ -35,7 +35,7 @@ BRANCH_KEY = "frazil.branch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """A table as its files tell it. `is_certain` is false when they allow another story, which
+    """A table as reconstructed from its files. `is_certain` is false if they are ambiguous, which
     `doubts` then tell; they are among the `notes`."""
 
     metadata: TableMetadata
@@ -179,7 +179,7 @@ def _replay(story: _Story, roots: list[_Root]) -> None:
     if last is not None and last.snapshot.snapshot_id not in parents:
         story.notes.append(
             f"{last.path}: is the newest root and nothing follows it; its commit may not have "
-            "been confirmed to whoever made it"
+            "been confirmed to its writer"
         )
 
 
@@ -194,7 +194,7 @@ def _choose(story: _Story, roots: list[_Root], parents: Collection[int | None]) 
     if len(followed) == 1:
         story.notes.append(f"{claim}; {chosen.path} has successors and was taken, not {rest}")
     else:
-        story.doubt(f"{claim} and nothing tells which one landed; took {chosen.path}, not {rest}")
+        story.doubt(f"{claim} and it is not known which one landed; used {chosen.path}, not {rest}")
     return chosen
 
 

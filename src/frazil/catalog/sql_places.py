@@ -1,4 +1,4 @@
-"""Where the tables of a database keep their files, as its rows tell it.
+"""Where the tables of a database keep their files, according to its rows.
 
 `frazil_tables.location` holds the canonical form of a location, so that one place has one spelling
 there; what the table itself calls it is in its definition.

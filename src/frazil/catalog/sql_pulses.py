@@ -1,4 +1,4 @@
-"""Signs of life of every table at once, for those who watch a whole catalog."""
+"""The current version of every table in one query, for observers of a whole catalog."""
 
 from __future__ import annotations
 

@@ -143,7 +143,8 @@ def prepare(database: Database) -> None:
 
 
 def has_iceberg_type(database: Database | Transaction, *, kind: str) -> bool:
-    """Whether `iceberg_tables` tells tables from views; old databases have no such column."""
+    """Whether `iceberg_tables` distinguishes tables from views; old databases have no such
+    column."""
     if kind == "sqlite":
         columns = database.rows("SELECT name FROM pragma_table_info('iceberg_tables')")
     else:

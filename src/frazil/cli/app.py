@@ -103,7 +103,7 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code tells the kind of error."""
+    """Run a command; the exit code is that of the kind of error."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = app(args=given, standalone_mode=False)

@@ -44,7 +44,7 @@ _JAVA: Final = 17
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     what: str
     state: str

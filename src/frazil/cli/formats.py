@@ -90,7 +90,7 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 
 def write_file(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> int:
-    """Write rows to a file whose ending tells the format; how many there were."""
+    """Write rows to a file in the format of its extension; returns how many there were."""
     counted = _Counted(batches)
     try:
         match path.suffix.lower():

@@ -71,7 +71,7 @@ def _line(table: Table) -> dict[str, Any]:
 
 
 def _rows(table: Table) -> int:
-    """How many rows a table has: by its summary if that tells it, else counted."""
+    """How many rows a table has: by its summary if possible, else counted."""
     snapshot = table.current_snapshot()
     if snapshot is not None and table.metadata.format_version >= 4:
         keys = ("total-records", "total-position-deletes", "total-equality-deletes")

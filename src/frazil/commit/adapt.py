@@ -299,7 +299,7 @@ _IDENTITY_KEYS = (
     "deletion_vector.offset",
     "manifest_info.dv",
 )
-"""What tells that an entry of another root is the same as before, deletion vectors included."""
+"""The columns that identify an entry across roots, including its deletion vector."""
 
 _Identity = tuple[Any, ...]
 
@@ -333,7 +333,7 @@ class _Moved:
 
 
 def _live(reader: TreeReader, leaf: LeafRef, carried: CarriedDeletes | None) -> EntryBatch:
-    """What a new leaf takes over from an old one."""
+    """What a new leaf inherits from an old one."""
     batch = tracking.carry(reader.live(leaf)).without(POSITION)
     kind = batch.numpy("content_type")
     if (kind == ContentType.POSITION_DELETES).any():

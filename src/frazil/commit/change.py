@@ -48,13 +48,13 @@ class StoredVector:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VectorEdit:
-    """Rows of one data file to delete, besides those that are deleted already.
+    """Rows of one data file to delete, in addition to those already deleted.
 
     `positions` are the rows this commit deletes; `resolved` are rows that carried-over delete files
     retire and that the new vector takes over, None to have them looked up. `leaf` and `position`
     are the entry's address when it was planned: a hint. `exclusive` means that the rows live on
     elsewhere (an update), so that a concurrent delete of one of them is a conflict. `adopted` is
-    a stored vector of `positions`: used as it lies if that is what the file's vector becomes.
+    a stored vector of `positions`: used unchanged if that is what the file's vector becomes.
     """
 
     location: str

@@ -28,7 +28,7 @@ from frazil.tree.changes import TreeChanges
 
 
 def needs_history(change: Change) -> bool:
-    """Whether the snapshots committed meanwhile must be looked at."""
+    """Whether the snapshots committed in the meantime must be checked."""
     return _is_serializable(change) or bool(_rewritten(change))
 
 

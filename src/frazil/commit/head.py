@@ -1,4 +1,4 @@
-"""The seam to whoever points at a table's current snapshot.
+"""The interface to the pointer to a table's current snapshot.
 
 A `Head` loads the state of one table and swaps it for the next by compare-and-set. Catalogs
 implement it; the commit loop uses nothing else of them.

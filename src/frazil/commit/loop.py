@@ -150,7 +150,7 @@ class _Swaps:
     """The swaps of one commit. Remembers attempts whose outcome was in doubt.
 
     A reply that was lost may belong to a swap that lands later than the question whether it has:
-    from then on every lost race is looked at twice, and no file of such an attempt is deleted.
+    from then on every lost race is checked twice, and no file of such an attempt is deleted.
     """
 
     def __init__(self, head: Head, snapshot_id: int, sleep: Callable[[float], None]) -> None:

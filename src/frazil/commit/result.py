@@ -67,7 +67,7 @@ class CommitResult:
 
     `operation` is Iceberg's word (append, delete, overwrite, replace), `metadata` when only the
     table's definition or a branch or tag changed, or `none` when there was nothing to do. `ms` is
-    the time of the whole operation. `notes` tell what the caller should know besides.
+    the time of the whole operation. `notes` lists what else the caller should know.
     """
 
     operation: str = NONE

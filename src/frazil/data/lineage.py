@@ -1,6 +1,6 @@
 """Row lineage: which row is this, and which commit last changed it.
 
-A file may store both columns (rows that moved keep who they are); where it does not, or holds
+A file may store both columns (rows that moved keep their identity); where it does not, or holds
 null, a row's id follows from the file's first row id and the row's position, and its sequence
 number is the file's. A file without a first row id has neither.
 """

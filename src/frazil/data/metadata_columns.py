@@ -1,4 +1,4 @@
-"""Columns that a reader can ask for besides the table's own, and finding columns by field id.
+"""Columns that a reader can select in addition to the table's own, and finding columns by field id.
 
 Metadata columns have reserved field ids, the same as in Iceberg, and names that start with `_`.
 Two of them, the row lineage, may also be stored in data files (`lineage`); the others are

@@ -1,4 +1,4 @@
-"""Row groups that cannot hold a matching row, told by the statistics in the Parquet footer.
+"""Row groups that cannot hold a matching row, by the statistics in the Parquet footer.
 
 The statistics become an `EntryBatch`, one entry per row group, and go through the same pruning as
 the entries of a manifest: one function decides at every level.

@@ -145,7 +145,7 @@ def _inferred(data: Any) -> pa.Table:
                 raise TypeError(f"a row is a {type(row).__name__}; expected a dict")
         return pa.Table.from_pylist(list(data))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
-        raise InvalidInput(f"No column types can be told from the rows: {error}") from error
+        raise InvalidInput(f"The column types cannot be inferred from the rows: {error}") from error
 
 
 def _columns(data: Mapping[str, Any], schema: Schema) -> pa.Table:

@@ -139,7 +139,7 @@ def might(condition: Condition, stats: Stats) -> Mask | None:
 
 
 def _or_nan(reached: Mask | None, stats: Stats) -> Mask | None:
-    """Where a number or a NaN is reached; NaNs that nobody counted may be anywhere."""
+    """Where a number or a NaN is reached; NaNs that were not counted may be anywhere."""
     if reached is None or stats.nans is None:
         return None
     found: Mask = reached | (stats.nans != 0)

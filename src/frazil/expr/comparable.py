@@ -74,7 +74,7 @@ def vector(
     """The column as values of the type; None when nothing is known of any row.
 
     A column written before the type was widened is cast. NaN counts as unknown unless `nan_known`:
-    it is no bound, whatever a writer put there.
+    it is not a bound, whatever a writer put there.
     """
     if column.null_count == len(column):
         return None

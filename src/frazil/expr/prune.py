@@ -2,7 +2,7 @@
 
 `compile_filter` does once what does not depend on the entries (projecting predicates onto
 partition fields and derived columns); the `Filter` it returns is applied to a root, then to each
-leaf. The functions at the end do both steps for those who have one batch.
+leaf. The functions at the end do both steps for a single batch.
 
 Every predicate is judged three ways: by partition tuple, by the statistics of derived columns, and
 by those of its own column. The answers are combined predicate by predicate, which prunes at least
@@ -182,7 +182,7 @@ class Filter:
     def reasons(self, batch: EntryBatch) -> Reasons:
         """Which predicate rules out each entry: of several that all have to hold, the first.
 
-        It finds the same entries as `prune` and costs more, so it is for those who ask.
+        It finds the same entries as `prune` and costs more, so it is optional.
         """
         known: dict[Reason, int] = {}
         codes = _reasons(self.root, _View(batch), known)
@@ -225,7 +225,7 @@ def residual_needed(
 
 
 def required_keys(expression: BooleanExpression, context: PruneContext) -> frozenset[str]:
-    """The columns of a batch that the masks look at; others need not be read."""
+    """The columns of a batch that the masks use; others need not be read."""
     return compile_filter(expression, context).required_keys
 
 

@@ -66,7 +66,7 @@ def row_mask(expression: BooleanExpression, table: pa.Table | pa.RecordBatch) ->
 
 
 def columns_of(expression: BooleanExpression) -> frozenset[int]:
-    """Field ids of the columns that the filter looks at."""
+    """Field ids of the columns that the filter uses."""
     if isinstance(expression, And | Or):
         return columns_of(expression.left) | columns_of(expression.right)
     if isinstance(expression, AlwaysTrue | AlwaysFalse):

@@ -27,7 +27,7 @@ _TERM: Final = re.compile(
 def parse_sort_order(
     terms: Sequence[str], schema: Schema, *, case_sensitive: bool = True
 ) -> SortOrder:
-    """The sort order that the terms describe; no terms are no order."""
+    """The sort order that the terms describe; no terms make the table unsorted."""
     if isinstance(terms, str):
         terms = [terms]
     columns = ColumnIndex.of(schema)

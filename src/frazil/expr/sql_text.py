@@ -168,7 +168,7 @@ class _Names:
         self._case_sensitive = case_sensitive
 
     def columns(self, tree: exp.Expr) -> Iterator[tuple[str, str]]:
-        """Alias and name of every column, with complaints about those that nobody has."""
+        """Alias and name of every column, with complaints about unknown ones."""
         from sqlglot import exp
 
         if tree.find(exp.Star):

@@ -2,7 +2,7 @@
 
 Accepts Iceberg's own spelling (also with `required`, `optional` and field ids, as schemas print)
 and the common SQL names (`bigint`, `varchar(20)`, `numeric`). Field ids inside nested types are
-placeholders, counted from 1: whoever puts the type into a schema assigns real ones.
+placeholders, counted from 1: real ones are assigned when the type is put into a schema.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Every field of a content entry, declared once per revision of the format.
 
-Which revision a manifest has is told by its shape (`revision_of`), so one tree may hold both. In
+The revision of a manifest follows from its shape (`revision_of`), so one tree may hold both. In
 memory there is one set of columns, named as in the latest revision; `frazil.format.revisions`
 converts. The on-disk schema, column projections, the flat column names of an `EntryBatch` and the
 tables of `docs/format.md` all derive from this module. Statistics (`content_stats`) and partition

@@ -38,7 +38,7 @@ _decoder = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 class Fields:
-    """A JSON object, the place it was found at, and the fields nobody has taken yet."""
+    """A JSON object, the place it was found at, and the fields that have not been read yet."""
 
     __slots__ = ("at", "path", "spoiled", "values")
 

@@ -4,7 +4,8 @@ Written lean: no Arrow schema blob, no column that is null in every row, numbers
 differences, and no Parquet statistics but, in a large manifest, those of the file format. A small
 manifest has one checksum over all of it, a large one has one per page; both are verified.
 Read by projection: only the columns whose keys are asked for are fetched and decoded. Columns that
-are unknown are ignored. The revision of a manifest is told by its shape; ids and types that fit no
+are unknown are ignored. The revision of a manifest follows from its shape; ids and types that fit
+no
 revision are refused.
 """
 

@@ -162,7 +162,7 @@ class History:
         kept = tuple(s for s in self.snapshots if s.snapshot_id not in removed)
         log = self.snapshot_log
         if removed:
-            # A log with a hole would tell a wrong story, so what lies before the hole goes too.
+            # A log with a gap would be wrong, so everything before the gap is dropped, too.
             holes = [i for i, entry in enumerate(log) if entry.snapshot_id in removed]
             log = log[holes[-1] + 1 :] if holes else log
         entry = log_entry(before, after)

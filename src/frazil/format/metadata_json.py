@@ -280,7 +280,7 @@ def _location(raw: Fields, stated: str | None) -> str:
         folder, _, _ = raw.path.rpartition("/")
         stated, _, last = folder.rpartition("/")
         if last != "metadata" or not stated:
-            raise raw.bad("location", "is missing, and the file's path does not tell it")
+            raise raw.bad("location", "is missing, and cannot be derived from the file's path")
     return stated.rstrip("/")
 
 

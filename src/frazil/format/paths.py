@@ -136,7 +136,7 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """How v4 metadata stores addresses that another writer knows by their very text; nulls stay.
 
     Relative only where the text begins with the location. A bare local path elsewhere is stored as
-    `file://localhost/…` and one without a root as `file:…`, spellings that nobody writes, so that
+    `file://localhost/…` and one without a root as `file:…`, spellings that are not in use, so that
     `spelled` gives them back.
     """
     base = _base(location)

@@ -9,7 +9,7 @@ A small manifest, which is read in one piece anyway, has one checksum and none i
     pages · FZ 01 C · CRC-32 of everything else · footer · its length · PAR1
 
 A data file is read in ranges. It has checksums in its pages and two in the gap, so that the footer
-can be checked alone, and the whole file by whoever reads all of it:
+can be checked alone, and the whole file by a reader of all of it:
 
     pages · FZ 02 C · CRC-32 of what comes before · CRC-32 of what follows · footer · length · PAR1
 

@@ -1,6 +1,7 @@
 """Rows that position deletes of carried v2 and v3 manifests retire, for edits that do not say.
 
-A file's new vector takes over what older delete files say of it. Whoever plans an edit knows those
+A file's new vector includes what older delete files say about it. The planner of an edit knows
+those
 files; an edit by path and position alone does not, so they are looked up here.
 """
 

@@ -202,7 +202,7 @@ def _write_list(
 def _metadata(
     metadata: TableMetadata, at: Snapshot | None, format_version: int, state_location: str
 ) -> TableMetadata:
-    """The table as readers of older versions are told of it: one snapshot, nothing of v4."""
+    """The table as readers of older versions see it: one snapshot, nothing of v4."""
     return replace(
         metadata,
         format_version=format_version,

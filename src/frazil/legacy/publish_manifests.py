@@ -1,12 +1,13 @@
 """A v4 tree as manifests of v2 or v3: leaf by leaf, each once.
 
-A manifest of an older version that is still whole is named as it lies. Any other leaf becomes
+A manifest of an older version that is still complete is referenced unchanged. Any other leaf
+becomes
 manifests of its live files, one per partition spec: data files, and what deletes their rows.
 Deletion vectors become delete entries of v3 that point at the same blobs, or position delete files
 of v2. Knows nothing of metadata JSON.
 
 Readers validate their commits and read increments by what a snapshot's own manifests say, so these
-tell the truth: what the snapshot added is ADDED, what it removed is DELETED, all else EXISTING. A
+are correct: what the snapshot added is ADDED, what it removed is DELETED, all else EXISTING. A
 leaf that is whole says what the snapshot that wrote it added, whichever snapshot is published.
 """
 

@@ -96,7 +96,8 @@ def load(metadata: TableMetadata, storage: Storage) -> State:
 
 
 def published_files(metadata: TableMetadata, storage: Storage) -> frozenset[str]:
-    """Files of the newest publication, which are no orphans though no snapshot names them."""
+    """Files of the newest publication, which are not orphans although no snapshot references
+    them."""
     found = load(metadata, storage)
     if found.metadata_location is None:
         return frozenset()

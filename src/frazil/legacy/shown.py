@@ -80,7 +80,7 @@ def shown_files(notes: Notes) -> set[str]:
 
 
 def forget_snapshots(notes: Notes, kept: Iterable[int]) -> tuple[str, ...]:
-    """Forget what stands for snapshots that are gone; returns the files nobody is shown any more.
+    """Forget the published forms of removed snapshots; returns the files that are no longer needed.
 
     Metadata files stay: each names the snapshots of its own time, and their number is limited.
     """

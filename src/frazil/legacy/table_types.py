@@ -159,7 +159,7 @@ def _summarised(
 
 
 def typed(array: pa.Array, kind: IcebergType) -> pa.Array:
-    """Partition values as they lie in a file, in the Arrow type of their Iceberg type."""
+    """Partition values as stored in a file, in the Arrow type of their Iceberg type."""
     target = arrow_type(kind)
     source = array.type
     if source == target:

@@ -1,7 +1,7 @@
 """Old deletes as v4 has them, for when old leaves are rewritten: position deletes and vectors of
 delete manifests move into the entries of the data files they apply to.
 
-A vector of v3 is taken over as it lies; position delete files are read and written as vectors into
+A vector of v3 is kept unchanged; position delete files are read and written as vectors into
 one Puffin file. Equality deletes stay entries, of v4 delete leaves. Commits nothing: the rewrite of
 manifests does.
 """
@@ -71,7 +71,7 @@ class _Deleted:
     task: Task
     snapshot_id: int
     positions: Positions | None
-    """None: the one vector among them is taken over as it lies."""
+    """None: the one vector among them is kept unchanged."""
 
 
 def _found(handle: TableHandle, planned: Plan) -> list[_Deleted]:

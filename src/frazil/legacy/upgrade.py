@@ -2,7 +2,7 @@
 
 The catalog entry is swapped for v4 metadata in one transaction; manifests and data files stay as
 they are, and old snapshots keep their manifest lists. Everything that could stand in the way is
-looked at first, so a table is upgraded whole or not at all. The next commit writes a root that
+checked first, so a table is upgraded completely or not at all. The next commit writes a root that
 points at the old manifests.
 """
 

@@ -1,1 +1,2 @@
-"""Care of a table: expiry, orphans, metadata rewrites, health, checks, clones, comparison."""
+"""Maintenance of a table: compaction, expiry, orphans, metadata rewrites, health, checks,
+clones."""

@@ -38,7 +38,7 @@ class Stated:
 
 
 class FileChecks:
-    """Collects what entries say, then looks at every file once."""
+    """Collects what entries claim, then checks every file once."""
 
     def __init__(self, storage: Storage, location: str, problems: Problems) -> None:
         self._storage = storage
@@ -87,7 +87,7 @@ class FileChecks:
             )
 
     def run(self, *, deep: bool, progress: Progress = silent) -> None:
-        """Look at every file; `deep` reads every page of data files, and vectors."""
+        """Check every file; `deep` reads every page of data files, and vectors."""
 
         def look(item: tuple[str, Stated]) -> None:
             address, stated = item

@@ -52,7 +52,7 @@ def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
             {0, *(order.order_id for order in metadata.sort_orders)},
         ),
     ):
-        problems.need(int(wanted) in known, where, name, f"is {wanted}; there is none of that id")
+        problems.need(int(wanted) in known, where, name, f"is {wanted}, which does not exist")
     columns = {id for schema in metadata.schemas for id in schema.field_ids}
     highest = max((*columns, *(int(c.expr_id) for c in metadata.expressions)), default=0)
     problems.need(
@@ -131,7 +131,7 @@ def _check_snapshots(metadata: TableMetadata, history: History, problems: Proble
                 snapshot.schema_id in schemas,
                 where,
                 "schema-id",
-                f"is {snapshot.schema_id}; there is no such schema",
+                f"is {snapshot.schema_id}, which does not exist",
             )
         if snapshot.first_row_id is not None:
             end = snapshot.first_row_id + (snapshot.added_rows or 0)

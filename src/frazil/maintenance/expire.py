@@ -1,8 +1,9 @@
 """Expire snapshots: forget them in the catalog, then delete what only they reached.
 
-The catalog comes first: from then on nobody can name them, and a crash leaves files that orphan
+The catalog comes first: from then on they cannot be referenced, and a crash leaves files that
+orphan
 removal finds. Cost follows what expires: expired roots are read and those next to them; only when
-something would be deleted besides roots are the other kept roots asked too. Leaves are opened
+something other than roots would be deleted are the other kept roots read, too. Leaves are opened
 where expired and kept snapshots differ. See `reachable` for why the result is exact.
 """
 

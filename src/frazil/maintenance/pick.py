@@ -113,8 +113,8 @@ def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None
     is_whole = oldest.parent_snapshot_id is None
     if not is_whole and oldest.sequence_number > snapshot.sequence_number:
         raise InvalidInput(
-            f"snapshots of {branch} that followed snapshot {wanted} have expired, so nothing tells "
-            "whether it was picked before; append its rows instead"
+            f"snapshots of {branch} that followed snapshot {wanted} have expired, so it is not "
+            "known whether it was picked before; append its rows instead"
         )
 
 

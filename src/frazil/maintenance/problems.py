@@ -29,7 +29,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """What was looked at and what was found. No problem: the table keeps every rule.
+    """What was checked and what was found. Without problems, the table follows every rule.
 
     `revisions` counts the v4 manifests of each revision of the format. `repaired` are bad values in
     the catalog that were replaced by what the table was read as.

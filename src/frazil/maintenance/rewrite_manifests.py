@@ -51,7 +51,7 @@ def compact_metadata(
 def leaves_due(
     handle: TableHandle, *, branch: str = MAIN, everything: bool
 ) -> tuple[str, ...] | None:
-    """The leaves that `rewrite_manifests` (`everything`) or `compact_metadata` would write anew
+    """The leaves that `rewrite_manifests` (`everything`) or `compact_metadata` would rewrite
     now; None when neither they nor the root's entries need it."""
     tree = handle.reader().tree(handle.tip(branch))
     policy: _All | _Worn = _All(only=None) if everything else _Worn()

@@ -431,5 +431,5 @@ def _check_not_rolled_back(
         if latest.id < reached or not is_same:
             raise InvalidInput(
                 f"{name}: Paimon's {branch} was rolled back behind snapshot {reached}, which was "
-                f"adopted; adopt it under another name ({SNAPSHOT_ID} tells them apart)"
+                f"adopted; adopt it under another name ({SNAPSHOT_ID} distinguishes them)"
             )

@@ -1,4 +1,4 @@
-"""A Paimon table as it lies in storage: its schemas, snapshots, tags, branches and live files.
+"""A Paimon table in storage: its schemas, snapshots, tags, branches and live files.
 
 Reading is pinned: everything is asked of one snapshot, whose manifests never change. Files that
 Paimon expired meanwhile give an error that says so. Nothing is ever written to the table.

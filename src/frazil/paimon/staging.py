@@ -34,7 +34,7 @@ class StagedHead:
         )
 
     def swap(self, base: State, draft: Draft) -> Outcome:
-        """Take the draft; nobody else commits here."""
+        """Take the draft; there are no other writers here."""
         self._history = self._history.advanced(
             base.metadata,
             draft.metadata,

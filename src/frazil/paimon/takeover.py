@@ -88,7 +88,7 @@ def prepare(
     mapping: NameMapping | None = None,
     merging: bool = False,
 ) -> Takeover:
-    """Look at everything that decides whether and how a snapshot can be adopted.
+    """Examine everything that decides whether and how a snapshot can be adopted.
 
     `listing` gives the files that are really there, and checks them; without it existence and
     sizes are not checked, except where a file cannot be found otherwise. `mapping` is the name

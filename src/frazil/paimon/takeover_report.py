@@ -1,4 +1,4 @@
-"""What an adoption would do, told before it is done.
+"""What an adoption would do, reported in advance.
 
 A dry run goes through the same preparation as an adoption, every check included, and writes
 nothing. It prints as text; its tables are Arrow.
@@ -76,7 +76,7 @@ def dry_run(
     exclude: Collection[str] = (),
     verify: bool = True,
 ) -> Report:
-    """Prepare an adoption and tell what it would do; the arguments are those of `adopt`."""
+    """Prepare an adoption and report what it would do; the arguments are those of `adopt`."""
     table = source
     if isinstance(table, str):
         table = PaimonTable.open(table, storage=storage, properties=properties)

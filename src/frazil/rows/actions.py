@@ -212,7 +212,7 @@ class Outcome:
     def retired(self, planned: Planned) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:
         """Rows that leave, as files that go and vector edits; a file is named once.
 
-        A file that an update moves rows out of stays, with the vector edit that tells conflicts.
+        A file that an update moves rows out of stays, with the vector edit that reveals conflicts.
         """
         deleted, updated = (_longs(self.keys.get(a)) for a in (Action.DELETE, Action.UPDATE))
         moved_from = {row for row, _ in planned.located(updated)} if len(updated) else set()

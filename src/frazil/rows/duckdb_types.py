@@ -88,13 +88,13 @@ def type_text(kind: ice.IcebergType) -> str:
 
 
 def check_columns(fields: Iterable[ice.NestedField]) -> None:
-    """Refuse columns that DuckDB cannot hold, or cannot tell apart."""
+    """Reject columns that DuckDB cannot hold or cannot distinguish."""
     known: dict[str, str] = {}
     for field in fields:
         other = known.setdefault(field.name.lower(), field.name)
         if other != field.name:
             raise Unsupported(
-                f"DuckDB cannot tell the columns {other} and {field.name} apart, because it "
+                f"DuckDB cannot distinguish the columns {other} and {field.name}, because it "
                 "ignores case; select one of them or rename one",
                 feature="column names that differ in case only",
             )

@@ -1,4 +1,4 @@
-"""A scan as a user has it: lazy, chainable to every kind of frame, explainable."""
+"""A scan as users see it: lazy, chainable, explainable, and convertible to every kind of frame."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The read path: plan from the tree, match deletes, make tasks, tell what changed."""
+"""The read path: plan from the tree, match deletes, create tasks, find changes."""

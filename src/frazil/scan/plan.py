@@ -49,7 +49,7 @@ FILE_KEYS = (
     "tracking.sequence_number",
     "tracking.first_row_id",
 )
-"""What every plan says of a file, besides its partition."""
+"""The columns of every plan, in addition to the partition."""
 
 MUST_MATCH = "@must_match"
 """In-memory column: every row of the file matches, so no row filter is needed."""

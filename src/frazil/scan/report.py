@@ -1,4 +1,4 @@
-"""What a plan looked at, in numbers: per level considered, pruned by what, read."""
+"""What a plan considered, pruned and read at each level, in numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Iceberg REST catalog on which stock clients read and write Frazil tables.
+"""An Iceberg REST catalog through which unmodified clients read and write Frazil tables.
 
 >>> from frazil import serve
 >>> server = serve.start(catalog)                                         # doctest: +SKIP
@@ -46,7 +46,7 @@ def run(
     access: Access | None = None,
     ready: Callable[[str], None] = lambda uri: None,
 ) -> None:
-    """Serve a catalog until the process is told to stop; `ready` is told the address."""
+    """Serve a catalog until the process is stopped; `ready` is called with the address."""
     with start(catalog, host=host, port=port, settings=settings, access=access) as server:
         ready(server.uri)
         server.wait()

@@ -83,7 +83,7 @@ class Access(Protocol):
     """Turns a token into a principal."""
 
     def principal(self, token: str) -> Principal | None:
-        """Who has this token; None when nobody has."""
+        """The owner of this token, or None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class TokenFile:
     def principal(self, token: str) -> Principal | None:
         digest = hashlib.sha256(token.encode()).hexdigest()
         found = None
-        for known, principal in self.tokens.items():  # all of them, so that time tells nothing
+        for known, principal in self.tokens.items():  # all of them: constant time
             if hmac.compare_digest(known, digest):
                 found = principal
         return found

@@ -74,7 +74,8 @@ class Facade:
         self._limit = recent
 
     def show(self, handle: TableHandle, format_version: int | None = None) -> Shown:
-        """The table as the handle saw it last, published now if nobody has loaded it before."""
+        """The table as the handle last loaded it, published now if no client has loaded it
+        before."""
         head = head_of(handle)
         metadata = handle.metadata
         if metadata.format_version < FORMAT_VERSION:

@@ -53,7 +53,7 @@ class Filter:
 
 
 def bound_filter(raw: Any, schema: Schema, *, case_sensitive: bool = True) -> Filter:
-    """The filter of a request; None is no filter."""
+    """The filter of a request, or None."""
     if raw is None:
         return Filter(where=AlwaysTrue())
     work = _Binding(ColumnIndex.of(schema), case_sensitive)

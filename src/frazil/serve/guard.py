@@ -56,7 +56,7 @@ class Guard:
         return self.signed("session", principal or "")
 
     def signed(self, *parts: str) -> str:
-        """A signature of some texts that nobody else can make."""
+        """A signature of some texts that cannot be forged."""
         message = b"\x00".join(part.encode("utf-8", "surrogatepass") for part in parts)
         return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
 

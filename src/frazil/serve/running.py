@@ -73,7 +73,7 @@ class Running:
 
 
 def uvicorn_config(app: Starlette) -> uvicorn.Config:
-    """How the web server runs: quiet, and with headers that tell nothing about it."""
+    """How the web server runs: quietly, and with headers that reveal nothing about it."""
     return uvicorn.Config(
         app,
         log_level="warning",

@@ -188,7 +188,7 @@ class _Deletes:
 
 
 def _keys(batch: EntryBatch) -> list[tuple[str, int | None]]:
-    """What tells deletes apart: many vectors share a file."""
+    """The identity of a delete: many vectors share a file."""
     if not batch.num_rows:
         return []
     offsets = batch.pylist(_OFFSET) if batch.has(_OFFSET) else [None] * batch.num_rows
@@ -233,7 +233,7 @@ def _only(batch: EntryBatch, names: Collection[str]) -> EntryBatch:
 
 
 def _as_added(batch: EntryBatch, *, keeps_age: bool = True) -> EntryBatch:
-    """Entries as a change adds them: ids are assigned anew for new files; a rewrite keeps the age
+    """Entries as a change adds them: new files get new ids; a rewrite keeps the age
     it states."""
     gone = [key for key in _TRACKING if batch.has(key)]
     if batch.has("tracking.sequence_number"):  # 0 is what a manifest of v1 says of any file

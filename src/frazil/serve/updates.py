@@ -176,7 +176,7 @@ def _(update: wire.AddSortOrder, metadata: TableMetadata, added: Added) -> Table
 def _(update: wire.SetDefaultSortOrder, metadata: TableMetadata, added: Added) -> TableMetadata:
     number = _chosen(update.sort_order_id, added.order_id, "sort order")
     if number and all(order.order_id != number for order in metadata.sort_orders):
-        raise bad_request(f"there is no sort order {number}")
+        raise bad_request(f"sort order {number} does not exist")
     return replace(metadata, default_sort_order_id=SortOrderId(number))
 
 

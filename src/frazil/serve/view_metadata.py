@@ -159,7 +159,7 @@ def _trim(metadata: Metadata) -> None:
         if entry["version-id"] in kept:
             log.append(entry)
         else:
-            log = []  # a log with a hole would tell a wrong story
+            log = []  # a log with a gap would be wrong
     metadata["version-log"] = log
 
 

@@ -125,7 +125,7 @@ class Bridge:
         return self.frame(Loaded(table=table, scan=scan, is_pinned=True).described(key))
 
     def frame(self, described: Mapping[str, Any]) -> DataFrame:
-        """The rows of a table that Spark is told of."""
+        """The rows of a table that Spark knows."""
         session = self.spark._jsparkSession
         table = jar.new(self.spark, "FrazilTable", self.java, session, json.dumps(described))
         return DataFrame(jar.call(self.spark, "Frames", "of", session, table), self.spark)
@@ -137,7 +137,9 @@ class Bridge:
         said = json.loads(token)
         table = self.tables.get(said.get("table", ""))
         if table is None:
-            raise InvalidInput("the plan of this frame is no longer held; make the frame again")
+            raise InvalidInput(
+                "the plan of this frame is no longer available; create the frame again"
+            )
         return Loaded.of(replace(table, branch_name=said["branch"]), said)
 
     def _plan(self, request: str) -> dict[str, Any]:

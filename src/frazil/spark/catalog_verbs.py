@@ -209,7 +209,7 @@ class CatalogVerbs:
     def _overwrite(self, table: Table, frame: DataFrame, filters: Sequence[Any]) -> None:
         pushed = understood(filters, table.schema, is_all=True)
         if not pushed.is_exact:
-            raise InvalidInput("the rows to overwrite cannot be told from this condition")
+            raise InvalidInput("the rows to overwrite cannot be determined from this condition")
         writer.overwrite(table, frame, pushed.expression)
 
     def _change_rows(self, change: Any) -> dict[str, Any]:

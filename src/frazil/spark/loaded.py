@@ -88,7 +88,7 @@ class Loaded:
         )
 
     def described(self, key: str) -> dict[str, Any]:
-        """What Spark is told of it."""
+        """The description that Spark gets."""
         table = self.table
         is_rows = self.kind == ROWS
         return {

@@ -297,7 +297,8 @@ def _holds(field: ice.NestedField, reference: Reference) -> bool:
 
 
 def _is_stored(field: ice.NestedField) -> bool:
-    """Whether files may hold the column: row lineage, and whatever is no metadata column."""
+    """Whether files may hold the column: row lineage, and everything that is not a metadata
+    column."""
     if field.field_id in (ROW_ID.field_id, LAST_UPDATED.field_id):
         return True
     return field.field_id not in RESERVED_IDS and not isinstance(field.field_type, ice.UnknownType)

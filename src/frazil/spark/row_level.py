@@ -167,7 +167,7 @@ def retired(
 ) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:
     """Rows that leave, as files that go and vector edits; a file is named once.
 
-    A file that an update moves rows out of stays, with the vector edit that tells conflicts.
+    A file that an update moves rows out of stays, with the vector edit that reveals conflicts.
     """
     moved_from = {row for row, _ in planned.located(updated)} if len(updated) else set()
     alone: list[Longs] = []

@@ -44,6 +44,6 @@ def query_id_of(checkpoint: str | None) -> str:
         return str(json.loads(data)["id"])
     except (FrazilError, ValueError, KeyError) as error:
         raise InvalidInput(
-            f"{path} does not tell the id of the streaming query ({error}); "
+            f"{path} does not contain the id of the streaming query ({error}); "
             'give one with option "query-id"'
         ) from error

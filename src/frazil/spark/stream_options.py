@@ -1,4 +1,4 @@
-"""Options of streaming reads and writes, besides those of every read and write.
+"""Options of streaming reads and writes, in addition to those of every read and write.
 
 stream-mode            appends (default): rows of files that were appended;
                        changes: every row change, with the columns of a change feed

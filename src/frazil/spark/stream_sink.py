@@ -1,6 +1,6 @@
-"""The streaming sink of the data source: every micro-batch is one snapshot, and is it once.
+"""The streaming sink of the data source: commits each micro-batch as one snapshot, exactly once.
 
-Spark runs a batch again when it cannot tell whether it was committed. The snapshot's summary tells,
+Spark retries a batch if it does not know whether it was committed. The snapshot's summary shows it,
 and a batch that is there already commits nothing. Spark also aborts after a commit that failed, in
 another process: files are removed there only when a task's message is missing, as no commit was
 tried then. A commit that surely did not land removes its files itself.

@@ -46,7 +46,7 @@ def _bytes(array: pa.Array) -> Any:
 
 
 def uuids_of_texts(array: pa.Array) -> pa.Array:
-    """Texts of uuids as 16-byte values; refuses what is no uuid."""
+    """Texts of uuids as 16-byte values; rejects anything that is not a uuid."""
     good = pc.match_substring_regex(array, _UUID)
     if not pc.all(good).as_py() and len(array) > array.null_count:
         wrong = array.filter(pc.invert(good))

@@ -131,7 +131,8 @@ def write_frame(
     """Write the rows of a frame on executors and describe the files; commits nothing.
 
     With lineage, the frame has `_row_id` and `_last_updated_sequence_number` besides the table's
-    columns, and files store them. Whoever does not commit the entries calls `discard_entries`.
+    columns, and files store them. A caller that does not commit the entries calls
+    `discard_entries`.
     `metadata` is a definition that the table does not have yet.
     """
     metadata = metadata or table.metadata

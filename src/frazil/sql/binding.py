@@ -87,7 +87,7 @@ class Engine:
         return made
 
     def hand_over(self) -> None:
-        """Leave the connection, and what it knows, to whoever has a relation on it."""
+        """Hand the connection over to the owner of a relation on it."""
         self.is_shared = True
         self.bound.clear()
 

@@ -1,4 +1,4 @@
-"""Which conditions stand over each table of a query, so that it can be pruned by them.
+"""Which conditions apply to each table of a query, so that it can be pruned by them.
 
 A condition of a table is one that every row of it which takes part in the result fulfils. Found
 are the conjuncts of WHERE, ON and HAVING that name one table alone, through subqueries, CTEs and

@@ -94,7 +94,7 @@ def _cells(table: pa.Table, limit: int | None) -> tuple[list[list[str]], list[bo
 
 
 def text_table(table: pa.Table, *, limit: int | None = None, width: int | None = None) -> str:
-    """Rows in columns. Last lines tell when there are more than `limit`, and which columns did not
+    """Rows in columns. The last lines say if there are more than `limit`, and which columns did not
     fit the width."""
     rows, numeric, more = _cells(table, limit)
     lines = lay_out(list(table.column_names), rows, numeric=numeric, width=width)

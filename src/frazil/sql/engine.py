@@ -1,4 +1,4 @@
-"""DuckDB as the engine of SQL: single values, and its errors with places in the user's text."""
+"""DuckDB as the engine of SQL: single values, and its errors with positions in the user's text."""
 
 from __future__ import annotations
 

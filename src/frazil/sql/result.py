@@ -1,4 +1,4 @@
-"""What a statement gives: Arrow inside, read when asked for."""
+"""The result of a statement: Arrow data, read on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replacing stretches of a text, and finding the way back to where something stood before."""
+"""Replacing parts of a text, and mapping positions back to the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One statement on its way: its text and values, and the engine once it is needed."""
+"""One statement being executed: its text and values, and the engine once it is needed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Statement:
 
     @contextmanager
     def place(self, offset: int) -> Iterator[None]:
-        """Errors inside are told with this place, unless they have one."""
+        """Errors inside are reported with this position, unless they have one."""
         try:
             yield
         except FrazilError as error:
@@ -150,7 +150,7 @@ class Statement:
         return self.relation(binder.query(Part(0, len(source.text))))
 
     def relation(self, ran: Rewritten) -> duckdb.DuckDBPyRelation:
-        """A text as a relation; problems are told in the user's places."""
+        """A text as a relation; problems are reported at positions of the user's text."""
         connection = self.engine.connection
         try:
             return connection.sql(ran.text)
@@ -217,7 +217,7 @@ def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
 def _streamed(
     relation: duckdb.DuckDBPyRelation, statement: Statement, ran: Rewritten
 ) -> pa.RecordBatchReader:
-    """The rows as they come; an error while reading is told like one before."""
+    """The rows as they come; an error while reading is reported like an earlier one."""
     try:
         reader = with_plain_booleans(relation.to_arrow_reader(_BATCH_ROWS))
     except Exception as error:

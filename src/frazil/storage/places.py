@@ -1,4 +1,4 @@
-"""One spelling per place: what tells whether two paths are the same file or folder.
+"""One spelling per place, to decide whether two paths are the same file or folder.
 
 Local paths lose their scheme, `//`, `/./`, `/../` and symbolic links; paths of object stores lose
 what their several schemes and doubled slashes add. Used to compare places, never to open a file:

@@ -1,5 +1,4 @@
-"""Tables and catalogs as users see them: facades that combine the layers below and hold no
-rules."""
+"""Tables and catalogs as users see them: thin facades over the layers below."""
 
 from frazil.commit.result import CommitResult
 from frazil.rows.scan import Scan

@@ -1,4 +1,4 @@
-"""A catalog as a user has it: `connect`, namespaces, tables."""
+"""A catalog as users see it: `connect`, namespaces, tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The part of a table that looks after its history: changes, care, comparison."""
+"""The part of a table that concerns its history: changes, maintenance, comparison."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class HistoryOperations:
         """Apply the changes of a snapshot from another branch to this one."""
         return cherry_pick(self._handle, self.branch_name, self._at(snapshot))
 
-    # Care
+    # Maintenance
 
     def expire_snapshots(
         self,

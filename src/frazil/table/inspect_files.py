@@ -40,7 +40,7 @@ PARTITION_KEYS: Final = (
     "tracking.snapshot_id",
     "tracking.modified_snapshot_id",
 )
-"""What a summary of partitions looks at, besides the partition values."""
+"""The columns that a summary of partitions needs, in addition to the partition values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

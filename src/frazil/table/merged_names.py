@@ -34,7 +34,7 @@ class MergedNames:
         found = sorted(self.disputed.intersection(names))
         if found:
             raise FormatError(
-                "the file has no field ids, and in files added before the name stands for another "
+                "the file has no field ids, and in files added before the name means another "
                 "column, since dropped or renamed. Append the rows instead, or write field ids.",
                 path=path,
                 field=found[0],

@@ -173,7 +173,7 @@ def _added_by(ids: Rows, batch: EntryBatch) -> EntryBatch:
 
 
 def _speaks(tree: Tree, ref: LeafRef) -> bool:
-    """Whether a leaf has something to tell about this snapshot."""
+    """Whether a leaf contains changes of this snapshot."""
     root = tree.root
     return (
         int(root.numpy("tracking.status")[ref.row]) == Status.ADDED

@@ -15,7 +15,7 @@ from frazil.format.metadata import TableMetadata
 from frazil.format.stats import tracked_fields
 
 _COLUMNS = 3
-"""Columns that bounds are compared in: later ones hardly tell leaves apart."""
+"""Columns whose bounds are compared: later ones hardly distinguish leaves."""
 
 Counts = np.ndarray[Any, np.dtype[np.int64]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]

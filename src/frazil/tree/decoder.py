@@ -1,8 +1,8 @@
 """What `TreeReader` asks of formats that are not v4's own: their manifests as entry batches.
 
 A v4 table that was upgraded carries manifests of v1 to v3, and tables of other writers have nothing
-else. The package that knows such a format implements this protocol; whoever opens a table gives it
-to
+else. The package that knows such a format implements this protocol; the code that opens a table
+passes it to
 the reader. Stateless and picklable, as readers travel to other processes.
 """
 

@@ -287,7 +287,7 @@ def _compact(table: Table, params: Params) -> Preview:
     return Preview(
         title=LABELS["compact"],
         sentence=f"{counted(due.files, 'data file')} of {size(due.bytes)} "
-        f"{'is' if due.files == 1 else 'are'} written anew. No row changes."
+        f"{'is' if due.files == 1 else 'are'} rewritten. No row changes."
         if due.files
         else "No data file is worth rewriting.",
         facts=(
@@ -307,8 +307,8 @@ def _leaves(table: Table, params: Params, *, everything: bool) -> Preview:
         return Preview(title=title, sentence="The tree needs no rewriting.", nothing=True)
     return Preview(
         title=title,
-        sentence=f"{counted(len(due), 'leaf', 'leaves')} and the entries of the root are written "
-        "anew. No data file and no row changes.",
+        sentence=f"{counted(len(due), 'leaf', 'leaves')} and the entries of the root are "
+        "rewritten. No data file and no row changes.",
         facts=(Fact(label="Leaves rewritten", after=f"{len(due):,}"),),
     )
 
@@ -318,7 +318,7 @@ def _expire(table: Table, params: Params) -> Preview:
     return Preview(
         title=LABELS["expire_snapshots"],
         sentence=f"{counted(len(found.snapshot_ids), 'snapshot')} and "
-        f"{counted(found.file_count, 'file')} that only they reach are deleted."
+        f"{counted(found.file_count, 'file')} that only they reference are deleted."
         if found.snapshot_ids or found.refs
         else "No snapshot is old enough to expire.",
         facts=(
@@ -340,9 +340,9 @@ def _orphans(table: Table, params: Params) -> Preview:
     return Preview(
         title=LABELS["remove_orphan_files"],
         sentence=f"{counted(len(found.files), 'file')} of {size(found.total_bytes)} that no "
-        "snapshot reaches and that are older than three days are deleted."
+        "snapshot references and that are older than three days are deleted."
         if found.files
-        else "There is no file of that kind that is older than three days.",
+        else "No orphan file is older than three days.",
         facts=(
             Fact(label="Files", after=f"{len(found.files):,}"),
             Fact(label="Bytes", after=size(found.total_bytes)),

@@ -132,7 +132,7 @@ def _kind(text: str) -> str:
 
     found = [statement for _, _, statement in parse_script(text)]
     if not found:
-        raise InvalidInput("there is no statement in the text")
+        raise InvalidInput("the text contains no statement")
     reading = st.Query | st.Explain | st.Describe | st.Use
     if all(isinstance(each, reading) for each in found):
         return "read"
