@@ -129,7 +129,9 @@ class Driver:
     def _connect(self, folder: str, options: dict[str, Any]) -> None:
         s3 = options.get("s3")
         self.name = options.get("name", NAME)
-        if "uri" in options:
+        if "server" in options:
+            self.catalog = frazil.connect(options["server"])
+        elif "uri" in options:
             self.catalog = frazil.connect(options["uri"], warehouse=folder)
         elif s3 is None:
             self.catalog = frazil.connect(folder)

@@ -9,8 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from frazil import serve
 from frazil.catalog.pointers import Pointers
+from frazil.catalog.remote import RemoteCatalog
 from frazil.catalog.sql import SqlCatalog
+from frazil.serve.settings import Settings
+from frazil.table import Catalog
 from tests.support.memory_catalog import MemoryCatalog
 from tests.support.postgres import postgres_uri
 
@@ -43,13 +47,23 @@ def sql_catalog(database_uri: str, tmp_path: Path) -> Iterator[SqlCatalog]:
     catalog.close()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql", "served", "served postgresql"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pointers]:
     """Every kind of catalog, empty."""
     warehouse = str(tmp_path / "warehouse")
     made: Pointers
     if request.param == "memory":
         made = MemoryCatalog(warehouse=warehouse)
+    elif request.param.startswith("served"):
+        kind = "postgresql" if request.param.endswith("postgresql") else "sqlite"
+        held = SqlCatalog(_database(kind, tmp_path, request), warehouse=warehouse)
+        places = Settings(allowed=(str(tmp_path), "/elsewhere"))
+        with serve.start(Catalog(held), settings=places) as running:
+            made = RemoteCatalog(running.uri)
+            yield made
+            made.close()
+        held.close()
+        return
     else:
         made = SqlCatalog(_database(request.param, tmp_path, request), warehouse=warehouse)
     yield made

@@ -215,6 +215,27 @@ class SqlCatalog:
             catalog=self,
         )
 
+    def name_of(self, key: str) -> Identifier:
+        """The name that the table of a head's key has now; NotFound when it was dropped."""
+        query = (
+            "SELECT table_namespace, table_name FROM frazil_tables "
+            "WHERE table_id = :table_id AND catalog_name = :catalog"
+        )
+        found = None
+        if key.isascii() and key.isdigit() and len(key) < 19:
+            parameters = {"table_id": int(key), "catalog": self._name}
+            found = self._database.rows(query, parameters)
+        if not found:
+            raise NotFound("the table was dropped")
+        return Identifier(namespace=undotted(found[0][0]), name=found[0][1])
+
+    def load_key(self, key: str) -> SqlHead:
+        """The head of a table by its key, as `SqlHead.key` gives it."""
+        head = self.load(self.name_of(key))
+        if not isinstance(head, SqlHead) or head.key != key:
+            raise NotFound("the table was dropped")
+        return head
+
     def table_exists(self, identifier: TableName) -> bool:
         key = sql_rows.name_parameters(self._name, Identifier.parse(identifier))
         query = f"SELECT 1 FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"

@@ -81,6 +81,11 @@ class SqlHead:
         return self._identifier
 
     @property
+    def key(self) -> str:
+        """What names the table for as long as it exists, whatever its name is."""
+        return str(self._table_id)
+
+    @property
     def state(self) -> State:
         return self._state
 
@@ -121,6 +126,31 @@ class SqlHead:
     def snapshots(self) -> Iterable[Snapshot]:
         rows = self._database.rows(sql_rows.SNAPSHOTS, {"table_id": self._table_id})
         return [sql_rows.snapshot_of(record, path=self._path) for _, record in rows]
+
+    def snapshots_since(self, version: int) -> list[Snapshot]:
+        """The snapshots that later versions of the table added and that have not expired."""
+        key = {"table_id": self._table_id, "version": version}
+        rows = self._database.rows(sql_rows.SNAPSHOTS_SINCE, key)
+        return [sql_rows.snapshot_of(record, path=self._path) for _, record in rows]
+
+    def snapshots_naming(self, number: int, version: int) -> list[Snapshot]:
+        """Of those snapshots, the ones that mention a number, as an id or in their text."""
+        key = {"table_id": self._table_id, "version": version}
+        found = self._database.rows(
+            sql_rows.SNAPSHOTS_NAMING, {**key, "number": number, "pattern": f"%{number}%"}
+        )
+        return [sql_rows.snapshot_of(record, path=self._path) for _, record in found]
+
+    def count_since(self, version: int) -> int:
+        """How many snapshots later versions added and that have not expired."""
+        key = {"table_id": self._table_id, "version": version}
+        return int(self._database.rows(sql_rows.COUNT_SINCE, key)[0][0])
+
+    def read_snapshots(self, snapshot_ids: Sequence[int]) -> dict[int, Snapshot]:
+        """Snapshots by id; those that the table does not have are left out."""
+        return sql_rows.read_snapshots(
+            self._database, self._table_id, snapshot_ids, path=self._path
+        )
 
     def history(self) -> History:
         with self._database.transaction(write=False) as transaction:

@@ -87,6 +87,18 @@ SNAPSHOTS = """
 SELECT snapshot_id, record FROM frazil_snapshots WHERE table_id = :table_id
 ORDER BY version, position
 """
+SNAPSHOTS_SINCE = """
+SELECT snapshot_id, record FROM frazil_snapshots
+WHERE table_id = :table_id AND version > :version ORDER BY version, position
+"""
+SNAPSHOTS_NAMING = """
+SELECT snapshot_id, record FROM frazil_snapshots
+WHERE table_id = :table_id AND version > :version
+  AND (snapshot_id = :number OR record LIKE :pattern) ORDER BY version, position
+"""
+COUNT_SINCE = """
+SELECT count(*) FROM frazil_snapshots WHERE table_id = :table_id AND version > :version
+"""
 SNAPSHOT_LOG = """
 SELECT snapshot_id, timestamp_ms, version, position FROM frazil_snapshot_log
 WHERE table_id = :table_id ORDER BY version, position

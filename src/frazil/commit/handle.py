@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 
 from frazil.commit.build import Surroundings
 from frazil.commit.change import Change
+from frazil.commit.grouped import append_together
 from frazil.commit.head import Head, ReadOnly, State
 from frazil.commit.loop import Committed, commit
 from frazil.commit.result import METADATA, CommitResult
@@ -114,7 +115,9 @@ class TableHandle:
         self.check_writable()
         began = time.perf_counter()
         base = None if self.has_rivals else self.state
-        done = commit(change, head=self.head, around=self.around, base=base)
+        done = append_together(
+            change, head=self.head, base=self.state, new_id=self.around.new_snapshot_id
+        ) or commit(change, head=self.head, around=self.around, base=base)
         self.has_rivals = done.state.version > self.state.version + 1
         self.state = done.state
         notes = [note for note in (step(self, done) for step in self.after_commit) if note]
@@ -125,6 +128,7 @@ class TableHandle:
             metadata_files=done.metadata_files,
             metadata_bytes=done.metadata_bytes,
             attempts=done.attempts,
+            shared_by=done.shared_by,
             ms=(time.perf_counter() - began) * 1000,
             notes=tuple(notes),
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from frazil.errors import FrazilError
+from frazil.format.batch import EntryBatch
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 
 
@@ -100,6 +101,41 @@ class Queue(Protocol):
         """Wait until it is this writer's turn to load and swap, first come, first served.
 
         A turn never blocks the table: a holder that died or takes too long is passed over.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """An append that landed, perhaps in one snapshot with appends of others.
+
+    `shared_by` counts the appends in the snapshot; the metadata was written for all of them.
+    """
+
+    state: State
+    snapshot: Snapshot
+    shared_by: int
+    metadata_files: int
+    metadata_bytes: int
+
+
+@runtime_checkable
+class Appender(Protocol):
+    """A head behind which plain appends of many writers are committed together."""
+
+    def append(
+        self,
+        base: State,
+        entries: EntryBatch,
+        *,
+        branch: str,
+        summary: Mapping[str, str],
+        append_id: int,
+    ) -> Appended | None:
+        """Add files to a branch; None when this table's appends are not committed together.
+
+        `append_id` tells this append from every other, so that it lands once however often it has
+        to be asked for. It is the snapshot's id when nobody else is in the snapshot. An error that
+        is raised means that nothing landed, except for CommitUnknown.
         """
 
 

@@ -64,7 +64,10 @@ class RetryLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """A commit that landed: the new state, its snapshot, attempts and metadata written."""
+    """A commit that landed: the new state, its snapshot, attempts and metadata written.
+
+    `shared_by` is how many appends the snapshot holds.
+    """
 
     state: State
     snapshot: Snapshot | None
@@ -72,6 +75,7 @@ class Committed:
     attempts: int
     metadata_files: int
     metadata_bytes: int
+    shared_by: int = 1
 
 
 def commit(

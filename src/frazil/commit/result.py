@@ -67,7 +67,9 @@ class CommitResult:
 
     `operation` is Iceberg's word (append, delete, overwrite, replace), `metadata` when only the
     table's definition or a branch or tag changed, or `none` when there was nothing to do. `ms` is
-    the time of the whole operation. `notes` lists what else the caller should know.
+    the time of the whole operation. `shared_by` is how many appends the snapshot holds, when a
+    server committed those of several writers together. `notes` lists what else the caller should
+    know.
     """
 
     operation: str = NONE
@@ -81,6 +83,7 @@ class CommitResult:
     metadata_files: int = 0
     metadata_bytes: int = 0
     attempts: int = 0
+    shared_by: int = 1
     ms: float = 0.0
     notes: tuple[str, ...] = ()
 
@@ -117,6 +120,7 @@ class CommitResult:
             "metadata-files": self.metadata_files,
             "metadata-bytes": self.metadata_bytes,
             "attempts": self.attempts,
+            "shared-by": self.shared_by,
             "ms": round(self.ms, 1),
             "notes": list(self.notes),
         }
@@ -130,6 +134,7 @@ class CommitResult:
         return (
             f"{self.operation}{': ' if what else ''}{what}"
             + (f"; snapshot {self.snapshot_id}, {written}" if self.snapshot else "")
+            + (f", shared by {self.shared_by} appends" if self.shared_by > 1 else "")
             + (f"; {self.attempts} attempts" if self.attempts > 1 else "")
             + f"; {self.ms:.0f} ms{notes}"
         )
@@ -146,6 +151,7 @@ class CommitResult:
             "metadata": ""
             if self.snapshot is None
             else f"{counted(self.metadata_files, 'file')}, {size(self.metadata_bytes)}",
+            "shared by": f"{self.shared_by} appends" if self.shared_by > 1 else None,
             "attempts": self.attempts or None,
             "time": f"{self.ms:.0f} ms" if self.committed else None,
             "notes": "; ".join(self.notes),

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -23,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from frazil.errors import FrazilError
-from frazil.serve import commits, config, namespaces, plans, tables, views
+from frazil.serve import commits, config, namespaces, native, plans, tables, views
 from frazil.serve.access import authenticated
 from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
@@ -42,6 +43,7 @@ _PREFIX = "{prefix}"
 def endpoints() -> tuple[Endpoint, ...]:
     """Every endpoint of the REST catalog."""
     found = (
+        *native.ENDPOINTS,
         *namespaces.ENDPOINTS,
         *tables.ENDPOINTS,
         *commits.ENDPOINTS,
@@ -115,7 +117,7 @@ class _Rest:
         self._headers = dict(headers or {})
         self._skipped = below.count("/") + 1
         self._templates = [
-            (tuple(each.template.split("/")[self._skipped :]), each) for each in offered
+            (_fixed(each.template.split("/")[self._skipped :]), each) for each in offered
         ]
         self._threads: CapacityLimiter | None = None
 
@@ -129,6 +131,8 @@ class _Rest:
                 found = await to_thread.run_sync(
                     self._handled, request, body, limiter=self._threads, abandon_on_cancel=True
                 )
+                if found.pending is not None:
+                    found = await self._awaited(found.pending)
         except TimeoutError:
             # The work goes on: whether a commit lands is not known here.
             found = _refused(RestError(504, "GatewayTimeoutException", "the request took too long"))
@@ -192,6 +196,14 @@ class _Rest:
             text = f"{type(error).__name__}; the server's log has more under {mark}"
             return _refused(RestError(500, "InternalServerError", text))
 
+    async def _awaited(self, pending: Future[Any]) -> Answer:
+        try:
+            return Answer(body=await asyncio.wrap_future(pending))
+        except FrazilError as error:
+            return native.refusal(error)
+        except RestError as error:
+            return _refused(error)
+
     def _route(self, request: Request) -> _Found:
         raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
         parts = [unquote(part) for part in raw.decode("ascii").split("?")[0].split("/")]
@@ -201,8 +213,7 @@ class _Rest:
             parts = parts[1:]
         known = False
         for template, endpoint in self._templates:
-            names = [part for part in template if part != _PREFIX]
-            parameters = _matched(names, parts)
+            parameters = _matched(template, parts)
             if parameters is None:
                 continue
             known = True
@@ -211,6 +222,10 @@ class _Rest:
         if known:
             raise RestError(405, "MethodNotAllowedException", f"{request.method} is not offered")
         raise RestError(404, "NotFoundException", f"{request.url.path}: no such endpoint")
+
+
+def _fixed(template: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part for part in template if part != _PREFIX)
 
 
 def _matched(template: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:

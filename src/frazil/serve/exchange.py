@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -59,11 +60,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A status and a body: a shape of `wire`, plain values, or bytes of JSON."""
+    """A status and a body: a shape of `wire`, plain values, or bytes of JSON.
+
+    An answer that is still `pending` takes its body from there, and holds no thread until then.
+    """
 
     status: int = 200
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    pending: Future[Any] | None = None
 
     def encoded(self) -> bytes:
         """The body as it is sent."""

@@ -14,6 +14,8 @@ from starlette.applications import Starlette
 from frazil.errors import CatalogError, InvalidInput
 
 _START_S = 30.0
+KEEP_ALIVE_S = 75
+"""How long a connection may idle; clients that keep them open close them sooner."""
 
 
 class Running:
@@ -80,5 +82,6 @@ def uvicorn_config(app: Starlette) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=10,
+        timeout_keep_alive=KEEP_ALIVE_S,
         h11_max_incomplete_event_size=64 * 1024,
     )

@@ -32,6 +32,8 @@ class Service:
         self.cancelled_plans = Cancelled()
         self.watch = Watch()
         self.facade = Facade(clients_collect=self.settings.clients_collect)
+        self.native: object | None = None
+        """What `native_tables` keeps for Frazil's own clients, from the first of them on."""
 
     def need_namespace(self, namespace: Namespace) -> None:
         """404 when it does not exist."""

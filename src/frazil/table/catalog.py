@@ -65,6 +65,7 @@ def connect(
     *,
     warehouse: str | os.PathLike[str] | None = None,
     name: str = "default",
+    token: str | None = None,
     **properties: str,
 ) -> Catalog: ...
 @overload
@@ -73,6 +74,7 @@ def connect(
     *,
     warehouse: str | os.PathLike[str] | None = None,
     name: str = "default",
+    token: str | None = None,
     create: bool,
     **properties: str,
 ) -> Catalog: ...
@@ -82,6 +84,7 @@ def connect(
     *,
     warehouse: str | os.PathLike[str] | None = None,
     name: str = "default",
+    token: str | None = None,
     create: bool = False,
     **properties: str,
 ) -> Catalog:
@@ -90,7 +93,9 @@ def connect(
     A path is an embedded warehouse: a folder with the tables and a SQLite database. If it does
     not exist yet, it is created with the first table, or at once with `create=True`. A URI
     (`postgresql://…`, `sqlite:///…`) names a database; `warehouse` is then the default location of
-    tables. Other properties configure storage and have PyIceberg's names: `**{"s3.endpoint": …}`.
+    tables. `http://host:8181` is a catalog that `frazil serve` shares; if it asks for a token, give
+    `token` or set FRAZIL_TOKEN. Other properties configure storage and have PyIceberg's names:
+    `**{"s3.endpoint": …}`.
 
     >>> catalog = connect("warehouse")                                    # doctest: +SKIP
     """
@@ -100,6 +105,10 @@ def connect(
     text = _address(uri)
     check_text(name, "the name of the catalog", empty=False)
     _check_options(properties)
+    if _is_server(text):
+        return _served(text, name, warehouse, token, properties)
+    if token is not None:
+        raise InvalidInput("token is for a server; a folder or a database takes none")
     place = None if warehouse is None else _warehouse(warehouse)
     pointers: Pointers
     if _is_database(text):
@@ -118,6 +127,22 @@ def connect(
     if warehouse is not None and place is not None:
         origin["warehouse"] = place
     return Catalog(pointers, properties, origin=origin)
+
+
+def _served(
+    address: str, name: str, warehouse: object, token: str | None, properties: Mapping[str, str]
+) -> Catalog:
+    """The catalog behind a server; its token is not part of what opens it elsewhere."""
+    from frazil.catalog.remote import RemoteCatalog
+    from frazil.catalog.remote_http import TOKEN_VARIABLE
+
+    if warehouse is not None:
+        raise InvalidInput("warehouse is the server's own; start frazil serve with it")
+    token = token or os.environ.get(TOKEN_VARIABLE) or None
+    pointers = RemoteCatalog(address, token=token, properties=properties)
+    if name not in ("default", pointers.name):
+        raise InvalidInput(f"{address} serves catalog {pointers.name!r}, not {name!r}")
+    return Catalog(pointers, properties, origin={"uri": address, "name": name, **properties})
 
 
 def _embedded(
@@ -163,7 +188,7 @@ def _check_options(properties: Mapping[str, str]) -> None:
     """Properties have dots or hyphens in their names; any other name is a mistake."""
     for name in properties:
         if "." not in name and "-" not in name:
-            near = get_close_matches(name, ("uri", "warehouse", "name", "create"), n=1)
+            near = get_close_matches(name, ("uri", "warehouse", "name", "create", "token"), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise InvalidInput(f"connect has no option {name!r}{hint}")
     check_texts(properties, "connection property")
@@ -172,7 +197,7 @@ def _check_options(properties: Mapping[str, str]) -> None:
 def connect_existing(uri: str | os.PathLike[str], **options: str) -> Catalog:
     """Open a catalog as `connect` does, but make none: NotFound when a folder holds none."""
     text = _address(uri)
-    if not _is_database(text) and is_local(text):
+    if not _is_database(text) and not _is_server(text) and is_local(text):
         folder = _folder(text)
         if not (folder / "catalog.db").is_file():
             raise NotFound(f"{folder}: no warehouse is there; give its full path, or make it first")
@@ -209,6 +234,10 @@ def _scheme(text: str) -> str:
 
 def _is_database(text: str) -> bool:
     return re.match(r"(postgresql|postgres|sqlite)(\+\w+)?:", text) is not None
+
+
+def _is_server(text: str) -> bool:
+    return re.match(r"https?://", text) is not None
 
 
 def _driver(text: str) -> str:

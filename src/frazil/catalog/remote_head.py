@@ -1,0 +1,301 @@
+"""The head of a table behind a Frazil server: load, swap, and appends that the server commits
+together with those of other writers.
+
+The table is named by a key that stays when it is renamed. A swap whose answer is lost is `Unknown`,
+and the commit loop asks for its snapshot. An append whose answer is lost is sent again under its
+own id: the server finds it in the history, or lands it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import local
+from typing import Any
+
+import pyarrow as pa
+
+from frazil.catalog import remote_wire
+from frazil.catalog.names import Identifier
+from frazil.catalog.notes import Notes
+from frazil.catalog.ownership import Neighbourhood, Place
+from frazil.catalog.pointers import check_draft
+from frazil.catalog.remote_http import Requests, Unanswered
+from frazil.catalog.remote_views import RemoteNotes
+from frazil.catalog.remote_wire import Document, Known
+from frazil.catalog.sql_rows import Definition
+from frazil.commit.head import Appended, Draft, Landed, Lost, Outcome, State, Unknown
+from frazil.errors import CatalogError, CommitUnknown, FormatError, FrazilError, NotFound
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import History, Snapshot, SnapshotId
+
+_log = logging.getLogger(__name__)
+
+LONGEST_DOUBT_S = 60.0
+"""How long an append whose answer was lost is asked about before the doubt is the caller's."""
+_WAIT_S = 0.1
+_LONGEST_WAIT_S = 2.0
+
+
+class RemoteHead:
+    """The head of a v4 table."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        identifier: Identifier,
+        document: Document,
+        *,
+        open: Callable[[Identifier], Any],
+    ) -> None:
+        self._requests = requests
+        self._identifier = identifier
+        self._open = open
+        self.key: str = document["key"]
+        self._definition: Definition | None = None
+        self._turn = _Turn()
+        self._state = self._settled(document["state"], seen={})
+
+    def __repr__(self) -> str:
+        return f"RemoteHead({str(self._identifier)!r}, version={self._state.version})"
+
+    @property
+    def identifier(self) -> Identifier:
+        return self._identifier
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def notes(self) -> Notes:
+        return RemoteNotes(self._requests, self.key)
+
+    def load(self) -> State:
+        document = self._ask("load-head", known=self.known().document())
+        self._state = self._settled(document["state"], seen=self._state.snapshots)
+        return self._state
+
+    def known(self) -> Known:
+        """What the server need not send."""
+        if self._definition is None:
+            return Known()
+        return Known(
+            definition_id=self._definition.definition_id,
+            sequence_number=self._state.metadata.last_sequence_number,
+        )
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        held = None
+        try:
+            asked = json.dumps({"key": self.key}).encode()
+            held = self._requests.once("take-turn", asked)["turn"]
+        except FrazilError as error:
+            _log.debug("no turn: %s", error)
+        self._turn.id = held
+        try:
+            yield
+        finally:
+            self._turn.id = None
+            if held is not None:
+                try:
+                    self._requests.once("end-turn", json.dumps({"turn": held}).encode())
+                except FrazilError as error:
+                    _log.debug("the turn ends by itself: %s", error)
+
+    def swap_document(self, base: State, draft: Draft) -> Document:
+        """What the server is asked to swap."""
+        check_draft(draft)
+        document = remote_wire.draft_document(base, draft)
+        known = self.known().document()
+        return {"key": self.key, "known": known, "turn": self._turn.id, "draft": document}
+
+    def swap(self, base: State, draft: Draft) -> Outcome:
+        outcome = swapped(self._requests, [(self, base, draft)])
+        return outcome if not isinstance(outcome, list) else Landed(state=outcome[0])
+
+    def took(self, document: Document, seen: Mapping[int, Snapshot]) -> State:
+        """Take a state that the server answered with."""
+        self._state = self._settled(document, seen={**self._state.snapshots, **seen})
+        return self._state
+
+    def append(
+        self,
+        base: State,
+        entries: EntryBatch,
+        *,
+        branch: str,
+        summary: Mapping[str, str],
+        append_id: int,
+    ) -> Appended | None:
+        header: Document = {
+            "key": self.key,
+            "branch": branch,
+            "summary": dict(summary),
+            "append-id": append_id,
+            "known": self.known().document(),
+            "since-version": base.version,
+            "since-sequence-number": base.metadata.last_sequence_number,
+        }
+        answer = self._landed_once(header, entries_bytes(entries))
+        if "state" not in answer:
+            return None
+        snapshot = remote_wire.snapshot_of(answer["snapshot"])
+        state = self.took(answer["state"], {int(snapshot.snapshot_id): snapshot})
+        return Appended(
+            state=state,
+            snapshot=snapshot,
+            shared_by=int(answer["shared-by"]),
+            metadata_files=int(answer["metadata-files"]),
+            metadata_bytes=int(answer["metadata-bytes"]),
+        )
+
+    def _landed_once(self, header: Document, entries: pa.Buffer) -> Document:
+        """The answer to an append, asked for until it comes."""
+        deadline = time.monotonic() + LONGEST_DOUBT_S
+        wait_s = _WAIT_S
+        while True:
+            body = remote_wire.framed(json.dumps(header).encode(), entries)
+            try:
+                answer: Document = self._requests.once("append", body)
+                return answer
+            except Unanswered as lost:
+                cause: FrazilError = lost
+            except CatalogError as error:
+                if not header.get("is-repeated"):
+                    raise  # it was not even sent
+                cause = error
+            if time.monotonic() > deadline:
+                raise CommitUnknown(
+                    f"{self._identifier}: the server did not say whether append "
+                    f"{header['append-id']} landed ({cause}). Nothing was deleted; look for the "
+                    "rows before trying again."
+                ) from cause
+            header["is-repeated"] = True
+            time.sleep(wait_s)
+            wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
+
+    def landed(self, snapshot_id: int) -> State | None:
+        answer = self._ask("landed", id=snapshot_id, known=self.known().document())
+        if answer["state"] is None:
+            return None
+        return self.took(answer["state"], {})
+
+    def snapshot(self, snapshot_id: int) -> Snapshot:
+        known = self._state.snapshots.get(snapshot_id)
+        if known is not None:
+            return known
+        found = self._fetched([snapshot_id]).get(snapshot_id)
+        if found is None:
+            raise NotFound(f"{self._identifier}: no snapshot {snapshot_id}; it may have expired")
+        return found
+
+    def snapshots(self) -> Iterable[Snapshot]:
+        return self.history().snapshots
+
+    def history(self) -> History:
+        return remote_wire.history_of(self._ask("history")["history"])
+
+    def snapshot_id_as_of(self, timestamp_ms: int) -> SnapshotId | None:
+        found = self._ask("snapshot-as-of", id=timestamp_ms)["snapshot-id"]
+        return None if found is None else SnapshotId(found)
+
+    def export(self) -> str:
+        found = self._ask("export", known=self.known().document())
+        self.took(found["state"], {})
+        return str(found["metadata-location"])
+
+    def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
+        found = self._ask("repair" if repair else "stored-problems")["problems"]
+        if repair and found:
+            self._definition = None
+            self.load()
+        return tuple(FormatError(problem, path=path, field=at) for problem, path, at in found)
+
+    def neighbourhood(self) -> Neighbourhood:
+        return neighbourhood_of(self._ask("neighbourhood"), self._open)
+
+    def _ask(self, operation: str, **parts: Any) -> Any:
+        """Ask for something that can be asked for twice."""
+        try:
+            return self._requests.read(operation, {"key": self.key, **parts})
+        except NotFound as error:
+            raise NotFound(f"{self._identifier}: {error}") from error
+
+    def _settled(self, document: Document, *, seen: Mapping[int, Snapshot]) -> State:
+        state, self._definition = remote_wire.state_of(
+            document, definition=self._definition, seen=seen, fetch=self._fetched
+        )
+        return state
+
+    def _fetched(self, wanted: list[int]) -> dict[int, Snapshot]:
+        texts = self._ask("snapshots", ids=wanted)["snapshots"]
+        found = (remote_wire.snapshot_of(text) for text in texts)
+        return {int(each.snapshot_id): each for each in found}
+
+
+class _Turn(local):
+    """The turn that a thread has."""
+
+    id: str | None = None
+
+    def __reduce__(self) -> tuple[type[_Turn], tuple[()]]:
+        return (_Turn, ())
+
+
+def swapped(
+    requests: Requests, swaps: list[tuple[RemoteHead, State, Draft]]
+) -> list[State] | Lost | Unknown:
+    """Swap heads of one server: all of them, or none."""
+    document = {"swaps": [head.swap_document(base, draft) for head, base, draft in swaps]}
+    try:
+        answer = requests.once("swap", json.dumps(document, separators=(",", ":")).encode())
+    except Unanswered as lost:
+        return Unknown(cause=lost)
+    if answer["states"] is None:
+        return Lost()
+    return [
+        head.took(state, {int(each.snapshot_id): each for each in draft.added_snapshots})
+        for (head, _, draft), state in zip(swaps, answer["states"], strict=True)
+    ]
+
+
+def neighbourhood_of(document: Document, open: Callable[[Identifier], Any]) -> Neighbourhood:
+    """The tables around one, from the server's answer."""
+
+    def place(stated: Document) -> Place:
+        name = stated["open"]
+        opener = None
+        if name is not None:
+            identifier = Identifier.parse(name)
+            opener = lambda: open(identifier)  # noqa: E731
+        return Place(
+            name=stated["name"],
+            location=stated["location"],
+            folders=tuple(stated["folders"]),
+            source_uuid=stated["source-uuid"],
+            open=opener,
+        )
+
+    return Neighbourhood(
+        tables=tuple(place(each) for each in document["tables"]),
+        warehouse=document["warehouse"],
+        database=document["database"],
+    )
+
+
+def entries_bytes(entries: EntryBatch) -> pa.Buffer:
+    """Entries as an Arrow stream of one batch."""
+    table = entries.table.combine_chunks()
+    (batch,) = table.to_batches(max_chunksize=max(1, table.num_rows))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+__all__ = ["RemoteHead", "entries_bytes", "neighbourhood_of", "swapped"]

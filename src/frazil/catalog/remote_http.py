@@ -1,0 +1,282 @@
+"""Requests to a Frazil server: connections that are kept open, a bearer token, and what an error or
+a missing answer means.
+
+A request that could not be sent has done nothing. One that was sent and not answered may have been
+carried out: `Unanswered` says so, and the caller decides whether asking again is safe. The token is
+sent to the server and appears nowhere else: not in a repr, a message or a pickle.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from frazil import errors
+from frazil.errors import (
+    AlreadyExists,
+    CatalogError,
+    CommitConflict,
+    CommitUnknown,
+    Conflict,
+    FormatError,
+    FrazilError,
+    InvalidInput,
+    NotFound,
+    Unsupported,
+)
+
+TOKEN_VARIABLE = "FRAZIL_TOKEN"
+CA_FILE = "tls.ca-file"
+TIMEOUT_S = 660.0
+"""A little longer than a server takes at most, so that its own answer comes first."""
+CONNECT_S = 20.0
+IDLE_S = 30.0
+"""Servers close connections that idle for longer."""
+_MOST_IDLE = 8
+_MOST_ANSWER_BYTES = 1 << 30
+_REPEATS = 4
+_WAIT_S = 0.1
+_LOST = frozenset({500, 502, 503, 504})
+"""Statuses that do not tell whether a request was carried out."""
+
+_KINDS: dict[str, type[FrazilError]] = {
+    kind.kind: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, FrazilError)
+}
+_STATUSES: dict[int, type[FrazilError]] = {
+    400: InvalidInput,
+    404: NotFound,
+    405: Unsupported,
+    413: InvalidInput,
+    422: InvalidInput,
+}
+
+
+class Unanswered(CatalogError):
+    """A request was sent, and its outcome is not known."""
+
+
+class Requests:
+    """Sends requests to one server. Safe to share between threads and to fork."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        ca_file: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InvalidInput("the server's address is not one; expected http://host:port")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InvalidInput(
+                "the server's address holds more than a host, a port and a path; give a token "
+                f"with connect(…, token=…) or in {TOKEN_VARIABLE}"
+            )
+        try:
+            self._port = parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError as error:
+            raise InvalidInput(f"the server's address: {error}") from error
+        self.address = address.rstrip("/")
+        self._host = parts.hostname
+        self._path = parts.path.rstrip("/")
+        self._is_secure = parts.scheme == "https"
+        self._ca_file = ca_file
+        self._token = token
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self._forget()
+
+    def __repr__(self) -> str:
+        return f"Requests({self.address!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"address": self.address, "ca_file": self._ca_file, "timeout_s": self._timeout_s}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Requests.__init__(self, **state, token=os.environ.get(TOKEN_VARIABLE))
+
+    def close(self) -> None:
+        """Close connections."""
+        with self._lock:
+            while self._idle:
+                self._idle.pop()[1].close()
+
+    # Asking
+
+    def read(self, operation: str, document: Mapping[str, Any] | None = None) -> Any:
+        """Ask for something that changes nothing; asked again when the answer is lost."""
+        return self._repeated(operation, _encoded(document), {})
+
+    def change(self, operation: str, document: Mapping[str, Any]) -> Any:
+        """Have a change made once. When the answer is lost it is asked for again, under the same
+        key; CommitUnknown when that does not tell either."""
+        key = {"Idempotency-Key": str(uuid.uuid4())}
+        body = _encoded(document)
+        try:
+            return self.once(operation, body, key)
+        except Unanswered as lost:
+            try:
+                return self._repeated(operation, body, key)
+            except (AlreadyExists, NotFound, CatalogError) as error:
+                # It may have been this very request that did it.
+                raise CommitUnknown(
+                    f"the answer to {operation} was lost ({lost}), and asking again did not tell "
+                    f"whether it was carried out: {error}. Look before trying again."
+                ) from error
+
+    def once(self, operation: str, body: bytes, headers: Mapping[str, str] | None = None) -> Any:
+        """Ask once. Unanswered when the outcome is not known, any other error when nothing
+        happened."""
+        return self._answer("POST", f"/v1/frazil/{operation}", body, headers or {})
+
+    def config(self) -> Any:
+        """What the server offers."""
+        for attempt in range(_REPEATS):
+            try:
+                return self._answer("GET", "/v1/config", None, {})
+            except Unanswered:
+                if attempt == _REPEATS - 1:
+                    raise
+                self._sleep(_WAIT_S)
+        raise AssertionError("unreachable")
+
+    def _repeated(self, operation: str, body: bytes, headers: Mapping[str, str]) -> Any:
+        for attempt in range(_REPEATS):
+            try:
+                return self.once(operation, body, headers)
+            except Refused:
+                raise
+            except CatalogError:
+                if attempt == _REPEATS - 1:
+                    raise
+                self._sleep(_WAIT_S * 2**attempt)
+        raise AssertionError("unreachable")
+
+    # One request
+
+    def _answer(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Any:
+        sent = {"User-Agent": "frazil", **headers}
+        if body is not None:
+            sent["Content-Type"] = "application/octet-stream"
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        connection = self._connected()
+        try:
+            connection.request(method, self._path + path, body=body, headers=sent)
+            answer = connection.getresponse()
+            data = answer.read(_MOST_ANSWER_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Unanswered(
+                f"{self.address} did not answer: {error or type(error).__name__}"
+            ) from error
+        except BaseException:
+            connection.close()
+            raise
+        self._give_back(connection, answer)
+        if answer.status >= 300:
+            raise self._error(answer.status, data)
+        try:
+            return json.loads(data) if data else None
+        except ValueError as error:
+            raise Unanswered(f"{self.address} answered with what is not JSON") from error
+
+    def _error(self, status: int, data: bytes) -> FrazilError:
+        try:
+            stated = json.loads(data)["error"]
+            message, kind = str(stated["message"]), stated.get("kind")
+        except (ValueError, TypeError, KeyError, AttributeError):
+            stated, message, kind = {}, f"status {status}", None
+        if status in (401, 403):
+            hint = "" if self._token else f"; give one with token=… or in {TOKEN_VARIABLE}"
+            return Refused(f"{self.address}: {message}{hint if status == 401 else ''}")
+        if (kind is None and status in _LOST) or kind == CommitUnknown.kind:
+            return Unanswered(f"{self.address}: {message}")
+        if kind == CommitConflict.kind:
+            found = [Conflict(**each) for each in stated.get("conflicts", ())]
+            return Told(message, found)
+        found_kind = _KINDS.get(kind) if kind else _STATUSES.get(status)
+        if found_kind is FormatError or found_kind is None:
+            return CatalogError(f"{self.address}: {message}")
+        return found_kind(message)
+
+    # Connections
+
+    def _forget(self) -> None:
+        self._idle: list[tuple[float, http.client.HTTPConnection]] = []
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._process != os.getpid():  # a fork shares its parent's sockets
+            self._forget()
+        now = time.monotonic()
+        with self._lock:
+            while self._idle:
+                since, connection = self._idle.pop()
+                if now - since < IDLE_S:
+                    return connection
+                connection.close()
+        connection = self._new()
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException) as error:
+            raise CatalogError(
+                f"{self.address} cannot be reached: {error}. Is frazil serve running there?"
+            ) from error
+        connection.sock.settimeout(self._timeout_s)
+        return connection
+
+    def _new(self) -> http.client.HTTPConnection:
+        if not self._is_secure:
+            return http.client.HTTPConnection(self._host, self._port, timeout=CONNECT_S)
+        context = ssl.create_default_context(cafile=self._ca_file)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=CONNECT_S, context=context
+        )
+
+    def _give_back(
+        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse
+    ) -> None:
+        if answer.will_close:
+            connection.close()
+            return
+        with self._lock:
+            if len(self._idle) < _MOST_IDLE:
+                self._idle.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+
+class Refused(CatalogError):
+    """The server wants a token, or does not allow the request to the owner of this one."""
+
+
+class Told(CommitConflict):
+    """A conflict as the server told it: its message lists the conflicts already."""
+
+    def __init__(self, message: str, conflicts: list[Conflict]) -> None:
+        super().__init__(message)
+        self.conflicts = tuple(conflicts)
+
+
+def _encoded(document: Mapping[str, Any] | None) -> bytes:
+    return json.dumps(document or {}, separators=(",", ":")).encode()
+
+
+__all__ = ["CA_FILE", "TOKEN_VARIABLE", "Refused", "Requests", "Unanswered"]

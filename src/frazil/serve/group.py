@@ -1,0 +1,324 @@
+"""Group commit: appends that arrive together become one root, one swap and one snapshot.
+
+While a group is being committed, the appends that come in wait and make the next one. Appends with
+the same branch and the same summary share a snapshot; those that differ are snapshots of their own
+in the same swap. Each is checked against the table as the group meets it, and one that does not fit
+fails alone.
+
+An append lands once, however often it is sent and to whichever server. Its id is in the snapshot
+that holds it, and before a group is built, every snapshot that came since its appends were first
+sent is searched for their ids. The swap is a compare-and-set, so nothing can land in between.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from frazil.catalog.remote_wire import Definitions, Document, Known, state_document
+from frazil.catalog.sql_head import SqlHead
+from frazil.catalog.sql_rows import is_redefined
+from frazil.commit.build import Surroundings
+from frazil.commit.change import Change
+from frazil.commit.grouped import GROUP_SIZE, append_ids, group_summary, is_grouped
+from frazil.commit.handle import new_snapshot_id, now_ms
+from frazil.commit.head import AllLanded, Draft, Lost, Outcomes, State, Unknown
+from frazil.commit.summary import (
+    LEAVES_WRITTEN,
+    METADATA_BYTES_WRITTEN,
+    check_keys,
+)
+from frazil.commit.together import Work, commit_together
+from frazil.errors import CommitUnknown, FrazilError, InvalidInput
+from frazil.format import metadata_json
+from frazil.format.batch import EntryBatch
+from frazil.format.metadata import RefKind, Snapshot, TableMetadata
+from frazil.legacy.legacy_decoder import LegacyDecoder
+from frazil.serve import group_entries, native_wire
+
+if TYPE_CHECKING:
+    from frazil.serve.service import Service
+
+MOST_APPENDS = 64
+"""Appends of one group; those that come later make the next."""
+MOST_REMEMBERED = 4_096
+"""Appends whose snapshots are remembered; older ones are looked up in the catalog."""
+MOST_WAITING = 1_024
+WORKERS = 8
+"""Tables whose groups are committed at the same time."""
+
+
+@dataclass(slots=True, eq=False)
+class Append:
+    """An append that waits for its group."""
+
+    id: int
+    entries: EntryBatch
+    branch: str
+    summary: Mapping[str, str]
+    known: Known
+    since_version: int
+    since_sequence_number: int
+    is_repeated: bool
+    done: Future[Document] = field(default_factory=Future)
+    fitted: tuple[TableMetadata, EntryBatch] | None = None
+
+
+class _NothingLeft(Exception):
+    """No append of a group is left to be committed."""
+
+
+class Groups:
+    """The appends that wait, by table."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._tables: dict[str, _Table] = {}
+        self._lock = threading.Lock()
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="frazil-group")
+
+    def append(
+        self, head: SqlHead, header: native_wire.Append, entries: memoryview
+    ) -> Future[Document]:
+        """Have an append committed with others; the answer comes when it has landed."""
+        if not 0 < header.append_id < 1 << 63:
+            raise InvalidInput(f"append-id is {header.append_id}; expected a positive number")
+        if any(key.startswith("frazil.") for key in header.summary):
+            raise InvalidInput("summary keys that start with frazil. are set by the commit itself")
+        check_keys(header.summary)
+        append = Append(
+            id=header.append_id,
+            entries=group_entries.decoded(entries),
+            branch=header.branch,
+            summary=header.summary,
+            known=header.known.value(),
+            since_version=header.since_version,
+            since_sequence_number=header.since_sequence_number,
+            is_repeated=header.is_repeated,
+        )
+        with self._lock:
+            table = self._tables.get(head.key)
+            if table is None:
+                if len(self._tables) >= MOST_REMEMBERED:
+                    self._tables = {key: each for key, each in self._tables.items() if each.is_busy}
+                table = self._tables[head.key] = _Table(self._service, head)
+            answer, is_first = table.enter(append)
+        if is_first:
+            self._workers.submit(table.run)
+        return answer
+
+
+class _Table:
+    """The groups of one table, one after the other."""
+
+    def __init__(self, service: Service, head: SqlHead) -> None:
+        catalog = service.catalog
+        self._head = catalog.pointers.load_key(head.key)  # type: ignore[attr-defined]
+        self._catalog = catalog
+        self._definitions = Definitions()
+        self._lock = threading.Lock()
+        self._waiting: list[Append] = []
+        self._pending: dict[int, Future[Document]] = {}
+        self._history = _Searched(self._head)
+        self.is_busy = False
+
+    def enter(self, append: Append) -> tuple[Future[Document], bool]:
+        """Queue an append; whether somebody has to start working on the queue."""
+        with self._lock:
+            under_way = self._pending.get(append.id)
+            if under_way is not None:
+                return under_way, False
+            if len(self._waiting) >= MOST_WAITING:
+                raise InvalidInput(f"{MOST_WAITING} appends to the table wait already; send fewer")
+            self._pending[append.id] = append.done
+            self._waiting.append(append)
+            is_first, self.is_busy = not self.is_busy, True
+            return append.done, is_first
+
+    def run(self) -> None:
+        """Commit groups until nothing waits."""
+        while True:
+            with self._lock:
+                group = self._waiting[:MOST_APPENDS]
+                del self._waiting[:MOST_APPENDS]
+                if not group:
+                    self.is_busy = False
+                    return
+            try:
+                self._commit(group)
+            except BaseException as error:
+                self._fail(group, error)
+            finally:
+                with self._lock:
+                    for append in group:
+                        self._pending.pop(append.id, None)
+
+    def _commit(self, group: Sequence[Append]) -> None:
+        try:
+            self._landed(group)
+        except CommitUnknown as error:
+            self._fail(group, error)
+        except FrazilError as error:
+            left = [append for append in group if not append.done.done()]
+            if len(left) < 2:
+                self._fail(left, error)
+                return
+            for append in left:  # one that cannot be built must not fail the others
+                self._commit([append])
+
+    def _landed(self, group: Sequence[Append]) -> None:
+        made: list[tuple[int, tuple[Snapshot, ...]]] = []
+
+        def plan(state: State) -> Sequence[Change]:
+            return self._planned(group, state)
+
+        def swap(drafts: Sequence[tuple[Work, State, Draft]]) -> Outcomes:
+            ((_, base, draft),) = drafts
+            made[:] = [(base.version + 1, draft.added_snapshots)]
+            outcome = self._head.swap(base, draft)
+            if isinstance(outcome, Lost | Unknown):
+                return outcome
+            return AllLanded(states=(outcome.state,))
+
+        work = Work(head=self._head, around=self._surroundings(), plan=plan)
+        try:
+            (state,) = commit_together([work], swap)
+        except _NothingLeft:
+            return
+        self._history.add(*made[0])
+        for append in group:
+            if not append.done.done():
+                self._answer(append, state)
+
+    def _surroundings(self) -> Surroundings:
+        location = self._head.state.metadata.location
+        return Surroundings(
+            storage=self._catalog.pointers.storage(location),
+            location=location,
+            cache=self._catalog.cache,
+            now_ms=now_ms,
+            new_snapshot_id=new_snapshot_id,
+            decoder=LegacyDecoder(),
+        )
+
+    def _planned(self, group: Sequence[Append], state: State) -> list[Change]:
+        """The changes of the appends that have not landed and fit the table."""
+        self._history.search(state)
+        changes: dict[tuple[str, tuple[tuple[str, str], ...]], list[Append]] = {}
+        for append in group:
+            if append.done.done():
+                continue
+            try:
+                if self._history.holds(append, state):
+                    self._answer(append, state)
+                elif not is_grouped(state.metadata.properties):
+                    append.done.set_result({"is-grouped": False})
+                else:
+                    _fit(append, state)
+                    key = (append.branch, tuple(sorted(append.summary.items())))
+                    changes.setdefault(key, []).append(append)
+            except FrazilError as error:
+                append.done.set_exception(error)
+        if not changes:
+            raise _NothingLeft
+        return [_change(appends) for appends in changes.values()]
+
+    def _answer(self, append: Append, state: State) -> None:
+        snapshot = self._history.snapshot(append.id)
+        summary = snapshot.summary
+        leaves = summary.get(LEAVES_WRITTEN, "0")
+        definition = self._definitions.of("", state.metadata)
+        append.done.set_result(
+            {
+                "state": state_document(state, definition, append.known),
+                "snapshot": metadata_json.snapshot_text(snapshot),
+                "shared-by": int(summary.get(GROUP_SIZE, "1")),
+                "metadata-files": 1 + (int(leaves) if leaves.isdigit() else 0),
+                "metadata-bytes": int(summary.get(METADATA_BYTES_WRITTEN, "0")),
+            }
+        )
+
+    def _fail(self, group: Sequence[Append], error: BaseException) -> None:
+        for append in group:
+            if not append.done.done():
+                append.done.set_exception(error)
+
+
+class _Searched:
+    """Which appends the snapshots since some version hold. Complete from that version on."""
+
+    def __init__(self, head: SqlHead) -> None:
+        self._head = head
+        self._from = self._until = head.state.version
+        self._found: OrderedDict[int, Snapshot] = OrderedDict()
+
+    def search(self, state: State) -> None:
+        """Read the snapshots that others added since the last search."""
+        if state.version > self._until:
+            self.add(state.version, self._head.snapshots_since(self._until))
+
+    def add(self, version: int, snapshots: Any) -> None:
+        """Take the snapshots that lead to a version."""
+        for snapshot in snapshots:
+            for id in append_ids(snapshot.summary, int(snapshot.snapshot_id)):
+                self._found[id] = snapshot
+        self._until = max(self._until, version)
+        if len(self._found) > MOST_REMEMBERED:
+            while len(self._found) > MOST_REMEMBERED // 2:
+                self._found.popitem(last=False)
+            self._from = self._until
+
+    def snapshot(self, append_id: int) -> Snapshot:
+        """The snapshot that holds an append."""
+        return self._found[append_id]
+
+    def holds(self, append: Append, state: State) -> bool:
+        """Whether an append has landed. CommitUnknown when a snapshot that could hold it is gone.
+
+        It can have landed only since it was first sent, perhaps through another server.
+        """
+        if append.id in self._found:
+            return True
+        if append.since_version >= self._from:
+            return False
+        for snapshot in self._head.snapshots_naming(append.id, append.since_version):
+            if append.id in append_ids(snapshot.summary, int(snapshot.snapshot_id)):
+                self._found[append.id] = snapshot
+                return True
+        added = state.metadata.last_sequence_number - append.since_sequence_number
+        if append.is_repeated and self._head.count_since(append.since_version) < added:
+            raise CommitUnknown(
+                f"append {append.id} may have landed in a snapshot that has expired since; look "
+                "for its rows before trying again"
+            )
+        return False
+
+
+def _fit(append: Append, state: State) -> None:
+    """Check an append against the table, once for every definition it meets."""
+    metadata = state.metadata
+    ref = metadata.refs.get(append.branch)
+    if ref is not None and ref.kind is RefKind.TAG:
+        raise InvalidInput(f"{append.branch!r} is a tag and cannot be committed to")
+    known = append.fitted
+    if known is None or is_redefined(known[0], metadata):
+        append.fitted = (metadata, group_entries.fitted(append.entries, metadata))
+
+
+def _change(appends: Sequence[Append]) -> Change:
+    first = appends[0]
+    entries = [each.fitted[1] for each in appends if each.fitted is not None]
+    ids = tuple(each.id for each in appends)
+    return Change(
+        added=EntryBatch.concat(entries),
+        branch=first.branch,
+        summary={**first.summary, **group_summary(ids)},
+        snapshot_id=first.id,
+    )
+
+
+__all__ = ["MOST_APPENDS", "Append", "Groups"]

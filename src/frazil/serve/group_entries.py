@@ -1,0 +1,153 @@
+"""Entries that a client sends to be appended: decoded from Arrow, and checked against the table.
+
+Bytes come from outside, so nothing in them is trusted: compressed streams are refused before they
+are unpacked, columns must be those of an entry with the types the table has now, and files must
+lie in the table's own folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.commit.grouped import MOST_ENTRIES
+from frazil.errors import FormatError, InvalidInput
+from frazil.format import paths
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import LEAVES, PARTITION_PREFIX, STATS_PREFIX
+from frazil.format.metadata import TableMetadata
+from frazil.tree.layout import Layout, layout_of
+
+MOST_BYTES: Final = 8 << 20
+_REQUIRED: Final = (
+    "content_type",
+    "location",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+)
+_ALLOWED: Final = frozenset(
+    {*_REQUIRED, "spec_id", "sort_order_id", "key_metadata", "split_offsets", "tracking.status"}
+)
+_FORMATS: Final = frozenset({"parquet", "avro", "orc"})
+_SCHEMA, _RECORD_BATCH = 1, 3
+"""Kinds of messages in Arrow's own encoding."""
+
+
+def decoded(data: memoryview) -> EntryBatch:
+    """Entries from the bytes of an Arrow stream of one batch."""
+    if len(data) > MOST_BYTES:
+        raise InvalidInput(f"entries of {len(data)} bytes; at most {MOST_BYTES} are appended")
+    try:
+        batch = _batch(pa.py_buffer(data))
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, struct.error, IndexError, ValueError) as error:
+        raise InvalidInput(f"the entries are not an Arrow stream of one batch: {error}") from error
+    if not 0 < batch.num_rows <= MOST_ENTRIES:
+        raise InvalidInput(f"{batch.num_rows} entries; expected 1 to {MOST_ENTRIES}")
+    if len(set(batch.schema.names)) != batch.num_columns:
+        raise InvalidInput("two columns of the entries have the same name")
+    return EntryBatch(pa.Table.from_batches([batch]))
+
+
+def _batch(data: pa.Buffer) -> pa.RecordBatch:
+    kinds = list(itertools.islice(pa.ipc.MessageReader.open_stream(data), 3))
+    if [_kind(each.metadata) for each in kinds] != [_SCHEMA, _RECORD_BATCH]:
+        raise ValueError("expected a schema and one batch")
+    if _is_compressed(kinds[1].metadata):
+        raise ValueError("the batch is compressed")
+    with pa.ipc.open_stream(data) as stream:
+        found: pa.RecordBatch = stream.read_next_batch()
+        return found
+
+
+def _table(data: bytes, at: int) -> tuple[int, ...]:
+    """Where the fields of a flatbuffer table are; 0 for one that is not there."""
+    (back,) = struct.unpack_from("<i", data, at)
+    start = at - back
+    size, _ = struct.unpack_from("<HH", data, start)
+    offsets = struct.unpack_from(f"<{(size - 4) // 2}H", data, start + 4)
+    return tuple(at + offset if offset else 0 for offset in offsets)
+
+
+def _message(metadata: pa.Buffer) -> tuple[bytes, tuple[int, ...]]:
+    data = metadata.to_pybytes()
+    (root,) = struct.unpack_from("<I", data, 0)
+    return data, _table(data, root)
+
+
+def _kind(metadata: pa.Buffer) -> int:
+    data, fields = _message(metadata)
+    return data[fields[1]] if len(fields) > 1 and fields[1] else 0
+
+
+def _is_compressed(metadata: pa.Buffer) -> bool:
+    data, fields = _message(metadata)
+    (offset,) = struct.unpack_from("<I", data, fields[2])
+    batch = _table(data, fields[2] + offset)
+    return len(batch) > 3 and batch[3] != 0
+
+
+def fitted(entries: EntryBatch, metadata: TableMetadata) -> EntryBatch:
+    """The entries as the table takes them now; InvalidInput when it cannot."""
+    layout = layout_of(metadata)
+    _check_columns(entries, layout)
+    _check_values(entries, metadata, layout)
+    try:
+        return layout.conformed(entries)
+    except (pa.ArrowException, FormatError) as error:
+        raise InvalidInput(
+            f"the files do not fit the table as it is now ({error}); load it again and repeat"
+        ) from error
+
+
+def _check_columns(entries: EntryBatch, layout: Layout) -> None:
+    partitions: Mapping[str, pa.DataType] = {
+        key: kind for spec in layout.partitions.values() for key, kind in spec.items()
+    }
+    for key, kind in entries.types():
+        if key.startswith(STATS_PREFIX):
+            if key.count(".") != 2 or not key.split(".")[1].isdigit():
+                raise InvalidInput(f"column {key!r} is not one of an entry")
+            continue
+        if key.startswith(PARTITION_PREFIX):
+            expected = partitions.get(key)
+        elif key in _ALLOWED:
+            expected = LEAVES[key].type
+        else:
+            raise InvalidInput(f"column {key!r} is not one of a new file's entry")
+        if expected is None:
+            raise InvalidInput(f"{key}: the table has no such partition field; load it again")
+        if kind != expected and not pa.types.is_null(kind):
+            raise InvalidInput(f"{key} is {kind}; expected {expected}")
+
+
+def _check_values(entries: EntryBatch, metadata: TableMetadata, layout: Layout) -> None:
+    for key in _REQUIRED:
+        if not entries.has(key) or entries.column(key).null_count:
+            raise InvalidInput(f"{key} is missing; every entry has it")
+    if entries.numpy("content_type").any():
+        raise InvalidInput("only data files are appended together; content_type is not 0")
+    for key in ("record_count", "file_size_in_bytes"):
+        if (entries.numpy(key) < 0).any():
+            raise InvalidInput(f"{key} is negative")
+    formats = set(pc.unique(entries.column("file_format")).to_pylist())
+    if not formats <= _FORMATS:
+        raise InvalidInput(f"file_format is {sorted(formats - _FORMATS)[0]!r}")
+    for name in entries.pylist("location"):
+        if paths.is_absolute(name):
+            raise InvalidInput(f"{name}: is not a path inside the table")
+        try:
+            paths.resolve(metadata.location, name)
+        except FormatError as error:
+            raise InvalidInput(str(error)) from error
+    if entries.has("spec_id"):
+        used = set(pc.unique(entries.column("spec_id")).to_pylist()) - {None}
+        unknown = used - layout.partitions.keys()
+        if unknown:
+            raise InvalidInput(f"partition spec {min(unknown)} is not one of the table's")

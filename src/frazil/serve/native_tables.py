@@ -1,0 +1,446 @@
+"""Tables and their heads for Frazil's own client.
+
+A head is named by a key that outlives a rename; rights are checked on the name that the table has
+now. A draft is checked before it is swapped: it continues the state it was made for, and names no
+file outside the places that the table may use.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from frazil.catalog import remote_wire
+from frazil.catalog.json_head import JsonHead
+from frazil.catalog.names import Identifier
+from frazil.catalog.ownership import Neighbourhood, Place
+from frazil.catalog.pointers import TableHead
+from frazil.catalog.remote_wire import Definitions, Document, Known
+from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_head import SqlHead
+from frazil.commit.head import AllLanded, Draft, Landed, State, Unknown
+from frazil.errors import CommitUnknown, InvalidInput, NotFound
+from frazil.format import metadata_json, paths
+from frazil.format.metadata import FORMAT_VERSION, TableMetadata
+from frazil.format.property_table import check_values
+from frazil.serve import native_wire
+from frazil.serve.exchange import Call, Right
+from frazil.serve.group import Groups
+from frazil.serve.locations import check_location
+from frazil.serve.service import Service
+from frazil.serve.turn_keeper import TurnKeeper
+
+_log = logging.getLogger("frazil.serve")
+
+Answered = Document | Future[Document]
+MOST_HEADS = 256
+
+
+class NativeTables:
+    """What the server keeps between requests: heads, turns, and appends that wait."""
+
+    def __init__(self, pointers: SqlCatalog, groups: Groups) -> None:
+        self.pointers = pointers
+        self.turns = TurnKeeper()
+        self.groups = groups
+        self.definitions = Definitions()
+        self._heads: dict[str, SqlHead] = {}
+
+    def head(self, key: str) -> SqlHead:
+        """The head of a table, as it was seen last."""
+        found = self._heads.get(key)
+        return self.keep(self.pointers.load_key(key)) if found is None else found
+
+    def keep(self, head: SqlHead) -> SqlHead:
+        """Remember a head that has just been loaded."""
+        if len(self._heads) >= MOST_HEADS and head.key not in self._heads:
+            self.forget(next(iter(self._heads)))
+        return self._heads.setdefault(head.key, head)
+
+    def forget(self, key: str) -> None:
+        """Drop what is known of a table."""
+        self._heads.pop(key, None)
+        self.definitions.forget(key)
+
+    def shown(self, key: str, state: State, known: Known) -> Document:
+        """A state for a client that has part of it."""
+        definition = self.definitions.of(key, state.metadata)
+        return remote_wire.state_document(state, definition, known)
+
+
+def tables_of(service: Service) -> NativeTables:
+    """What the server keeps for Frazil's own clients."""
+    if service.native is None:
+        pointers = cast(SqlCatalog, service.catalog.pointers)
+        service.native = NativeTables(pointers, Groups(service))
+    return cast(NativeTables, service.native)
+
+
+def head_of(service: Service, call: Call, key: str, right: Literal["read", "write"]) -> SqlHead:
+    """The head of a table, if the sender may use it so."""
+    native = tables_of(service)
+    if call.principal is not None:
+        call.check(right, native.pointers.name_of(key).namespace)
+    return native.head(key)
+
+
+def _loaded(service: Service, head: SqlHead) -> State:
+    try:
+        return head.load()
+    except NotFound:
+        tables_of(service).forget(head.key)
+        raise
+
+
+def _named(call: Call, right: Literal["read", "write"], name: list[str]) -> Identifier:
+    identifier = Identifier.parse(name)
+    call.check(right, identifier.namespace)
+    return identifier
+
+
+# By name
+
+
+def _entered(service: Service, head: TableHead) -> Document:
+    """A table for a client that has nothing of it."""
+    if isinstance(head, SqlHead):
+        native = tables_of(service)
+        native.keep(head)
+        return {"key": head.key, "state": native.shown(head.key, head.state, Known())}
+    return {"legacy": head.state.metadata_location}
+
+
+def _location_for(service: Service, call: Call, body: native_wire.Named) -> Document:
+    return {"location": service.catalog.pointers.location_for(_named(call, "write", body.name))}
+
+
+def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -> Document:
+    identifier = _named(call, "write", body.name)
+    metadata, history = remote_wire.whole_metadata(native_wire.plain(body.table))
+    _check_table(service, metadata)
+    _check_snapshots(service, metadata, history.snapshots)
+    head = service.catalog.pointers.create_table(identifier, metadata, history)
+    return _entered(service, head)
+
+
+def _register(service: Service, call: Call, body: native_wire.Register) -> Document:
+    identifier = _named(call, "write", body.name)
+    check_location(service, body.metadata_location)
+    if body.location is not None:
+        check_location(service, body.location)
+    head = service.catalog.pointers.register(
+        identifier, body.metadata_location, location=body.location
+    )
+    return _entered(service, head)
+
+
+def _load_table(service: Service, call: Call, body: native_wire.Named) -> Document:
+    return _entered(service, service.catalog.pointers.load(_named(call, "read", body.name)))
+
+
+def _table_exists(service: Service, call: Call, body: native_wire.Named) -> Document:
+    return {"exists": service.catalog.pointers.table_exists(_named(call, "read", body.name))}
+
+
+def _list_tables(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
+    namespace = tuple(body.namespace)
+    call.check("read", namespace)
+    return {"names": [each.name for each in service.catalog.pointers.list_tables(namespace)]}
+
+
+def _upgrade(service: Service, call: Call, body: native_wire.Upgrade) -> Document:
+    identifier = _named(call, "write", body.name)
+    metadata, _ = remote_wire.whole_metadata(native_wire.plain(body.table))
+    _check_table(service, metadata)
+    pointers = service.catalog.pointers
+    head = pointers.load(identifier)
+    if not isinstance(head, JsonHead) or head.state.metadata_location != body.metadata_location:
+        return {"landed": None}
+    outcome = pointers.upgrade(identifier, head.state, metadata)
+    if isinstance(outcome, Unknown):
+        raise CommitUnknown(f"{identifier}: may or may not be upgraded ({outcome.cause})")
+    if not isinstance(outcome, Landed):
+        return {"landed": None}
+    return {"landed": _entered(service, pointers.load(identifier))}
+
+
+def _rename(service: Service, call: Call, body: native_wire.Rename) -> Document:
+    old, new = _named(call, "write", body.name), _named(call, "write", body.to)
+    service.catalog.pointers.rename(old, new)
+    return {}
+
+
+def _drop(service: Service, call: Call, body: native_wire.Named) -> Document:
+    service.catalog.pointers.drop(_named(call, "write", body.name))
+    return {}
+
+
+def _purge(service: Service, call: Call, body: native_wire.Named) -> Document:
+    purged = service.catalog.pointers.purge(_named(call, "write", body.name))
+    if purged.metadata.format_version < FORMAT_VERSION:
+        return {"legacy": purged.metadata_location}
+    return {
+        "table": remote_wire.metadata_document(purged.metadata, purged.history),
+        "metadata-location": purged.metadata_location,
+    }
+
+
+# Heads
+
+
+def _load_head(service: Service, call: Call, body: native_wire.Keyed) -> Document:
+    head = head_of(service, call, body.key, "read")
+    state = _loaded(service, head)
+    return {"state": tables_of(service).shown(body.key, state, body.known.value())}
+
+
+def _landed(service: Service, call: Call, body: native_wire.WithId) -> Document:
+    head = head_of(service, call, body.key, "read")
+    state = head.landed(body.id)
+    known = body.known.value()
+    return {"state": None if state is None else tables_of(service).shown(body.key, state, known)}
+
+
+def _snapshots(service: Service, call: Call, body: native_wire.WithIds) -> Document:
+    found = head_of(service, call, body.key, "read").read_snapshots(body.ids)
+    return {"snapshots": [metadata_json.snapshot_text(s) for s in found.values()]}
+
+
+def _history(service: Service, call: Call, body: native_wire.Keyed) -> Document:
+    head = head_of(service, call, body.key, "read")
+    return {"history": remote_wire.history_document(head.history())}
+
+
+def _as_of(service: Service, call: Call, body: native_wire.WithId) -> Document:
+    return {"snapshot-id": head_of(service, call, body.key, "read").snapshot_id_as_of(body.id)}
+
+
+def _export(service: Service, call: Call, body: native_wire.Keyed) -> Document:
+    head = head_of(service, call, body.key, "write")
+    path = head.export()
+    state = _loaded(service, head)
+    shown = tables_of(service).shown(body.key, state, body.known.value())
+    return {"metadata-location": path, "state": shown}
+
+
+def _problems(service: Service, call: Call, body: native_wire.Keyed) -> Document:
+    return _stored(head_of(service, call, body.key, "read"), repair=False)
+
+
+def _repair(service: Service, call: Call, body: native_wire.Keyed) -> Document:
+    found = _stored(head_of(service, call, body.key, "write"), repair=True)
+    tables_of(service).forget(body.key)
+    return found
+
+
+def _stored(head: SqlHead, *, repair: bool) -> Document:
+    found = head.stored_problems(repair=repair)
+    return {"problems": [[each.problem, each.path, each.field] for each in found]}
+
+
+def _neighbourhood(service: Service, call: Call, body: native_wire.MaybeKeyed) -> Document:
+    """Where other tables lie: names and places, which deleting files safely depends on."""
+    around: Neighbourhood
+    if body.key is not None:
+        around = head_of(service, call, body.key, "write").neighbourhood()
+    else:
+        if call.principal is not None:
+            call.principal.check("write", [None])
+        around = tables_of(service).pointers.neighbourhood()
+    return {
+        "tables": [_placed(each) for each in around.tables],
+        "warehouse": around.warehouse,
+        "database": around.database,
+    }
+
+
+def _placed(place: Place) -> Document:
+    return {
+        "name": place.name,
+        "location": place.location,
+        "folders": list(place.folders),
+        "source-uuid": place.source_uuid,
+        "open": place.name if place.open is not None else None,
+    }
+
+
+# Swaps and turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    head: SqlHead
+    base: State
+    draft: Draft
+    known: Known
+
+
+def _swap(service: Service, call: Call, body: native_wire.Swap) -> Document:
+    native = tables_of(service)
+    if not body.swaps:
+        raise InvalidInput("nothing to swap")
+    heads = [head_of(service, call, each.key, "write") for each in body.swaps]
+    prepared: list[_Prepared] = []
+    for head, wanted in zip(heads, body.swaps, strict=True):
+        base = head.state
+        if base.version != wanted.draft.base_version:
+            base = _stated(service, head)
+        if base.version != wanted.draft.base_version:
+            return {"states": _repeated(service, heads, body.swaps)}
+        draft = remote_wire.draft_of(native_wire.plain(wanted.draft), base)
+        _check_draft(service, base, draft)
+        known = wanted.known.value()
+        prepared.append(_Prepared(head=head, base=base, draft=draft, known=known))
+    outcome = _in_turn(native, body.swaps, prepared)
+    if isinstance(outcome, Unknown):
+        raise CommitUnknown(f"the catalog did not say whether the swap landed ({outcome.cause})")
+    if not isinstance(outcome, AllLanded):
+        return {"states": _repeated(service, heads, body.swaps)}
+    return {
+        "states": [
+            native.shown(each.head.key, state, each.known)
+            for each, state in zip(prepared, outcome.states, strict=True)
+        ]
+    }
+
+
+def _stated(service: Service, head: SqlHead) -> State:
+    """The current state; a table that was dropped is one whose swap is lost."""
+    try:
+        return _loaded(service, head)
+    except NotFound:
+        return head.state
+
+
+def _in_turn(
+    native: NativeTables, wanted: Sequence[native_wire.SwapShape], prepared: list[_Prepared]
+) -> Any:
+    """Swap, inside the turns that the client has of these tables."""
+
+    def work() -> Any:
+        return native.pointers.swap_all([(each.head, each.base, each.draft) for each in prepared])
+
+    turns = [each.turn for each in wanted if each.turn is not None]
+    if len(turns) == 1 and len(wanted) == 1:
+        try:
+            return native.turns.within(turns[0], work)
+        except NotFound:
+            _log.debug("a turn ended before its swap came")
+    return work()
+
+
+def _repeated(
+    service: Service, heads: list[SqlHead], wanted: Sequence[native_wire.SwapShape]
+) -> list[Document] | None:
+    """The states, if what is asked for has landed before: the answer was lost on its way."""
+    native = tables_of(service)
+    states: list[Document] = []
+    for head, each in zip(heads, wanted, strict=True):
+        added = [remote_wire.snapshot_of(text) for text in each.draft.added]
+        if not added:
+            return None
+        there = head.read_snapshots([int(one.snapshot_id) for one in added])
+        if any(there.get(int(one.snapshot_id)) != one for one in added):
+            return None
+        states.append(native.shown(head.key, _loaded(service, head), each.known.value()))
+    return states
+
+
+def _take_turn(service: Service, call: Call, body: native_wire.Keyed) -> Document:
+    head = head_of(service, call, body.key, "write")
+    return {"turn": tables_of(service).turns.take(head)}
+
+
+def _end_turn(service: Service, call: Call, body: native_wire.Turn) -> Document:
+    tables_of(service).turns.end(body.turn)
+    return {}
+
+
+# Checks
+
+
+def _check_draft(service: Service, base: State, draft: Draft) -> None:
+    """Refuse a draft that does not continue its base, or that leads out of the table's places."""
+    before, after = base.metadata, draft.metadata
+    if after.table_uuid != before.table_uuid:
+        raise InvalidInput("the draft is of another table")
+    grown = (
+        ("last-sequence-number", before.last_sequence_number, after.last_sequence_number),
+        ("next-row-id", before.next_row_id, after.next_row_id),
+    )
+    for name, old, new in grown:
+        if new < old:
+            raise InvalidInput(f"{name} goes back from {old} to {new}")
+    if after.location != before.location or after.properties != before.properties:
+        _check_table(service, after, before)
+    _check_snapshots(service, after, draft.added_snapshots)
+
+
+def _check_table(
+    service: Service, metadata: TableMetadata, before: TableMetadata | None = None
+) -> None:
+    """Refuse places outside those that the server may use, unless the table has them already."""
+    old = () if before is None else _places(before)
+    for place in _places(metadata):
+        if place not in old:
+            check_location(service, place, *old)
+    known = {} if before is None else before.properties
+    changed = {key: value for key, value in metadata.properties.items() if known.get(key) != value}
+    check_values(changed)
+
+
+def _places(metadata: TableMetadata) -> tuple[str, ...]:
+    place = Place.of("table", metadata.location, metadata.properties)
+    return (place.location, *place.folders)
+
+
+def _check_snapshots(service: Service, metadata: TableMetadata, snapshots: Sequence[Any]) -> None:
+    if not snapshots:
+        return
+    places = _places(metadata)
+    for snapshot in snapshots:
+        listed = (snapshot.root_manifest, snapshot.manifest_list, *(snapshot.manifests or ()))
+        for name in listed:
+            if name is not None:
+                check_location(service, paths.resolve(metadata.location, name), *places)
+
+
+# Appends
+
+
+def _append(service: Service, call: Call, body: bytes) -> Answered:
+    header_bytes, entries = remote_wire.unframed(body)
+    header: native_wire.Append = native_wire.decoded(header_bytes, native_wire.Append)
+    head = head_of(service, call, header.key, "write")
+    return tables_of(service).groups.append(head, header, entries)
+
+
+OPERATIONS: tuple[tuple[str, Right, type[Any] | None, Any], ...] = (
+    ("location-for", "write", native_wire.Named, _location_for),
+    ("create-table", "write", native_wire.CreateTable, _create_table),
+    ("register", "write", native_wire.Register, _register),
+    ("load-table", "read", native_wire.Named, _load_table),
+    ("table-exists", "read", native_wire.Named, _table_exists),
+    ("list-tables", "read", native_wire.InNamespace, _list_tables),
+    ("upgrade", "write", native_wire.Upgrade, _upgrade),
+    ("rename", "write", native_wire.Rename, _rename),
+    ("drop", "write", native_wire.Named, _drop),
+    ("purge", "write", native_wire.Named, _purge),
+    ("load-head", "read", native_wire.Keyed, _load_head),
+    ("landed", "read", native_wire.WithId, _landed),
+    ("snapshots", "read", native_wire.WithIds, _snapshots),
+    ("history", "read", native_wire.Keyed, _history),
+    ("snapshot-as-of", "read", native_wire.WithId, _as_of),
+    ("export", "write", native_wire.Keyed, _export),
+    ("stored-problems", "read", native_wire.Keyed, _problems),
+    ("repair", "write", native_wire.Keyed, _repair),
+    ("neighbourhood", "read", native_wire.MaybeKeyed, _neighbourhood),
+    ("swap", "write", native_wire.Swap, _swap),
+    ("take-turn", "write", native_wire.Keyed, _take_turn),
+    ("end-turn", "write", native_wire.Turn, _end_turn),
+    ("append", "write", None, _append),
+)
+"""Name, right, body and work of every operation on tables."""
