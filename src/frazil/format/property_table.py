@@ -106,6 +106,7 @@ PROPERTIES: Final[Mapping[str, Kind]] = {
     "write.equality-deletes.enabled": _BOOLEAN,
     "read.parquet.verify-checksums": _BOOLEAN,
     "schema.name-mapping.default": Kind(expected="a name mapping as JSON", fits=_is_json),
+    "commit.group": _BOOLEAN,
     "commit.retry.num-retries": _COUNT,
     "commit.retry.min-wait-ms": _COUNT,
     "commit.retry.max-wait-ms": _COUNT,
