@@ -198,7 +198,7 @@ class _Rest:
 
     async def _awaited(self, pending: Future[Any]) -> Answer:
         try:
-            return Answer(body=await asyncio.wrap_future(pending))
+            return Answer(body=await asyncio.shield(asyncio.wrap_future(pending)))
         except FrazilError as error:
             return native.refusal(error)
         except RestError as error:
