@@ -16,7 +16,7 @@ from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier, Namespace, namespace_of
 from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import Neighbourhood
-from frazil.catalog.pointers import NamespaceName, Purged, TableHead, TableName
+from frazil.catalog.pointers import NamespaceName, Pulse, Purged, TableHead, TableName
 from frazil.catalog.remote_head import RemoteHead, neighbourhood_of, swapped
 from frazil.catalog.remote_http import CA_FILE, Requests
 from frazil.catalog.remote_views import RemoteNotes, RemoteViews
@@ -181,6 +181,13 @@ class RemoteCatalog:
         parts = namespace_of(namespace)
         found = self._requests.read("list-tables", {"namespace": list(parts)})["names"]
         return [Identifier(namespace=parts, name=name) for name in found]
+
+    def pulses(self, since_ms: int | None = None) -> list[Pulse]:
+        found = self._requests.read("pulses", {"since-ms": since_ms})["pulses"]
+        return [
+            Pulse(identifier=Identifier.parse(name), version=version, committed_ms=tuple(times))
+            for name, version, times in found
+        ]
 
     def neighbourhood(self) -> Neighbourhood:
         """Every table of the catalog, for tables that the server does not hold a head of."""

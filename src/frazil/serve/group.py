@@ -117,7 +117,7 @@ class _Table:
 
     def __init__(self, service: Service, head: SqlHead) -> None:
         catalog = service.catalog
-        self._head = catalog.pointers.load_key(head.key)  # type: ignore[attr-defined]
+        self._head = catalog._pointers.load_key(head.key)  # type: ignore[attr-defined]
         self._catalog = catalog
         self._definitions = Definitions()
         self._lock = threading.Lock()
@@ -197,9 +197,9 @@ class _Table:
     def _surroundings(self) -> Surroundings:
         location = self._head.state.metadata.location
         return Surroundings(
-            storage=self._catalog.pointers.storage(location),
+            storage=self._catalog._pointers.storage(location),
             location=location,
-            cache=self._catalog.cache,
+            cache=self._catalog._cache,
             now_ms=now_ms,
             new_snapshot_id=new_snapshot_id,
             decoder=LegacyDecoder(),

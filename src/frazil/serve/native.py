@@ -26,7 +26,7 @@ Work = Callable[[Service, Call, Any], Answered]
 
 
 def _about(service: Service, call: Call, _: native_wire.Nothing) -> Document:
-    pointers = service.catalog.pointers
+    pointers = service.catalog._pointers
     return {"name": pointers.name, "warehouse": pointers.warehouse}
 
 
@@ -42,7 +42,7 @@ def _checked(call: Call, right: Literal["read", "write"], parts: list[str]) -> N
 def _create_namespace(service: Service, call: Call, body: native_wire.SetNamespace) -> Document:
     namespace = _checked(call, "write", body.namespace)
     _check_place(service, body.updates)
-    service.catalog.pointers.create_namespace(namespace, body.updates)
+    service.catalog._pointers.create_namespace(namespace, body.updates)
     return {}
 
 
@@ -55,7 +55,7 @@ def _check_place(service: Service, properties: dict[str, str]) -> None:
 
 def _list_namespaces(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
     above = namespace_of(body.namespace) if body.namespace else ()
-    found = service.catalog.pointers.list_namespaces(above)
+    found = service.catalog._pointers.list_namespaces(above)
     if call.principal is not None:
         found = [each for each in found if call.principal.may_see(each)]
     return {"namespaces": [list(each) for each in found]}
@@ -63,24 +63,24 @@ def _list_namespaces(service: Service, call: Call, body: native_wire.InNamespace
 
 def _namespace_exists(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
     namespace = _checked(call, "read", body.namespace)
-    return {"exists": service.catalog.pointers.namespace_exists(namespace)}
+    return {"exists": service.catalog._pointers.namespace_exists(namespace)}
 
 
 def _namespace_properties(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
     namespace = _checked(call, "read", body.namespace)
-    return {"properties": service.catalog.pointers.namespace_properties(namespace)}
+    return {"properties": service.catalog._pointers.namespace_properties(namespace)}
 
 
 def _set_namespace(service: Service, call: Call, body: native_wire.SetNamespace) -> Document:
     namespace = _checked(call, "write", body.namespace)
     _check_place(service, body.updates)
-    pointers = service.catalog.pointers
+    pointers = service.catalog._pointers
     pointers.set_namespace_properties(namespace, body.updates, removals=body.removals)
     return {}
 
 
 def _drop_namespace(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
-    service.catalog.pointers.drop_namespace(_checked(call, "write", body.namespace))
+    service.catalog._pointers.drop_namespace(_checked(call, "write", body.namespace))
     return {}
 
 
@@ -99,37 +99,37 @@ def _shown(state: ViewState) -> Document:
 
 def _create_view(service: Service, call: Call, body: native_wire.CreateView) -> Document:
     identifier = _view(call, "write", body.name)
-    return _shown(service.catalog.pointers.views.create(identifier, body.metadata))
+    return _shown(service.catalog._pointers.views.create(identifier, body.metadata))
 
 
 def _load_view(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return _shown(service.catalog.pointers.views.load(_view(call, "read", body.name)))
+    return _shown(service.catalog._pointers.views.load(_view(call, "read", body.name)))
 
 
 def _view_exists(service: Service, call: Call, body: native_wire.Named) -> Document:
-    found = service.catalog.pointers.views.exists(_view(call, "read", body.name))
+    found = service.catalog._pointers.views.exists(_view(call, "read", body.name))
     return {"exists": found}
 
 
 def _list_views(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
-    found = service.catalog.pointers.views.list(_checked(call, "read", body.namespace))
+    found = service.catalog._pointers.views.list(_checked(call, "read", body.namespace))
     return {"names": [each.name for each in found]}
 
 
 def _replace_view(service: Service, call: Call, body: native_wire.ReplaceView) -> Document:
     identifier = _view(call, "write", body.name)
     base = ViewState(identifier=identifier, metadata={}, version=body.version)
-    return _shown(service.catalog.pointers.views.replace(base, body.metadata))
+    return _shown(service.catalog._pointers.views.replace(base, body.metadata))
 
 
 def _rename_view(service: Service, call: Call, body: native_wire.Rename) -> Document:
     old, new = _view(call, "write", body.name), _view(call, "write", body.to)
-    service.catalog.pointers.views.rename(old, new)
+    service.catalog._pointers.views.rename(old, new)
     return {}
 
 
 def _drop_view(service: Service, call: Call, body: native_wire.Named) -> Document:
-    service.catalog.pointers.views.drop(_view(call, "write", body.name))
+    service.catalog._pointers.views.drop(_view(call, "write", body.name))
     return {}
 
 
@@ -143,7 +143,7 @@ def _notes(service: Service, call: Call, key: str | None, right: Right) -> Notes
         return native_tables.head_of(service, call, key, wanted).notes
     if call.principal is not None:
         call.principal.check("write", [None])
-    return service.catalog.pointers.notes
+    return service.catalog._pointers.notes
 
 
 def _notes_below(service: Service, call: Call, body: native_wire.Prefix) -> Document:

@@ -17,7 +17,7 @@ from frazil.catalog import remote_wire
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import Neighbourhood, Place
-from frazil.catalog.pointers import TableHead
+from frazil.catalog._pointers import TableHead
 from frazil.catalog.remote_wire import Definitions, Document, Known
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sql_head import SqlHead
@@ -74,7 +74,7 @@ class NativeTables:
 def tables_of(service: Service) -> NativeTables:
     """What the server keeps for Frazil's own clients."""
     if service.native is None:
-        pointers = cast(SqlCatalog, service.catalog.pointers)
+        pointers = cast(SqlCatalog, service.catalog._pointers)
         service.native = NativeTables(pointers, Groups(service))
     return cast(NativeTables, service.native)
 
@@ -114,7 +114,7 @@ def _entered(service: Service, head: TableHead) -> Document:
 
 
 def _location_for(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return {"location": service.catalog.pointers.location_for(_named(call, "write", body.name))}
+    return {"location": service.catalog._pointers.location_for(_named(call, "write", body.name))}
 
 
 def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -> Document:
@@ -122,7 +122,7 @@ def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -
     metadata, history = remote_wire.whole_metadata(native_wire.plain(body.table))
     _check_table(service, metadata)
     _check_snapshots(service, metadata, history.snapshots)
-    head = service.catalog.pointers.create_table(identifier, metadata, history)
+    head = service.catalog._pointers.create_table(identifier, metadata, history)
     return _entered(service, head)
 
 
@@ -131,31 +131,44 @@ def _register(service: Service, call: Call, body: native_wire.Register) -> Docum
     check_location(service, body.metadata_location)
     if body.location is not None:
         check_location(service, body.location)
-    head = service.catalog.pointers.register(
+    head = service.catalog._pointers.register(
         identifier, body.metadata_location, location=body.location
     )
     return _entered(service, head)
 
 
 def _load_table(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return _entered(service, service.catalog.pointers.load(_named(call, "read", body.name)))
+    return _entered(service, service.catalog._pointers.load(_named(call, "read", body.name)))
 
 
 def _table_exists(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return {"exists": service.catalog.pointers.table_exists(_named(call, "read", body.name))}
+    return {"exists": service.catalog._pointers.table_exists(_named(call, "read", body.name))}
 
 
 def _list_tables(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
     namespace = tuple(body.namespace)
     call.check("read", namespace)
-    return {"names": [each.name for each in service.catalog.pointers.list_tables(namespace)]}
+    return {"names": [each.name for each in service.catalog._pointers.list_tables(namespace)]}
+
+
+def _pulses(service: Service, call: Call, body: native_wire.Since) -> Document:
+    found = service.catalog._pointers.pulses(body.since_ms)
+    if call.principal is not None:
+        may_see = call.principal.may_see
+        found = [each for each in found if may_see(each.identifier.namespace)]
+    return {
+        "pulses": [
+            [remote_wire.name_document(each.identifier), each.version, list(each.committed_ms)]
+            for each in found
+        ]
+    }
 
 
 def _upgrade(service: Service, call: Call, body: native_wire.Upgrade) -> Document:
     identifier = _named(call, "write", body.name)
     metadata, _ = remote_wire.whole_metadata(native_wire.plain(body.table))
     _check_table(service, metadata)
-    pointers = service.catalog.pointers
+    pointers = service.catalog._pointers
     head = pointers.load(identifier)
     if not isinstance(head, JsonHead) or head.state.metadata_location != body.metadata_location:
         return {"landed": None}
@@ -169,17 +182,17 @@ def _upgrade(service: Service, call: Call, body: native_wire.Upgrade) -> Documen
 
 def _rename(service: Service, call: Call, body: native_wire.Rename) -> Document:
     old, new = _named(call, "write", body.name), _named(call, "write", body.to)
-    service.catalog.pointers.rename(old, new)
+    service.catalog._pointers.rename(old, new)
     return {}
 
 
 def _drop(service: Service, call: Call, body: native_wire.Named) -> Document:
-    service.catalog.pointers.drop(_named(call, "write", body.name))
+    service.catalog._pointers.drop(_named(call, "write", body.name))
     return {}
 
 
 def _purge(service: Service, call: Call, body: native_wire.Named) -> Document:
-    purged = service.catalog.pointers.purge(_named(call, "write", body.name))
+    purged = service.catalog._pointers.purge(_named(call, "write", body.name))
     if purged.metadata.format_version < FORMAT_VERSION:
         return {"legacy": purged.metadata_location}
     return {
@@ -425,6 +438,7 @@ OPERATIONS: tuple[tuple[str, Right, type[Any] | None, Any], ...] = (
     ("load-table", "read", native_wire.Named, _load_table),
     ("table-exists", "read", native_wire.Named, _table_exists),
     ("list-tables", "read", native_wire.InNamespace, _list_tables),
+    ("pulses", "read", native_wire.Since, _pulses),
     ("upgrade", "write", native_wire.Upgrade, _upgrade),
     ("rename", "write", native_wire.Rename, _rename),
     ("drop", "write", native_wire.Named, _drop),

@@ -32,6 +32,12 @@ class SetNamespace(Shape):
     removals: list[str] = []
 
 
+class Since(Shape):
+    """A time, or none."""
+
+    since_ms: int | None = None
+
+
 class Named(Shape):
     """A table or view."""
 
