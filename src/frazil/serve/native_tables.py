@@ -17,7 +17,7 @@ from frazil.catalog import remote_wire
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import Neighbourhood, Place
-from frazil.catalog._pointers import TableHead
+from frazil.catalog.pointers import TableHead
 from frazil.catalog.remote_wire import Definitions, Document, Known
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sql_head import SqlHead
