@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from frazil.catalog import export, sql_rows
 from frazil.catalog.database import Database, Transaction, UncertainCommit
@@ -304,7 +305,7 @@ class SqlHead:
         source: Database | Transaction,
     ) -> State:
         if row.definition is not None or definition is None:
-            read = metadata_json.load_definition(row.definition or "", path=self._path)
+            read = _definition(row.definition or "", self._path)
             definition = Definition(definition_id=row.definition_id, text="", metadata=read)
             self._definition = definition
         metadata = row.metadata(definition.metadata, path=self._path)
@@ -336,6 +337,12 @@ class SqlHead:
                     "which the table does not have"
                 )
         return {each: seen[each] if each in seen else read[each] for each in wanted}
+
+
+@lru_cache(maxsize=64)
+def _definition(text: str, path: str) -> TableMetadata:
+    """The metadata of a stored definition: a value, so tables that are loaded again share it."""
+    return metadata_json.load_definition(text, path=path)
 
 
 def swap_all(database: Database, swaps: Sequence[tuple[SqlHead, State, Draft]]) -> Outcomes:

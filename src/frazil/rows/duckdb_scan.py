@@ -10,6 +10,7 @@ an Arrow stream. Columns go by field id. A file is known by `file_index`, its nu
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -57,6 +58,7 @@ SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET arrow_lossless_conversion = true",
 )
+_PATTERN: Final = re.compile(r"[*?\[]")
 
 
 def connect(**config: Any) -> duckdb.DuckDBPyConnection:
@@ -393,7 +395,7 @@ def _output(column: NestedField, group: _Group) -> str:
 
 def _escaped(path: str) -> str:
     """A path that matches itself alone: `b[x].parquet` would read the file `bx.parquet`."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+    return _PATTERN.sub(r"[\g<0>]", path)
 
 
 class ArrowRows:

@@ -113,6 +113,8 @@ class _Reference:
     has_alias: bool = False
     scan: Scan | None = None
     planned: Planned | None = None
+    query: str = ""
+    """The SELECT of its rows where it stands for the name; else there is a view."""
 
 
 class Binder:
@@ -304,7 +306,7 @@ class Binder:
         self._prune_by_keys(references, found)
         for each in references:
             if each.planned is not None:
-                self._attach_scan(each)
+                self._attach_scan(each, as_view=each.node is None or self._is_bare(each))
 
     def _attach(self, each: _Reference, over: list[list[exp.Expr]], constants: Constants) -> None:
         connection = self.engine.connection
@@ -336,7 +338,9 @@ class Binder:
         extra = sorted((named & _SPECIAL) - set(own))
         return [*own, *extra] if extra else None
 
-    def _attach_scan(self, each: _Reference) -> None:
+    def _attach_scan(self, each: _Reference, *, as_view: bool) -> None:
+        """Make the rows of a table known. Making a view costs as much as planning a small table,
+        so that the query stands for the name wherever the grammar allows it."""
         assert each.planned is not None
         assert each.scan is not None
         engine = self.engine
@@ -348,7 +352,12 @@ class Binder:
                 report=each.planned.plan.report,
             )
         )
-        made = duckdb_scan.attach(each.planned, engine.connection, each.view, filtered=False)
+        if as_view:
+            made = duckdb_scan.attach(each.planned, engine.connection, each.view, filtered=False)
+        else:
+            made = duckdb_scan.scan_sql(each.planned, filtered=False)
+            made.bind(engine.connection)
+            each.query = made.text
         engine.bound.append(made)
 
     def _prune_by_keys(self, references: list[_Reference], found: Found) -> None:
@@ -373,7 +382,7 @@ class Binder:
         engine = self.engine
         if small.planned is not None:
             planned, inner = small.planned, f"{small.view}_files"
-            self._attach_scan(small)
+            self._attach_scan(small, as_view=True)
             engine.connection.execute(f"ALTER VIEW {small.view} RENAME TO {inner}")
             where = duckdb_filter.condition(planned.scan.filter)
             engine.connection.execute(
@@ -412,10 +421,15 @@ class Binder:
     # The text
 
     def _edit(self, each: _Reference) -> Edit:
+        alias = f" AS {quoted(each.name.parts[-1])}"
+        named = each.has_alias or self._is_bare(each)
+        text = f"({each.query})" if each.query else each.view
+        return each.name.start, each.name.end, f"{text}{'' if named else alias}"
+
+    def _is_bare(self, each: _Reference) -> bool:
+        """Whether the grammar wants a name there."""
         before = self._tokens[self._index[each.name.start] - 1] if each.name.start else None
-        bare = before is not None and before.is_word("table", "summarize")
-        alias = "" if each.has_alias or bare else f" AS {quoted(each.name.parts[-1])}"
-        return each.name.start, each.name.end, f"{each.view}{alias}"
+        return before is not None and before.is_word("table", "summarize", "pivot", "unpivot")
 
     def _qualifiers(self, parts: Sequence[Part], references: list[_Reference]) -> list[Edit]:
         """`shop.orders.id` becomes `orders.id`: the engine knows the table by its last name."""

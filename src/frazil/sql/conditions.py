@@ -14,35 +14,16 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from frazil.sql.sources import Cte, Source, cte_of, is_inner, may_prune, resolve, without, word
+
 Columns = Callable[[exp.Table], Sequence[str] | None]
 """The columns of a table of the catalog; None for everything else."""
 Conjuncts = list[exp.Expr]
 
-_REJECTS_NULL = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like)
 _NESTED = (exp.Query, exp.Window, exp.AggFunc)
 
 
-@dataclass(slots=True)
-class _Source:
-    """One item of FROM. `entered` is the join that brought it in, 0 for the first."""
-
-    node: exp.Expr
-    alias: str
-    columns: list[str] | None
-    entered: int
-    query: exp.Expr | None = None
-    cte: _Cte | None = None
-    is_closed: bool = False
-
-
-@dataclass(slots=True)
-class _Cte:
-    """A WITH query, and the conditions of the places that use it."""
-
-    query: exp.Expr
-    names: list[str] | None
-    is_recursive: bool
-    uses: list[Conjuncts] = field(default_factory=list)
+_Meant = list[tuple[Source, tuple[str, ...]] | None] | None
 
 
 @dataclass(slots=True)
@@ -68,10 +49,12 @@ class _Walk:
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
         self.found = Found()
+        # By identity, so what the numbers stand for is held as well.
+        self._columns_of: dict[tuple[int, int], tuple[exp.Expr, list[Source], _Meant]] = {}
 
     # Queries
 
-    def query(self, node: exp.Expr, ctes: dict[str, _Cte], outer: list[Conjuncts]) -> None:
+    def query(self, node: exp.Expr, ctes: dict[str, Cte], outer: list[Conjuncts]) -> None:
         """Visit a query that is used under alternatives of conditions over its columns."""
         known, own = self._with(node, ctes)
         match node:
@@ -87,14 +70,14 @@ class _Walk:
         # Uses come before definitions: a later CTE may use an earlier one.
         for cte in reversed(own):
             uses = cte.uses if cte.uses and not cte.is_recursive else [[]]
-            self.query(cte.query, _without(known, own, cte), uses)
+            self.query(cte.query, without(known, own, cte), uses)
 
-    def _with(self, node: exp.Expr, ctes: dict[str, _Cte]) -> tuple[dict[str, _Cte], list[_Cte]]:
+    def _with(self, node: exp.Expr, ctes: dict[str, Cte]) -> tuple[dict[str, Cte], list[Cte]]:
         clause = node.args.get("with_")
         if clause is None:
             return ctes, []
         known = dict(ctes)
-        own: list[_Cte] = []
+        own: list[Cte] = []
         for each in clause.expressions:
             recursive = bool(clause.args.get("recursive"))
             given = [column.name for column in each.args["alias"].args.get("columns") or ()]
@@ -102,13 +85,13 @@ class _Walk:
             if names is None and not recursive:
                 outputs = self.outputs(each.this, known)
                 names = None if outputs is None else [name for name, _ in outputs]
-            made = _Cte(query=each.this, names=names, is_recursive=recursive)
+            made = Cte(query=each.this, names=names, is_recursive=recursive)
             known[each.alias.lower()] = made
             own.append(made)
         return known, own
 
     def _set_operation(
-        self, node: exp.SetOperation, ctes: dict[str, _Cte], outer: list[Conjuncts]
+        self, node: exp.SetOperation, ctes: dict[str, Cte], outer: list[Conjuncts]
     ) -> None:
         left, right = node.this, node.expression
         closed = node.args.get("limit") or node.args.get("offset") or node.args.get("by_name")
@@ -122,7 +105,7 @@ class _Walk:
         self.query(right, ctes, [_renamed(each, renamed) for each in outer])
 
     def _others(
-        self, node: exp.Expr, ctes: dict[str, _Cte], *, skip: exp.Expr | None = None
+        self, node: exp.Expr, ctes: dict[str, Cte], *, skip: exp.Expr | None = None
     ) -> None:
         """Queries inside an expression: nothing outside of them tells about their rows."""
         for child in node.iter_expressions():
@@ -135,8 +118,8 @@ class _Walk:
             else:
                 self._others(child, ctes)
 
-    def _table(self, node: exp.Table, ctes: dict[str, _Cte]) -> None:
-        cte = _cte_of(node, ctes)
+    def _table(self, node: exp.Table, ctes: dict[str, Cte]) -> None:
+        cte = cte_of(node, ctes)
         if cte is not None:
             cte.uses.append([])
         else:
@@ -145,7 +128,7 @@ class _Walk:
 
     # SELECT
 
-    def _select(self, node: exp.Select, ctes: dict[str, _Cte], outer: list[Conjuncts]) -> None:
+    def _select(self, node: exp.Select, ctes: dict[str, Cte], outer: list[Conjuncts]) -> None:
         sources, joins = self._sources(node, ctes)
         inside = self._pushed(node, sources, ctes, outer)
         own = [(len(joins) + 1, each) for each in _split(node.args.get("where"))]
@@ -156,7 +139,7 @@ class _Walk:
         ]
         for at, join in enumerate(joins, start=1):
             own += [(at, each) for each in _split(join.args.get("on"))]
-        if any(_word(join, "method") == "POSITIONAL" for join in joins) or node.args.get("sample"):
+        if any(word(join, "method") == "POSITIONAL" for join in joins) or node.args.get("sample"):
             own, inside = [], [[]]
         equal = self._equalities(sources, joins, own)
         for source in sources:
@@ -186,7 +169,7 @@ class _Walk:
             for child in _listed(join.args.get("on")):
                 self._others(child, ctes)
 
-    def _give(self, source: _Source, ctes: dict[str, _Cte], alternatives: list[Conjuncts]) -> None:
+    def _give(self, source: Source, ctes: dict[str, Cte], alternatives: list[Conjuncts]) -> None:
         if source.is_closed:
             alternatives = [[]]
         if source.cte is not None:
@@ -200,8 +183,8 @@ class _Walk:
             self._others(source.node, ctes)
 
     def _sources(
-        self, node: exp.Select, ctes: dict[str, _Cte]
-    ) -> tuple[list[_Source], list[exp.Join]]:
+        self, node: exp.Select, ctes: dict[str, Cte]
+    ) -> tuple[list[Source], list[exp.Join]]:
         start = node.args.get("from_")
         if start is None:
             return [], []
@@ -217,17 +200,17 @@ class _Walk:
         found = [self._source(first, 0, ctes)]
         found += [self._source(join.this, at, ctes) for at, join in enumerate(joins, start=1)]
         for at, join in enumerate(joins, start=1):
-            if _word(join, "method") == "ASOF":
+            if word(join, "method") == "ASOF":
                 found[at].is_closed = True
         return found, joins
 
-    def _source(self, node: exp.Expr, entered: int, ctes: dict[str, _Cte]) -> _Source:
+    def _source(self, node: exp.Expr, entered: int, ctes: dict[str, Cte]) -> Source:
         alias = (node.alias_or_name or "").lower()
-        made = _Source(node=node, alias=alias, columns=None, entered=entered)
+        made = Source(node=node, alias=alias, columns=None, entered=entered)
         given = node.args.get("alias")
         renamed = [each.name for each in (given.args.get("columns") or ())] if given else []
         if isinstance(node, exp.Table):
-            made.cte = _cte_of(node, ctes)
+            made.cte = cte_of(node, ctes)
             if made.cte is not None:
                 made.columns = made.cte.names
             else:
@@ -256,25 +239,23 @@ class _Walk:
         self,
         condition: exp.Expr,
         stage: int,
-        source: _Source,
-        sources: list[_Source],
+        source: Source,
+        sources: list[Source],
         joins: list[exp.Join],
     ) -> exp.Expr | None:
         """The condition over the source's own columns if it speaks of this source alone and holds
         for each of its rows that counts."""
-        if source.entered > stage or condition.find(*_NESTED):
+        if source.entered > stage:
             return None
-        if not _may_prune(condition, stage, source, joins):
+        meant = self._meant(condition, sources)
+        if meant is None or not any(each is not None and each[0] is source for each in meant):
+            return None
+        if not may_prune(condition, stage, source, joins):
             return None
         if isinstance(condition, exp.Or):
             return self._of_arms(condition, stage, source, sources, joins)
-        paths: list[tuple[str, ...]] = []
-        for column in condition.find_all(exp.Column):
-            resolved = _resolve(column, sources)
-            if resolved is None or resolved[0] is not source:
-                return None
-            paths.append(resolved[1])
-        if not paths:
+        paths = [each[1] for each in meant if each is not None and each[0] is source]
+        if len(paths) < len(meant):
             return None
         wrapper = exp.Paren(this=condition.copy())
         copies = list(wrapper.find_all(exp.Column))
@@ -283,12 +264,23 @@ class _Walk:
         made: exp.Expr = wrapper.this
         return made
 
+    def _meant(self, condition: exp.Expr, sources: list[Source]) -> _Meant:
+        """The source and path of every column, found once; None where a query, a window or an
+        aggregate stands inside."""
+        key = (id(condition), id(sources))
+        known = self._columns_of.get(key)
+        if known is None:
+            found = [resolve(each, sources) for each in condition.find_all(exp.Column)]
+            meant = None if condition.find(*_NESTED) else found
+            known = self._columns_of[key] = (condition, sources, meant)
+        return known[2]
+
     def _of_arms(
         self,
         condition: exp.Or,
         stage: int,
-        source: _Source,
-        sources: list[_Source],
+        source: Source,
+        sources: list[Source],
         joins: list[exp.Join],
     ) -> exp.Expr | None:
         """What every arm of an OR says of the source: one of that must hold."""
@@ -305,17 +297,17 @@ class _Walk:
         return exp.or_(*arms, copy=False)
 
     def _equalities(
-        self, sources: list[_Source], joins: list[exp.Join], own: list[tuple[int, exp.Expr]]
+        self, sources: list[Source], joins: list[exp.Join], own: list[tuple[int, exp.Expr]]
     ) -> list[set[tuple[int, str]]]:
         """Columns that every row of the result has equal; for inner joins alone."""
-        if any(not _is_inner(join) for join in joins):
+        if any(not is_inner(join) for join in joins):
             return []
         numbers = {id(source): at for at, source in enumerate(sources)}
         classes: list[set[tuple[int, str]]] = []
         for _, condition in own:
             if not isinstance(condition, exp.EQ):
                 continue
-            sides = [_resolve(side, sources) for side in (condition.this, condition.expression)]
+            sides = [resolve(side, sources) for side in (condition.this, condition.expression)]
             if any(side is None or len(side[1]) != 1 for side in sides):
                 continue
             pair = {(numbers[id(side[0])], side[1][0].lower()) for side in sides if side}
@@ -326,7 +318,7 @@ class _Walk:
                 classes.append(pair.union(*touching))
         return classes
 
-    def _note(self, pair: set[tuple[int, str]], sources: list[_Source]) -> None:
+    def _note(self, pair: set[tuple[int, str]], sources: list[Source]) -> None:
         ends = [
             (id(sources[at].node), column)
             for at, column in pair
@@ -337,8 +329,8 @@ class _Walk:
 
     def _carried(
         self,
-        source: _Source,
-        sources: list[_Source],
+        source: Source,
+        sources: list[Source],
         joins: list[exp.Join],
         own: list[tuple[int, exp.Expr]],
         equal: list[set[tuple[int, str]]],
@@ -350,10 +342,10 @@ class _Walk:
             keys = [column for at, column in group if at == mine]
             if not keys:
                 continue
-            for stage, condition in own:
-                for at, column in group:
-                    if at == mine:
-                        continue
+            for at, column in group:
+                if at == mine:
+                    continue
+                for stage, condition in own:
                     other = self._of_source(condition, stage, sources[at], sources, joins)
                     if other is None or not _only(other, column):
                         continue
@@ -365,8 +357,8 @@ class _Walk:
     def _pushed(
         self,
         node: exp.Select,
-        sources: list[_Source],
-        ctes: dict[str, _Cte],
+        sources: list[Source],
+        ctes: dict[str, Cte],
         outer: list[Conjuncts],
     ) -> list[Conjuncts]:
         """Conditions over the output as conditions over the sources, where they may pass."""
@@ -416,7 +408,7 @@ class _Walk:
         return all(_key(column) in plain for column in condition.find_all(exp.Column))
 
     def outputs(
-        self, node: exp.Expr, ctes: dict[str, _Cte]
+        self, node: exp.Expr, ctes: dict[str, Cte]
     ) -> list[tuple[str, exp.Expr | None]] | None:
         """Names and expressions of a query's columns, stars expanded; None when unknown."""
         while isinstance(node, exp.Subquery):
@@ -428,7 +420,7 @@ class _Walk:
         if not isinstance(node, exp.Select):
             return None
         made: list[tuple[str, exp.Expr | None]] = []
-        sources: list[_Source] | None = None
+        sources: list[Source] | None = None
         for each in node.expressions:
             star = isinstance(each, exp.Star) or (
                 isinstance(each, exp.Column) and isinstance(each.this, exp.Star)
@@ -443,7 +435,7 @@ class _Walk:
                 return None
             if sources is None:
                 sources, joins = self._sources(node, known)
-                if any(j.args.get("using") or _word(j, "method") == "NATURAL" for j in joins):
+                if any(j.args.get("using") or word(j, "method") == "NATURAL" for j in joins):
                     return None
             table = each.table.lower() if isinstance(each, exp.Column) else ""
             chosen = [source for source in sources if not table or source.alias == table]
@@ -460,39 +452,6 @@ class _Walk:
 
 def _key(column: exp.Column) -> tuple[str, str]:
     return column.table.lower(), column.name.lower()
-
-
-def _cte_of(node: exp.Table, ctes: dict[str, _Cte]) -> _Cte | None:
-    if node.args.get("db") or not isinstance(node.this, exp.Identifier):
-        return None
-    return ctes.get(node.name.lower())
-
-
-def _without(known: dict[str, _Cte], own: list[_Cte], cte: _Cte) -> dict[str, _Cte]:
-    """What a CTE's own query can name: those before it, and itself if it is recursive."""
-    later = own[own.index(cte) + (1 if cte.is_recursive else 0) :]
-    return {name: each for name, each in known.items() if not any(each is x for x in later)}
-
-
-def _resolve(node: exp.Expr, sources: Sequence[_Source]) -> tuple[_Source, tuple[str, ...]] | None:
-    """The source and path of a column; None when it cannot be told."""
-    if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-        return None
-    parts = [part.name for part in node.parts]
-    for start in range(len(parts) - 1):
-        # shop.orders.id: qualifiers before the alias are the table's namespace.
-        named = [s for s in sources if s.alias == parts[start].lower()]
-        if len(named) == 1 and named[0].columns is not None:
-            rest = parts[start + 1 :]
-            if rest[0].lower() in [name.lower() for name in named[0].columns]:
-                return named[0], tuple(rest)
-    holders = [
-        source
-        for source in sources
-        if source.columns is not None
-        and parts[0].lower() in [name.lower() for name in source.columns]
-    ]
-    return (holders[0], tuple(parts)) if len(holders) == 1 else None
 
 
 def _path(parts: Sequence[str]) -> exp.Expr:
@@ -531,52 +490,6 @@ def _substituted(condition: exp.Expr, by_name: dict[str, exp.Expr | None]) -> ex
         column.replace(meant.copy())
     made: exp.Expr = wrapper.this
     return made
-
-
-# Joins
-
-
-def _word(join: exp.Join, key: str) -> str:
-    return str(join.args.get(key) or "").upper()
-
-
-def _is_inner(join: exp.Join) -> bool:
-    return (
-        not join.args.get("side")
-        and _word(join, "kind") in ("", "INNER", "CROSS")
-        and _word(join, "method") in ("", "NATURAL")
-    )
-
-
-def _extends(join: exp.Join, at: int, source: _Source) -> bool:
-    """Whether a join can put nulls in place of a row of the source."""
-    if _word(join, "kind") in ("SEMI", "ANTI"):
-        return False
-    match _word(join, "side"):
-        case "LEFT":
-            return source.entered == at
-        case "RIGHT":
-            return source.entered < at
-        case "FULL":
-            return source.entered <= at
-    return False
-
-
-def _may_prune(condition: exp.Expr, stage: int, source: _Source, joins: Sequence[exp.Join]) -> bool:
-    """Whether rows of the source that fail the condition cannot matter to the result."""
-    if stage <= len(joins):
-        join = joins[stage - 1]
-        side, kind = _word(join, "side"), _word(join, "kind")
-        mine = source.entered == stage
-        if _word(join, "method") == "ASOF" or side == "FULL":
-            return False
-        if kind == "ANTI" or (side == "LEFT" and kind != "SEMI"):
-            return mine  # the left side's rows stay whether the condition holds or not
-        if side == "RIGHT" and mine:
-            return False
-    last = min(stage - 1, len(joins))
-    extended = any(_extends(join, at, source) for at, join in enumerate(joins[:last], start=1))
-    return not extended or isinstance(condition.unnest(), _REJECTS_NULL)
 
 
 def _split(clause: exp.Expr | None) -> Iterator[exp.Expr]:

@@ -27,14 +27,13 @@ class Result:
 
     def __init__(
         self,
-        schema: pa.Schema,
+        schema: pa.Schema | Callable[[], pa.Schema],
         run: Callable[[], pa.RecordBatchReader],
         *,
         relation: Callable[[], duckdb.DuckDBPyRelation] | None = None,
         keep: object = None,
     ) -> None:
-        self.schema = schema
-        """The Arrow schema of the rows."""
+        self._schema = schema
         self._run = run
         self._relation = relation
         self._keep = keep
@@ -48,6 +47,13 @@ class Result:
         made = Result(rows.schema, rows.to_reader)
         made._whole = rows
         return made
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        if callable(self._schema):
+            self._schema = self._schema()
+        return self._schema
 
     @property
     def columns(self) -> list[str]:
@@ -67,7 +73,7 @@ class Result:
         if self._whole is not None:
             return self._whole.to_reader()
         read, opened = self._read, self._open or self._run()
-        self._read, self._open = [], None
+        self._read, self._open, self._schema = [], None, opened.schema
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield from read
@@ -123,6 +129,7 @@ class Result:
         """Read on until this many rows are there, or to the end for None."""
         if self._open is None and not self._read:
             self._open = self._run()
+            self._schema = self._open.schema
         held = sum(batch.num_rows for batch in self._read)
         while self._open is not None and (rows is None or held < rows):
             try:

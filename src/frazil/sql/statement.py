@@ -126,7 +126,6 @@ class Statement:
         """A query's result, lazily."""
         ran = self.binder.query(*parts)
         relation = _in_arrow_types(self.relation(ran))
-        schema = _arrow_schema(relation)
 
         def run() -> pa.RecordBatchReader:
             return _streamed(relation, self, ran)
@@ -137,7 +136,7 @@ class Statement:
             engine.hand_over()
             return relation
 
-        return Result(schema, run, relation=handed_over, keep=self.binder)
+        return Result(partial(_arrow_schema, relation), run, relation=handed_over, keep=self.binder)
 
     def stream(self, ran: Rewritten) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""

@@ -17,6 +17,7 @@ _CLAUSES: Final = (
     (("for", "system_time", "as", "of"), "timestamp"),
     (("timestamp", "as", "of"), "timestamp"),
 )
+_FIRST_WORDS: Final = ("at", *sorted({words[0] for words, _ in _CLAUSES}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class TimeTravel:
 def time_travels(source: Source, tokens: list[Token]) -> dict[int, TimeTravel]:
     """The clauses of a statement by the offset where the name before them ends."""
     found: dict[int, TimeTravel] = {}
+    if not any(token.is_word(*_FIRST_WORDS) for token in tokens):
+        return found
     cursor = Cursor(source, tokens)
     while cursor.token is not None:
         before = cursor.tokens[cursor.index - 1] if cursor.index else None
