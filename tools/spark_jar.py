@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pyspark
-
-from frazil.spark.jar import PACKAGED, build
+from frazil.spark.jar import PACKAGED, build, class_path_of_pyspark
 
 if __name__ == "__main__":
-    jars = Path(pyspark.__file__).parent / "jars"
-    build(PACKAGED, class_path=f"{jars}/*")
+    build(PACKAGED, class_path=class_path_of_pyspark())
     print(f"wrote {PACKAGED}")

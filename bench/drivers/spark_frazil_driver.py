@@ -23,10 +23,11 @@ import frazil.spark
 from bench.drivers import shop, spark_rows
 from bench.drivers.base import serve, timed
 from bench.drivers.frazil_driver import entries_of, schema_of
+from bench.drivers.spark_steps import CONF, SqlSteps
 from frazil.commit.handle import TableHandle
+from frazil.spark import jobs
 from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
-from frazil.spark.merge import merge
 
 
 class Driver:
@@ -41,75 +42,41 @@ class Driver:
 
     def create(self, folder: str, rows: int, files: int) -> None:
         """Start Spark and fill the table: one commit per file's worth of rows."""
-        self.rows = rows
-        self.spark = (
-            SparkSession.builder.master("local[2]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.driver.memory", "2g")
-            .config("spark.parquet.compression.codec", "zstd")
-            .config("spark.sql.parquet.fieldId.read.enabled", "true")
-            .getOrCreate()
-        )
+        builder = SparkSession.builder.master("local[2]")
+        for key, value in CONF.items():
+            builder = builder.config(key, value)
+        self.spark = builder.getOrCreate()
         self.folder = Path(folder)
         self.catalog = frazil.connect(self.folder / "warehouse")
-        schema = pa.schema(
-            [
-                ("order_id", pa.int64()),
-                ("order_date", pa.date32()),
-                ("country", pa.string()),
-                ("price", pa.float64()),
-                ("quantity", pa.int32()),
-                ("note", pa.string()),
-            ]
+        frazil.spark.register(self.spark, self.catalog)
+        self.steps = SqlSteps(
+            self.spark,
+            "frazil.shop.orders",
+            folder=self.folder,
+            rows=rows,
+            using="using frazil {by}",
+            compact="call frazil.system.rewrite_data_files(table => '{table}')",
         )
-        self.table = self.catalog.create_table(
-            "shop.orders", schema, partition_by=["day(order_date)"]
-        )
-        step = -(-rows // files)
-        for start in range(0, rows, step):
-            self._append(start, min(start + step, rows))
-        self._noop(frazil.spark.table(self.table))
-
-    def _append(self, start: int, stop: int) -> None:
-        frazil.spark.append(self.table, spark_rows.frame(self.spark, start, stop))
+        self.steps.create(files)
+        self.table = self.catalog.load_table("shop.orders")
 
     @staticmethod
     def _noop(frame: Any) -> None:
-        frame.write.format("noop").mode("overwrite").save()
+        SqlSteps.noop(frame)
+
+    def small_files(self, count: int) -> None:
+        """Tables for the compaction step."""
+        self.steps.small_files(count)
 
     def step(self, step: str, turn: int) -> float:
         """One job, timed."""
-        extra = max(1000, self.rows // 20)
-        work = {
-            "full scan": lambda: self._noop(frazil.spark.table(self.table)),
-            "scan with deletes": lambda: self._noop(frazil.spark.table(self.table)),
-            "selective scan": lambda: self._noop(
-                frazil.spark.table(
-                    self.table,
-                    where="order_date = '2024-01-01' and country = 'US' and order_id < 1000",
-                )
-            ),
-            "append": lambda: self._append(
-                self.rows + turn * extra, self.rows + (turn + 1) * extra
-            ),
-            "delete 1 %": lambda: (
-                delete(self.table, f"quantity = {turn}")
-                if turn
-                else delete(self.table, "quantity < 10")
-            ),
-            "merge": lambda: self._merge(turn),
-        }[step]
-        return timed(work)[0]
-
-    def _merge(self, turn: int) -> None:
-        width = max(1000, self.rows // 100)
-        source = spark_rows.frame(self.spark, turn * width, (turn + 1) * width)
-        source = source.selectExpr(
-            "order_id", "order_date", "country", "price + 1 as price", "quantity", "note"
-        )
-        merge(self.table, source, on=["order_id"]).upsert().execute()
+        if step == "selective scan, by the function":
+            where = spark_rows.SELECTIVE
+            return timed(lambda: frazil.spark.table(self.table, where=where).collect())[0]
+        if step == "compaction, by the job":
+            found = self.catalog.load_table(f"shop.small{turn % 2}")
+            return timed(lambda: jobs.rewrite_data_files(found))[0]
+        return self.steps.step(step, turn)
 
     def stream(self, batches: int) -> dict[str, list[float]]:
         """Small batches through foreachBatch; how long a batch and our commit in it took."""

@@ -8,30 +8,53 @@ from bench.course import Course, forgiving
 from bench.peers import FRAZIL, SPARK_PEERS
 from bench.results import Outcome, median
 
-STEPS = ("full scan", "selective scan", "append", "delete 1 %", "scan with deletes", "merge")
+STEPS = (
+    "full scan",
+    "count",
+    "selective scan",
+    "append",
+    "append to 30 partitions",
+    "delete 1 %",
+    "scan, 1 % deleted",
+    "count, 1 % deleted",
+    "delete 0.1 %",
+    "update 0.1 %",
+    "update 1 %",
+    "merge 1 %",
+    "merge 10 %",
+    "compaction",
+)
+ONCE = ("delete 1 %", "compaction")
+"""Steps after which the next turn would find something else."""
+OWN = ("selective scan, by the function",)
 
 
 def spark(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
-    """Peers in turn, step by step."""
+    """Peers in turns, step by step; every step is the same SQL."""
     peers = course.peers(workload, SPARK_PEERS)
     with course.sessions(peers) as sessions:
         ready = []
         for peer in peers:
             with forgiving(outcome, peer.name, "start"):
-                sessions[peer.name].ask(
+                session = sessions[peer.name]
+                session.ask(
                     "create",
                     folder=course.place("spark", peer),
                     rows=workload["rows"],
                     files=workload["files"],
                 )
+                session.ask("small_files", count=workload["small"])
                 ready.append(peer.name)
-        for step in STEPS:
-            for name in ready:
-                with forgiving(outcome, name, step):
-                    times = [
-                        sessions[name].ask("step", step=step, turn=turn)
-                        for turn in range(workload["repeats"])
-                    ]
+        for step in (*STEPS, *OWN):
+            takes = [FRAZIL] if step in OWN else ready
+            repeats = 1 if step in ONCE else workload["repeats"]
+            spent: dict[str, list[float]] = {name: [] for name in takes}
+            for turn in range(repeats):
+                for name in takes:
+                    with forgiving(outcome, name, step):
+                        spent[name].append(sessions[name].ask("step", step=step, turn=turn))
+            for name, times in spent.items():
+                if times:
                     outcome.add(step, "time", name, median(times), "ms")
         for name in ready:
             with forgiving(outcome, name, "streaming"):

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 import frazil
 import frazil.spark
 from frazil.spark import jobs
+from frazil.spark.jar import PACKAGED
 from frazil.storage import local_path
 from tests.support.spark_cluster import executor_pids
 
@@ -83,6 +84,22 @@ def ordinary_work(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
         "feed": {row[0]: row[1] for row in feed},
         "count": frazil.spark.table(catalog.load_table("shop.events")).count(),
     }
+
+
+def plain_sql(spark: Any, catalog: frazil.Catalog) -> dict[str, Any]:
+    """Statements of Spark SQL on a registered catalog."""
+    frazil.spark.register(spark, catalog)
+    for text in (
+        "CREATE TABLE frazil.shop.letters (id BIGINT, x STRING) PARTITIONED BY (bucket(4, id))",
+        "INSERT INTO frazil.shop.letters SELECT id, chr(97 + id) FROM range(0, 6, 1, 3)",
+        "DELETE FROM frazil.shop.letters WHERE id IN (1, 4, 5)",
+        "UPDATE frazil.shop.letters SET x = upper(x) WHERE id = 3",
+        "MERGE INTO frazil.shop.letters t USING (SELECT 0L AS id, 'zero' AS x UNION SELECT 7, 'g') "
+        "s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    ):
+        spark.sql(text)
+    rows = spark.sql("SELECT * FROM frazil.shop.letters ORDER BY id").collect()
+    return {"packaged": PACKAGED.is_file(), "rows": [list(row) for row in rows]}
 
 
 def _where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -192,6 +209,7 @@ def main() -> None:
     with frazil.connect(warehouse) as catalog:
         results = {
             "ordinary": ordinary_work(spark, catalog),
+            "sql": plain_sql(spark, catalog),
             "failing": failing_task(spark, catalog),
             "killed": killed_executor(spark, catalog, workers),
         }

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import frazil
-from tests.support.spark_cluster import run_on, standalone_cluster
+from tests.support.spark_cluster import installed_wheel, run_on, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -27,7 +27,8 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def results(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    with standalone_cluster(tmp_path_factory.mktemp("processes")) as cluster:
+    package = installed_wheel(tmp_path_factory.mktemp("wheel"))
+    with standalone_cluster(tmp_path_factory.mktemp("processes"), package=package) as cluster:
         printed = run_on(cluster, "tests.cluster.driver", str(warehouse))
     (line,) = [line for line in printed.splitlines() if line.startswith("RESULTS ")]
     found: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
@@ -56,6 +57,12 @@ def test_everything_runs_on_executors_that_are_other_processes(
     assert done["planned"] == 1
     assert ids(warehouse, "shop.events") == sorted([*(i for i in range(10, 1010) if i != 500), 42])
     assert done["count"] == 1000
+
+
+def test_sql_runs_on_executors_that_have_nothing_but_the_wheel(results: dict[str, Any]) -> None:
+    done = results["sql"]
+    assert done["packaged"] is True
+    assert done["rows"] == [[0, "zero"], [2, "b"], [3, "C"], [7, "g"]]
 
 
 def test_a_task_that_fails_while_writing_neither_doubles_nor_loses_rows(

@@ -13,6 +13,8 @@ from frazil.sql.display import cell
 from tests.spark.shop import ORDERS, content, orders, row
 from tests.support.sqllogic import check_file
 
+pytestmark = pytest.mark.spark
+
 FILES = [
     path
     for path in sorted((Path(__file__).parents[1] / "sql").glob("*.test"))

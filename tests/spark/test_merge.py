@@ -11,7 +11,8 @@ import frazil
 import frazil.spark
 from frazil.data.schema import iceberg_schema
 from frazil.errors import CommitConflict, InvalidInput
-from frazil.spark.merge_keys import KeyPair, pairs_of
+from frazil.rows.engine import KeyPair
+from frazil.spark.merge_source import pairs_of
 from tests.spark.shop import ORDERS, content, orders, row, row_ids
 
 pytestmark = pytest.mark.spark
@@ -123,7 +124,7 @@ def test_wrong_merges_are_refused(spark: Any, table: frazil.Table) -> None:
         frazil.spark.merge(table, source, on=["id"]).execute()
     with pytest.raises(InvalidInput, match="not in both"):
         frazil.spark.merge(table, source, on=["colour"]).upsert().execute()
-    with pytest.raises(InvalidInput, match="unknown column colour"):
+    with pytest.raises(InvalidInput, match="unknown column 'colour'"):
         frazil.spark.merge(table, source, on=["id"]).when_matched_update({"colour": 1})
     with pytest.raises(InvalidInput, match="merge"):
         frazil.spark.merge(table, source, on="t.nothing = s.id").upsert().execute()

@@ -59,7 +59,7 @@ def test_an_update_that_moves_rows_to_another_partition_is_read_back(
 
 
 def test_an_update_of_unknown_columns_is_refused(spark: Any, table: frazil.Table) -> None:
-    with pytest.raises(InvalidInput, match="unknown column colour"):
+    with pytest.raises(InvalidInput, match="unknown column 'colour'"):
         frazil.spark.update(table, {"colour": "red"})
     with pytest.raises(InvalidInput, match="update"):
         frazil.spark.update(table, {"price": frazil.expr("no_such_column + 1")})

@@ -1,11 +1,13 @@
 """A standalone Spark cluster on loopback: a master and two workers as processes of their own.
 
-Processes are started and stopped by their ids. Executors get the project through PYTHONPATH alone.
+Processes are started and stopped by their ids. Driver and executors get the package through
+PYTHONPATH alone: from the sources, or from an installed wheel.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,7 +45,30 @@ class Cluster:
 
     master: str
     folder: Path
+    package: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+
+def installed_wheel(folder: Path) -> Path:
+    """A wheel built from a copy of the project, with its jar, and installed alone into a folder."""
+    copy = folder / "project"
+    copy.mkdir()
+    for name in ("src", "java", "tools"):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    environment = {**os.environ, "PYTHONPATH": str(copy / "src")}
+    site = folder / "site"
+    for command in (
+        ["tools/spark_jar.py"],
+        ["-m", "pip", "wheel", "-q", "--no-deps", "-w", str(folder), "."],
+    ):
+        subprocess.run([sys.executable, *command], cwd=copy, env=environment, check=True)
+    (wheel,) = folder.glob("frazil-*.whl")
+    install = ["-m", "pip", "install", "-q", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run([sys.executable, *install], check=True)
+    shutil.rmtree(copy)
+    return site
 
 
 def executor_pids(workers: Collection[int], app_id: str) -> list[int]:
@@ -69,10 +94,12 @@ def _free_port() -> int:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
+def standalone_cluster(
+    folder: Path, *, workers: int = 2, package: Path = ROOT / "src"
+) -> Iterator[Cluster]:
     """Start a master and workers of one core each; all are stopped in the end."""
     port = _free_port()
-    cluster = Cluster(master=f"spark://127.0.0.1:{port}", folder=folder)
+    cluster = Cluster(master=f"spark://127.0.0.1:{port}", folder=folder, package=package)
     try:
         _start(
             cluster,
@@ -116,7 +143,7 @@ def _start(cluster: Cluster, name: str, main: str, *arguments: str) -> None:
         "SPARK_SCALA_VERSION": _scala_version(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT / "src"),
+        "PYTHONPATH": str(cluster.package),
     }
     command = ["java", "-Xmx256m", *_JAVA_OPTIONS, "-cp", f"{home / 'jars'}/*", main, *arguments]
     with (cluster.folder / f"{name}.log").open("wb") as log:
@@ -157,7 +184,7 @@ def run_on(cluster: Cluster, module: str, *arguments: str, patience_s: float = 8
         **os.environ,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([str(cluster.package), str(ROOT)]),
     }
     pids = ",".join(str(process.pid) for process in cluster.processes)
     done = subprocess.run(

@@ -36,6 +36,8 @@ class Alterations {
       node.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
     } else if (change instanceof TableChange.UpdateColumnPosition) {
       place(node, ((TableChange.UpdateColumnPosition) change).position());
+    } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
+      node.put("default", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
     } else if (change instanceof TableChange.DeleteColumn) {
       node.put("if exists", ((TableChange.DeleteColumn) change).ifExists());
     }

@@ -1,8 +1,10 @@
 package frazil.spark;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -14,6 +16,7 @@ import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -22,9 +25,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A Frazil catalog in Spark SQL. Every call is one question to Python. */
 public class FrazilCatalog extends Namespaces implements StagingTableCatalog, ProcedureCatalog {
-  private final Bridge bridge;
-  private final SparkSession session;
+  private Bridge bridge;
+  private SparkSession session;
   private String name;
+
+  /** Made by Spark from a session's configuration; `initialize` finds its Python. */
+  public FrazilCatalog() {}
 
   public FrazilCatalog(Bridge bridge, SparkSession session, String name) {
     this.bridge = bridge;
@@ -38,10 +44,18 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
+    if (bridge == null) {
+      session = SparkSession.active();
+      bridge = Host.opened(session, name, options.asCaseSensitiveMap());
+    }
   }
 
   public String name() {
     return name;
+  }
+
+  public Set capabilities() {
+    return Collections.singleton(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
   }
 
   static Map named(Identifier identifier) {

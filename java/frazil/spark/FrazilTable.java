@@ -7,12 +7,14 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.connector.expressions.LiteralValue;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -24,6 +26,10 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One table at one snapshot. The token is what Python knows it by. */
 public class FrazilTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns, TruncatableTable {
+  private static final String DEFAULT = "CURRENT_DEFAULT";
+  private static final String[] STATES = {
+    "snapshot", "snapshot-id", "as-of", "as-of-timestamp", "branch", "tag", "where", "columns"
+  };
   private final Bridge bridge;
   private final SparkSession session;
   private final Json loaded;
@@ -65,7 +71,12 @@ public class FrazilTable implements SupportsRead, SupportsWrite, SupportsMetadat
     for (int i = 0; i < made.length; i++) {
       StructField field = schema.fields()[i];
       String comment = field.getComment().isDefined() ? (String) field.getComment().get() : null;
-      made[i] = Column.create(field.name(), field.dataType(), field.nullable(), comment, null);
+      ColumnDefaultValue otherwise = null;
+      if (field.metadata().contains(DEFAULT)) {
+        // What files that lack the column hold is the business of the scan.
+        otherwise = new ColumnDefaultValue(field.metadata().getString(DEFAULT), new LiteralValue(null, field.dataType()));
+      }
+      made[i] = Column.create(field.name(), field.dataType(), field.nullable(), comment, otherwise, null);
     }
     return made;
   }
@@ -123,7 +134,15 @@ public class FrazilTable implements SupportsRead, SupportsWrite, SupportsMetadat
     }
   }
 
+  /** Options that ask for another state are refused rather than passed over: SQL has words for them. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    for (int i = 0; i < STATES.length; i++) {
+      if (options.containsKey(STATES[i])) {
+        throw new IllegalArgumentException(
+            "option " + STATES[i] + " is not taken here; read " + name()
+                + " with option versionAsOf or timestampAsOf, or the table " + name() + ".branch_x or .tag_x");
+      }
+    }
     return new FrazilScanBuilder(bridge, session, this);
   }
 

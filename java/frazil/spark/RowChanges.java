@@ -2,7 +2,9 @@ package frazil.spark;
 
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases;
@@ -17,10 +19,12 @@ import org.apache.spark.sql.catalyst.plans.logical.InsertAction;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.MergeAction;
 import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateAction;
 import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.ExpressionUtils;
 import org.apache.spark.sql.classic.SparkSession;
@@ -32,8 +36,7 @@ import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
 /**
- * DELETE, UPDATE, MERGE and the overwriting of partitions on tables of a Frazil catalog: planned as one command that
- * Python carries out.
+ * DELETE, UPDATE, MERGE and overwriting on tables of a Frazil catalog: planned as one command that Python carries out.
  */
 public class RowChanges extends SparkStrategy {
   private final SparkSession session;
@@ -48,6 +51,7 @@ public class RowChanges extends SparkStrategy {
     if (plan instanceof UpdateTable) target = ((UpdateTable) plan).table();
     if (plan instanceof MergeIntoTable) target = ((MergeIntoTable) plan).targetTable();
     if (plan instanceof OverwritePartitionsDynamic) target = (LogicalPlan) ((OverwritePartitionsDynamic) plan).table();
+    if (plan instanceof OverwriteByExpression) target = (LogicalPlan) ((OverwriteByExpression) plan).table();
     DataSourceV2Relation relation = target == null ? null : relation(target);
     if (relation == null) return (Seq) (Object) Nil$.MODULE$;
     return seq(Collections.singletonList(new RowChangeExec(new RowChange(session, plan, relation))));
@@ -84,6 +88,7 @@ public class RowChanges extends SparkStrategy {
     public String verb() {
       if (plan instanceof DeleteFromTable) return "delete";
       if (plan instanceof OverwritePartitionsDynamic) return "overwrite partitions";
+      if (plan instanceof OverwriteByExpression) return "overwrite";
       return plan instanceof UpdateTable ? "update" : "merge";
     }
 
@@ -103,12 +108,23 @@ public class RowChanges extends SparkStrategy {
     public Column condition() {
       if (plan instanceof DeleteFromTable) return column(((DeleteFromTable) plan).condition());
       if (plan instanceof UpdateTable) return column(((UpdateTable) plan).condition());
+      if (plan instanceof OverwriteByExpression) return column(((OverwriteByExpression) plan).deleteExpr());
       return column(((MergeIntoTable) plan).mergeCondition());
     }
 
     /** The new rows of an overwrite. */
     public Dataset rows() {
-      return Dataset$.MODULE$.ofRows(session, ((OverwritePartitionsDynamic) plan).query());
+      return Dataset$.MODULE$.ofRows(session, ((V2WriteCommand) plan).query());
+    }
+
+    /** The options of a write, as JSON. */
+    public String options() {
+      scala.collection.immutable.Map given =
+          plan instanceof OverwriteByExpression
+              ? ((OverwriteByExpression) plan).writeOptions()
+              : ((OverwritePartitionsDynamic) plan).writeOptions();
+      Map made = new HashMap(scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Map) given));
+      return Json.text(made);
     }
 
     public Dataset source() {

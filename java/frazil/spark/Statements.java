@@ -4,48 +4,52 @@ import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
 
 /**
- * Spark's parser, with the statements on tables of the catalog that Spark has no grammar for: partition fields,
+ * Spark's parser, with the statements on tables of Frazil catalogs that Spark has no grammar for: partition fields,
  * branches, tags, write order. Such a statement becomes a CALL that hands its text to Python.
  */
 public class Statements implements InvocationHandler {
+  private static final Pattern ALTER =
+      Pattern.compile("\\s*ALTER\\s+TABLE\\s+(?:`([^`]+)`|(\\w+))\\s*(\\.?).*", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   private final ParserInterface spark;
   private final SparkSession session;
-  private final String catalog;
-  private final Pattern ours;
-  private static final Pattern ALTER = Pattern.compile("\\s*ALTER\\s+TABLE\\s", Pattern.CASE_INSENSITIVE);
 
-  private Statements(ParserInterface spark, SparkSession session, String catalog) {
+  private Statements(ParserInterface spark, SparkSession session) {
     this.spark = spark;
     this.session = session;
-    this.catalog = catalog;
-    this.ours =
-        Pattern.compile("\\s*ALTER\\s+TABLE\\s+`?" + Pattern.quote(catalog) + "`?\\s*\\..*",
-            Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   }
 
-  public static ParserInterface over(ParserInterface spark, SparkSession session, String catalog) {
+  public static ParserInterface over(ParserInterface spark, SparkSession session) {
     return (ParserInterface)
         Proxy.newProxyInstance(
             ParserInterface.class.getClassLoader(),
             new Class[] {ParserInterface.class},
-            new Statements(spark, session, catalog));
+            new Statements(spark, session));
   }
 
-  private boolean isOurs(String text) {
-    if (ours.matcher(text).matches()) return true;
-    return ALTER.matcher(text).lookingAt() && session.catalog().currentCatalog().equals(catalog);
+  /** The Frazil catalog that a statement is for: the one it names, else the current one; null if another is meant. */
+  private String catalog(String text) {
+    Matcher found = ALTER.matcher(text);
+    if (!found.matches()) return null;
+    CatalogManager catalogs = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
+    String first = found.group(1) != null ? found.group(1) : found.group(2);
+    boolean named = !found.group(3).isEmpty() && catalogs.isCatalogRegistered(first);
+    String name = named ? first : catalogs.currentCatalog().name();
+    return catalogs.catalog(name) instanceof FrazilCatalog ? name : null;
   }
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     try {
       return method.invoke(spark, arguments);
     } catch (InvocationTargetException failure) {
-      if (!method.getName().startsWith("parsePlan") || !isOurs((String) arguments[0])) throw failure.getCause();
+      String catalog = method.getName().startsWith("parsePlan") ? catalog((String) arguments[0]) : null;
+      if (catalog == null) throw failure.getCause();
       String text = ((String) arguments[0]).replace("\\", "\\\\").replace("'", "\\'");
       return spark.parsePlan("CALL `" + catalog + "`.system.execute(statement => '" + text + "')");
     }

@@ -294,7 +294,7 @@ def assigned(
         raise InvalidInput("an update needs at least one assignment: {'column': value}")
     found: dict[tuple[str, ...], Value] = {}
     for name, value in assignments.items():
-        path = _path(name, schema)
+        path = path_named(name, schema)
         clash = next((known for known in found if _meet(known, path)), None)
         if clash is not None:
             raise InvalidInput(f"{name} and {'.'.join(clash)} are assigned at once; keep one")
@@ -311,7 +311,7 @@ def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     return one[:shorter] == other[:shorter]
 
 
-def _path(name: str, schema: Schema) -> tuple[str, ...]:
+def path_named(name: str, schema: Schema) -> tuple[str, ...]:
     """A column by its name, or a part of a struct by its path; a name may hold dots."""
 
     def walk(fields: Iterable[Any], rest: str) -> Iterator[tuple[str, ...]]:
@@ -344,4 +344,4 @@ def _check_keys(on: Sequence[str], schema: Schema) -> None:
         raise InvalidInput(f"key column {', '.join(twice)} is given twice")
 
 
-__all__ = ["RowEditor", "assigned"]
+__all__ = ["RowEditor", "assigned", "path_named"]

@@ -7,9 +7,12 @@
 
 from frazil.spark import jobs
 from frazil.spark.change_frame import changes
+from frazil.spark.connect_sql import sql
 from frazil.spark.delete import delete
+from frazil.spark.engine import SparkEngine
 from frazil.spark.foreach import foreach_batch
 from frazil.spark.iceberg import iceberg_session
+from frazil.spark.jar import jar_path
 from frazil.spark.merge import Merge, merge
 from frazil.spark.paimon_merge import merge_paimon
 from frazil.spark.register import register
@@ -20,11 +23,13 @@ from frazil.spark.writer import append, overwrite, overwrite_partitions
 
 __all__ = [
     "Merge",
+    "SparkEngine",
     "append",
     "changes",
     "delete",
     "foreach_batch",
     "iceberg_session",
+    "jar_path",
     "jobs",
     "merge",
     "merge_paimon",
@@ -32,6 +37,7 @@ __all__ = [
     "overwrite_partitions",
     "register",
     "spark_schema",
+    "sql",
     "table",
     "table_schema",
     "update",

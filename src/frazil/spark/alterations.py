@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.spark.spark_types import table_schema
+from frazil.spark.defaults import default_value
+from frazil.spark.spark_types import declared_schema, spark_type
 
 if TYPE_CHECKING:
     from pyiceberg.types import IcebergType
+    from pyspark.sql import SparkSession
 
     from frazil.table.evolve import EvolveSchema
     from frazil.table.table import Table
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 Change = Mapping[str, Any]
 
 
-def alter(table: Table, changes: Sequence[Change]) -> None:
+def alter(spark: SparkSession, table: Table, changes: Sequence[Change]) -> None:
     """Carry the changes out."""
     updates = {
         each["property"]: each["value"] for each in changes if each["change"] == "SetProperty"
@@ -34,12 +35,12 @@ def alter(table: Table, changes: Sequence[Change]) -> None:
         if columns:
             with tx.evolve_schema() as schema:
                 for each in columns:
-                    _column(schema, each)
+                    _column(spark, schema, each)
         if updates or removals:
             tx.set_properties(updates, remove=removals)
 
 
-def _column(columns: EvolveSchema, change: Change) -> None:
+def _column(spark: SparkSession, columns: EvolveSchema, change: Change) -> None:
     path = tuple(change["column"])
     match change["change"]:
         case "AddColumn":
@@ -48,7 +49,7 @@ def _column(columns: EvolveSchema, change: Change) -> None:
                 _type(change["type"]),
                 doc=change.get("comment"),
                 required=not change["nullable"],
-                default=_default(change),
+                default=_default(spark, change, _spark_type(change["type"])),
                 first=change.get("first", False),
                 after=change.get("after"),
             )
@@ -62,6 +63,11 @@ def _column(columns: EvolveSchema, change: Change) -> None:
             columns.update_column(path, required=False)
         case "UpdateColumnComment":
             columns.update_column(path, doc=change["comment"])
+        case "UpdateColumnDefaultValue":
+            field = columns.schema.find_field(".".join(path))
+            columns.update_column(
+                path, default=_default(spark, change, spark_type(field.field_type))
+            )
         case "UpdateColumnPosition":
             columns.move(path, first=change.get("first", False), after=change.get("after"))
         case "DeleteColumn":
@@ -70,16 +76,15 @@ def _column(columns: EvolveSchema, change: Change) -> None:
             raise Unsupported(f"ALTER TABLE: {other} is not supported", feature="alter")
 
 
+def _spark_type(text: str) -> sql.DataType:
+    return sql._parse_datatype_json_string(text)
+
+
 def _type(text: str) -> IcebergType:
-    field = sql.StructField("c", sql._parse_datatype_json_string(text))
-    return table_schema(sql.StructType([field])).fields[0].field_type
+    field = sql.StructField("c", _spark_type(text))
+    return declared_schema(sql.StructType([field])).fields[0].field_type
 
 
-def _default(change: Change) -> Any:
+def _default(spark: SparkSession, change: Change, kind: sql.DataType) -> Any:
     text = change.get("default")
-    if text is None:
-        return None
-    try:
-        return json.loads(text.strip("'") if text[:1] != "'" else f'"{text[1:-1]}"')
-    except ValueError:
-        raise InvalidInput(f"the default {text!r} is not a plain value") from None
+    return default_value(spark, text, kind) if text else None

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as sql
 
 from frazil.errors import FrazilError, InvalidInput
+from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.spark import jar
@@ -26,7 +27,7 @@ from frazil.spark.loaded import ROWS, Loaded
 from frazil.spark.log import addresses, is_connect
 from frazil.spark.native import frame
 from frazil.spark.pushed import Pushed, understood
-from frazil.spark.scan_plan import KEY, Asked, scan_plan
+from frazil.spark.scan_plan import Asked, scan_plan
 from frazil.spark.session import prepare
 
 if TYPE_CHECKING:
@@ -53,24 +54,11 @@ def bridge_for(spark: SparkSession) -> Bridge | None:
     return None if is_connect(spark) else bridge_of(spark)
 
 
-class Bridge:
-    """Answers for one session. Remembers tables by key, and plans that jobs hold on to."""
+class Answers:
+    """Answers by verb, as Java asks for them."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        from pyspark.java_gateway import ensure_callback_server_started
-
-        ensure_callback_server_started(spark.sparkContext._gateway)
-        self.spark = spark
-        self.tables: dict[str, Table] = {}
-        self._held: OrderedDict[str, _Held] = OrderedDict()
-        self.is_installed = False
-        self._lock = threading.Lock()
-        self._next = 0
-        self.verbs: dict[str, Callable[[Any], Any]] = {
-            "plan": self._plan,
-            "rows": self._rows,
-        }
-        self.java = jar.new(spark, "Bridge", self)
+    def __init__(self, verbs: Mapping[str, Callable[[Any], Any]]) -> None:
+        self.verbs = dict(verbs)
 
     def apply(self, verb: str, request: Any) -> Any:
         """Called by Java."""
@@ -87,6 +75,23 @@ class Bridge:
         """What py4j calls."""
 
         implements = ["java.util.function.BiFunction"]
+
+
+class Bridge(Answers):
+    """Answers for one session. Remembers tables by key, and plans that jobs hold on to."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        super().__init__({"plan": self._plan, "rows": self._rows})
+        ensure_callback_server_started(spark.sparkContext._gateway)
+        self.spark = spark
+        self.tables: dict[str, Table] = {}
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self.is_installed = False
+        self._lock = threading.Lock()
+        self._next = 0
+        self.java = jar.new(spark, "Bridge", self)
 
     # Frames
 
@@ -106,6 +111,7 @@ class Bridge:
             while len(self._held) > _MAX_HELD:
                 self._held.popitem(last=False)
         scan = self._held[token].scan
+        prepare(self.spark, (field.field_type for field in scan.table_schema.fields))
         table = Loaded(table=_plain(scan), scan=replace(scan, columns=None, matching=None))
         described = {**table.described(""), "token": token, "writable": False}
         return token, self.frame(described)
@@ -122,6 +128,7 @@ class Bridge:
         """A frame over one snapshot of a table."""
         key = f"{table.name} at {table.location}"
         self.tables[key] = table
+        prepare(self.spark, (field.field_type for field in scan.table_schema.fields))
         return self.frame(Loaded(table=table, scan=scan, is_pinned=True).described(key))
 
     def frame(self, described: Mapping[str, Any]) -> DataFrame:

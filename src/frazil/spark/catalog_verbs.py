@@ -12,31 +12,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from pyiceberg.schema import Schema
 from pyspark.sql import DataFrame
 from pyspark.sql import types as sql
 
-from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.errors import AlreadyExists, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.format.metadata import UNPARTITIONED
 from frazil.spark import writer
 from frazil.spark.alterations import alter
-from frazil.spark.bridge import Bridge
-from frazil.spark.loaded import Loaded
-from frazil.spark.pushed import understood
-from frazil.spark.spark_types import table_schema
-from frazil.spark.sql_changes import carry_out
+from frazil.spark.bridge import Answers, Bridge
+from frazil.spark.defaults import CURRENT, default_value
+from frazil.spark.loaded import CURRENT_SNAPSHOT, Loaded
+from frazil.spark.session import prepare
+from frazil.spark.spark_types import declared_schema
+from frazil.spark.sql_changes import carry_out, merges_schema
+from frazil.table.column_tree import default_of
 from frazil.table.replacement import replacing
 
 if TYPE_CHECKING:
-    from pyiceberg.schema import Schema
-
     from frazil.table.catalog import Catalog
     from frazil.table.table import Table
     from frazil.table.transaction import Transaction
 
-MERGE_SCHEMA: Final = "mergeschema"
 _RESERVED: Final = frozenset(
-    {"provider", "location", "owner", "external", "is_managed_location", "comment"}
+    {"provider", "location", "owner", "external", "is_managed_location", CURRENT_SNAPSHOT}
 )
 
 
@@ -49,10 +49,11 @@ class _Staged:
     replacement: Transaction | None = None
 
 
-class CatalogVerbs:
-    """The verbs of one catalog."""
+class CatalogVerbs(Answers):
+    """The verbs of one catalog, beside those of its session."""
 
     def __init__(self, bridge: Bridge, catalog: Catalog, name: str) -> None:
+        super().__init__(bridge.verbs)
         self._bridge = bridge
         self._catalog = catalog
         self._name = name
@@ -80,7 +81,7 @@ class CatalogVerbs:
             "change rows",
             "truncate",
         ):
-            bridge.verbs[verb] = getattr(self, f"_{verb.replace(' ', '_')}")
+            self.verbs[verb] = getattr(self, f"_{verb.replace(' ', '_')}")
 
     # Tables
 
@@ -91,6 +92,8 @@ class CatalogVerbs:
     def _described(self, loaded: Loaded) -> dict[str, Any]:
         key = f"{self._name}.{loaded.table.name}"
         self._bridge.tables[key] = loaded.table
+        fields = loaded.scan.table_schema.fields
+        prepare(self._bridge.spark, (field.field_type for field in fields))
         return loaded.described(key)
 
     def _shown(self, table: Table) -> dict[str, Any]:
@@ -109,16 +112,30 @@ class CatalogVerbs:
         properties = asked["properties"]
         return self._catalog.create_table(
             name,
-            _schema(asked),
+            self._schema(asked),
             partition_by=_partition_by(asked),
             location=properties.get("location"),
             properties=_kept(properties),
         )
 
+    def _schema(self, asked: Mapping[str, Any]) -> Schema:
+        """The columns of a statement, with the defaults it declares."""
+        given = sql.StructType.fromJson(json.loads(asked["schema"]))
+        made = declared_schema(given)
+        fields = []
+        for field, said in zip(made.fields, given.fields, strict=True):
+            text = (said.metadata or {}).get(CURRENT)
+            if text is not None:
+                value = default_value(self._bridge.spark, text, said.dataType)
+                value = default_of(value, field.field_type, field.name)
+                field = field.model_copy(update={"initial_default": value, "write_default": value})
+            fields.append(field)
+        return Schema(*fields)
+
     def _alter(self, request: str) -> dict[str, Any]:
         asked = json.loads(request)
         table = self._catalog.load_table((*asked["namespace"], asked["name"]))
-        alter(table, asked["changes"])
+        alter(self._bridge.spark, table, asked["changes"])
         return self._shown(table.refresh())
 
     def _drop(self, request: str) -> dict[str, Any]:
@@ -154,7 +171,7 @@ class CatalogVerbs:
         if not self._catalog.table_exists(name):
             return self._stage_create(request) if asked.get("or create") else {"missing": True}
         table = self._catalog.load_table(name)
-        schema = _schema(asked)
+        schema = self._schema(asked)
         terms = _partition_by(asked)
         spec = parse_partition_by(terms, schema) if terms else UNPARTITIONED
         made = replacing(table, schema, spec=spec, properties=_kept(asked["properties"]))
@@ -194,23 +211,8 @@ class CatalogVerbs:
             )
             return {}
         table = self._bridge.loaded(asked["token"]).table if staged is None else staged.table
-        if asked["options"].get(MERGE_SCHEMA, "false").lower() == "true":
-            table.evolve_schema().union_by_name(table_schema(frame.schema)).commit()
-            table.refresh()
-        mode = asked["mode"]
-        if mode == "append":
-            writer.append(table, frame)
-        elif mode == "overwrite partitions":
-            writer.overwrite_partitions(table, frame)
-        else:
-            self._overwrite(table, frame, asked.get("filters", ()))
+        writer.append(table, frame, merge_schema=merges_schema(asked["options"]))
         return {}
-
-    def _overwrite(self, table: Table, frame: DataFrame, filters: Sequence[Any]) -> None:
-        pushed = understood(filters, table.schema, is_all=True)
-        if not pushed.is_exact:
-            raise InvalidInput("the rows to overwrite cannot be determined from this condition")
-        writer.overwrite(table, frame, pushed.expression)
 
     def _change_rows(self, change: Any) -> dict[str, Any]:
         table = self._bridge.loaded(str(change.token())).table
@@ -274,10 +276,6 @@ class CatalogVerbs:
         from frazil.spark.procedures import called
 
         return called(self._bridge.spark, self._catalog, self._name, json.loads(request))
-
-
-def _schema(asked: Mapping[str, Any]) -> Schema:
-    return table_schema(sql.StructType.fromJson(json.loads(asked["schema"])))
 
 
 def _partition_by(asked: Mapping[str, Any]) -> list[str] | None:

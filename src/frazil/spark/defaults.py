@@ -1,8 +1,8 @@
-"""Initial defaults of columns as Spark's Parquet reader takes them: SQL text in field metadata."""
+"""Defaults of columns: SQL text in the metadata of Spark's fields, values in tables."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from pyiceberg import types as ice
@@ -10,11 +10,31 @@ from pyiceberg import types as ice
 from frazil.errors import Unsupported
 from frazil.format.types import plain
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
+
+CURRENT: Final = "CURRENT_DEFAULT"
+"""The key of a field's metadata for what rows written without a value get."""
+
 
 def default_metadata(field: ice.NestedField) -> dict[str, str]:
     """What a column of a file that lacks it reads as."""
     text = sql_text(plain(field.initial_default, field.field_type), field.field_type)
-    return {"EXISTS_DEFAULT": text, "CURRENT_DEFAULT": text}
+    return {"EXISTS_DEFAULT": text, CURRENT: text}
+
+
+def write_default_metadata(field: ice.NestedField) -> dict[str, str]:
+    """What rows written without a value get, for a table that Spark writes to."""
+    if field.write_default is None:
+        return {}
+    return {CURRENT: sql_text(plain(field.write_default, field.field_type), field.field_type)}
+
+
+def default_value(spark: SparkSession, text: str, kind: DataType) -> Any:
+    """The value of a default that Spark SQL declares."""
+    row = spark.sql(f"SELECT CAST(({text}) AS {kind.simpleString()}) AS v")
+    return row.toArrow().column(0)[0].as_py()
 
 
 def sql_text(value: Any, kind: ice.IcebergType) -> str:

@@ -33,7 +33,8 @@ def classes(spark: SparkSession) -> Any:
     properties = jvm.System.getProperties()
     mark = f"{_MARK}.{spark.sparkContext.applicationId}"
     if not properties.containsKey(mark):
-        spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar(spark)))
+        if loader.getResource("frazil/spark/FrazilCatalog.class") is None:
+            spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar(spark)))
         properties.put(mark, "loaded")
     return loader
 
@@ -64,16 +65,35 @@ def call(spark: SparkSession, name: str, method: str, *arguments: Any) -> Any:
 
 def jar(spark: SparkSession) -> Path:
     """The jar for the session's Spark."""
+    system = spark._jvm.java.lang.System
+    home = Path(str(system.getProperty("java.home")))
+    return _made(spark.version, str(system.getProperty("java.class.path")), home)
+
+
+def jar_path() -> str:
+    """Where the jar is, for `spark.jars` of a session that is still to be started."""
+    import pyspark
+
+    return str(_made(pyspark.__version__, class_path_of_pyspark(), None))
+
+
+def class_path_of_pyspark() -> str:
+    """The jars of the PySpark that is installed."""
+    import pyspark
+
+    jars = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
+    return os.pathsep.join(sorted(map(str, jars)))
+
+
+def _made(version: str, class_path: str, java_home: Path | None) -> Path:
     if PACKAGED.is_file():
         return PACKAGED
     sources = source_files()
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "frazil"
-    made = cache / f"frazil-spark-{spark.version}-{digest}.jar"
+    made = cache / f"frazil-spark-{version}-{digest}.jar"
     if not made.is_file():
-        system = spark._jvm.java.lang.System
-        home = Path(str(system.getProperty("java.home")))
-        build(made, class_path=str(system.getProperty("java.class.path")), java_home=home)
+        build(made, class_path=class_path, java_home=java_home)
     return made
 
 

@@ -17,9 +17,10 @@ from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import NotFound
+from frazil.rows.actions import KEY
 from frazil.rows.scan import Scan
+from frazil.spark.defaults import write_default_metadata
 from frazil.spark.metadata_tables import metadata_frame, metadata_schema
-from frazil.spark.scan_plan import KEY
 from frazil.spark.source_options import METADATA_TABLES
 from frazil.spark.spark_types import spark_schema, spark_type
 
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 ROWS: Final = "rows"
 CHANGES: Final = "changes"
+ANY_SCHEMA: Final = "write.spark.accept-any-schema"
+"""Leaves the check of columns to the write, which may then add some (option `mergeSchema`)."""
+CURRENT_SNAPSHOT: Final = "current-snapshot-id"
+"""Shown among a table's properties, as Iceberg's catalog does; never stored."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLURALS: Final = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _METADATA_COLUMNS: Final = sql.StructType(
@@ -100,14 +105,18 @@ class Loaded:
             else [],
             "properties": {**_shown(table), **table.properties} if is_rows else {},
             "writable": is_rows and not self.is_pinned,
-            "any schema": False,
+            "any schema": table.properties.get(ANY_SCHEMA, "false").lower() == "true",
             "metadata columns": (_METADATA_COLUMNS if is_rows else sql.StructType()).json(),
         }
 
     def schema(self) -> sql.StructType:
         """Its columns."""
         if self.kind == ROWS:
-            return spark_schema(self.scan.table_schema)
+            made = spark_schema(self.scan.table_schema)
+            for field, shown in zip(self.scan.table_schema.fields, made.fields, strict=True):
+                shown.nullable = not field.required
+                shown.metadata = {**(shown.metadata or {}), **write_default_metadata(field)}
+            return made
         if self.kind == CHANGES:
             from frazil.spark.change_frame import change_schema
 
@@ -167,5 +176,5 @@ def _shown(table: Table) -> dict[str, str]:
     return {
         "provider": "frazil",
         "location": table.location,
-        "current-snapshot-id": "none" if snapshot is None else str(snapshot.snapshot_id),
+        CURRENT_SNAPSHOT: "none" if snapshot is None else str(snapshot.snapshot_id),
     }

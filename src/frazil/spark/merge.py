@@ -1,25 +1,34 @@
 """Merge a frame into a table: matched rows are updated or deleted, others inserted; one snapshot.
 
-The builder only collects clauses. Executing it joins the rows of the table that the source can
-reach with the source, decides row by row which clause applies, and hands the rows to `row_level`.
+The builder only collects clauses. Executing it looks at the source once, joins it with the rows of
+the table that it can reach (`merge_frames`), and hands the rows to `row_level`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
 
+from frazil.commit.change import Isolation
 from frazil.commit.result import CommitResult
 from frazil.errors import InvalidInput
-from frazil.spark.merge_clauses import Clause, Side
-from frazil.spark.merge_keys import KeyPair
-from frazil.spark.row_level import Action
+from frazil.expr.sql_text import SOURCE, TARGET
+from frazil.rows.actions import Action
+from frazil.rows.editor import MERGE_ISOLATION
+from frazil.rows.engine import KeyPair, Side, reach
+from frazil.spark.conditions import condition as column_of
+from frazil.spark.conditions import explained, quoted
+from frazil.spark.merge_frames import Clause, MergeFrames
+from frazil.spark.merge_source import SparkSource, pairs_of
+from frazil.spark.row_level import RowLevelJob
 from frazil.spark.session import CatalogLike, table_of
-from frazil.spark.target import Binding, Condition
-from frazil.spark.update import check_columns
+from frazil.spark.target import Binding, Condition, Target
+from frazil.spark.update import by_path
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -99,12 +108,58 @@ class Merge:
         return replace(self, properties={**self.properties, **properties})
 
     def execute(self) -> CommitResult:
-        """Run the merge as one snapshot."""
-        from frazil.spark.merge_run import run
-
+        """Carry it out as one snapshot."""
         if not self.clauses:
             raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
-        return run(self)
+        with explained("merge"):
+            source = SparkSource(self.source)
+            try:
+                return self._run(source)
+            finally:
+                source.release()
+
+    def _run(self, source: SparkSource) -> CommitResult:
+        schema = self.table.schema
+        pairs = self._pairs(source)
+        target = Target.of(self.source.sparkSession, self.table, bound=self.bound)
+        rows = target.rows
+        if not self.has(Side.TARGET_ONLY):
+            within = reach(source, pairs, schema)
+            rows = rows.filter(column_of(within, lambda each: F.col(quoted(*each.path))))
+        merging = MergeFrames(
+            schema=schema, rows=rows, source=source, on=self._on(pairs), clauses=self.clauses
+        )
+        job = RowLevelJob(
+            target=target,
+            with_lineage=merging.updates,
+            isolation=Isolation.parse(
+                self.table.properties.get(MERGE_ISOLATION, Isolation.SERIALIZABLE)
+            ),
+            summary=self.properties,
+            meets_once=self.has(Side.MATCHED),
+        )
+        return job.run(*merging.frames())
+
+    def _pairs(self, source: SparkSource) -> list[KeyPair]:
+        if isinstance(self.on, str):
+            return pairs_of(self.on, self.table.schema, self.source.columns)
+        if isinstance(self.on, Column):
+            return list(self.pairs)
+        names = {field.name for field in self.table.schema.fields}
+        found = [(name, source.named(name)) for name in self.on]
+        for name, spelled in found:
+            if spelled is None or name not in names:
+                raise InvalidInput(f"key column {name!r} is not in both the table and the source")
+        return [KeyPair(target=name, source=str(spelled)) for name, spelled in found]
+
+    def _on(self, pairs: Sequence[KeyPair]) -> Column:
+        if isinstance(self.on, str | Column):
+            return F.expr(self.on) if isinstance(self.on, str) else self.on
+        equal = [
+            F.col(quoted(pair.target, alias=TARGET)) == F.col(quoted(pair.source, alias=SOURCE))
+            for pair in pairs
+        ]
+        return reduce(lambda left, right: left & right, equal)
 
     def _with(
         self,
@@ -113,12 +168,10 @@ class Merge:
         condition: Condition | None,
         values: Mapping[str, Any] | None = None,
     ) -> Merge:
-        if values is not None:
-            check_columns(values, self.table.schema)
-            names = {field.name for field in self.table.schema.fields}
-            if action is Action.INSERT and not set(values) <= names:
-                raise InvalidInput("an insert names whole columns, not parts of structs")
-        clause = Clause(side=side, action=action, condition=condition, values=values)
+        new = None if values is None else by_path(values, self.table.schema)
+        if action is Action.INSERT and any(len(path) > 1 for path in new or ()):
+            raise InvalidInput("an insert names whole columns, not parts of structs")
+        clause = Clause(side=side, action=action, condition=condition, values=new)
         return replace(self, clauses=(*self.clauses, clause))
 
     def has(self, *sides: Side) -> bool:

@@ -32,6 +32,7 @@ from frazil.data.metadata_columns import (
     SPEC_ID,
 )
 from frazil.expr.filter_columns import Column as Reference
+from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
@@ -40,7 +41,6 @@ from frazil.spark.defaults import default_metadata
 from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
-from frazil.spark.scan_plan import KEY
 from frazil.spark.session import prepare
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
 

@@ -54,7 +54,8 @@ def called(spark: SparkSession, catalog: Catalog, own_name: str, request: Mappin
     else:
         found = PROCEDURES[name]
         given = ", ".join(
-            f"{key} => {_value(value, found, key)}" for key, value in arguments.items()
+            f"{key} => {_value(_own(value, key, own_name), found, key)}"
+            for key, value in arguments.items()
         )
         result = catalog.sql(f"CALL system.{name}({given})")
     return spark.createDataFrame(result.to_arrow())._jdf
@@ -62,6 +63,11 @@ def called(spark: SparkSession, catalog: Catalog, own_name: str, request: Mappin
 
 def _parameter(name: str, *, required: bool) -> dict[str, Any]:
     return {"name": name, "type": sql.StringType().json(), "required": required}
+
+
+def _own(text: str, argument: str, own_name: str) -> str:
+    """The name of a table without the catalog that the call names already."""
+    return text.removeprefix(f"{own_name}.") if argument == "table" else text
 
 
 def _value(text: str, procedure: Procedure, argument: str) -> str:

@@ -129,35 +129,42 @@ def _comparison(
 
 
 def _ordered(sign: str, column: Column, value: Node, *, negated: bool) -> BooleanExpression | None:
+    sign = _NOT[sign] if negated else sign
+    if isinstance(column.field.field_type, FloatType | DoubleType):
+        return _fraction(sign, column, value)
+    found = _literal(value)
+    return None if found is None else predicate(_COMPARISONS[sign], column, [found])
+
+
+def _fraction(sign: str, column: Column, value: Node) -> BooleanExpression | None:
+    """Spark holds NaN to be equal to itself and above every number."""
+    if _is_nan(value):
+        return predicate(Op.IS_NAN, column) if sign in ("=", ">=") else None
     found = _literal(value)
     if found is None:
         return None
-    sign = _NOT[sign] if negated else sign
-    if isinstance(column.field.field_type, FloatType | DoubleType):
-        return _fraction(sign, column, found)
-    return predicate(_COMPARISONS[sign], column, [found])
-
-
-def _fraction(sign: str, column: Column, value: Literal[Any]) -> BooleanExpression | None:
-    """Spark holds NaN to be equal to itself and above every number."""
-    if isnan(float(value.value)):
-        return predicate(Op.IS_NAN, column) if sign in ("=", ">=") else None
-    made = predicate(_COMPARISONS[sign], column, [value])
+    made = predicate(_COMPARISONS[sign], column, [found])
     if sign in (">", ">=", "<>"):
         return disjunction([made, predicate(Op.IS_NAN, column)])
     return made
 
 
 def _members(column: Column, values: Sequence[Node]) -> BooleanExpression | None:
-    found = [_literal(node) for node in values if node.get("value") is not None]
-    known = [value for value in found if value is not None]
-    if len(known) < len(found):
-        return None
+    given = [node for node in values if node.get("value") is not None]
     if isinstance(column.field.field_type, FloatType | DoubleType):
-        parts = [_fraction("=", column, value) for value in known]
+        parts = [_fraction("=", column, node) for node in given]
         whole = [part for part in parts if part is not None]
+        if len(whole) < len(parts):
+            return None
         return disjunction(whole) if whole else AlwaysFalse()
-    return predicate(Op.IN, column, known)
+    found = [_literal(node) for node in given]
+    known = [value for value in found if value is not None]
+    return predicate(Op.IN, column, known) if len(known) == len(found) else None
+
+
+def _is_nan(node: Node) -> bool:
+    is_fraction = node.get("type") in _FRACTIONS and node.get("value") is not None
+    return is_fraction and isnan(float(node["value"]))
 
 
 def _column(node: Node, index: ColumnIndex) -> Column | None:
@@ -177,7 +184,7 @@ def _literal(node: Node) -> Literal[Any] | None:
     if kind in _WHOLE:
         return literal(int(value))
     if kind in _FRACTIONS:
-        return literal(float(value))
+        return None if _is_nan(node) else literal(float(value))
     if kind.startswith("DECIMAL"):
         return literal(Decimal(value))
     if kind == "STRING" or re.match(r"(VAR)?CHAR", kind):

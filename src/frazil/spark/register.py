@@ -42,11 +42,11 @@ def register(
     found = catalog_of(spark, catalog)
     bridge = bridge_of(spark)
     session = spark._jsparkSession
-    CatalogVerbs(bridge, found, name)
+    asked = jar.new(spark, "Bridge", CatalogVerbs(bridge, found, name))
     state = session.sessionState()
-    _put(state.catalogManager(), name, jar.new(spark, "FrazilCatalog", bridge.java, session, name))
+    _put(state.catalogManager(), name, jar.new(spark, "FrazilCatalog", asked, session, name))
     if not bridge.is_installed:
-        _install(spark, name)
+        _install(spark)
         bridge.is_installed = True
     spark.conf.set(FIELD_IDS_CONF, "true")
     if found._origin is not None:
@@ -59,7 +59,7 @@ def _put(manager: Any, name: str, plugin: Any) -> None:
     _field(manager, "catalogs").put(name, plugin)
 
 
-def _install(spark: SparkSession, name: str) -> None:
+def _install(spark: SparkSession) -> None:
     session = spark._jsparkSession
     methods = session.experimental()
     strategies = methods.extraStrategies()
@@ -71,7 +71,7 @@ def _install(spark: SparkSession, name: str) -> None:
     given.add(strategies.appended(ours))
     setter.invoke(methods, given.toArray())
     state = session.sessionState()
-    parser = jar.call(spark, "Statements", "over", state.sqlParser(), session, name)
+    parser = jar.call(spark, "Statements", "over", state.sqlParser(), session)
     field = _declared(state, "sqlParser")
     field.set(state, parser)
 

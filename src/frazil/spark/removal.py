@@ -5,25 +5,23 @@ Finding the positions is a Spark job; each of its tasks hands back one compact b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
-from pyroaring import BitMap64
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import VectorEdit
 from frazil.format.batch import EntryBatch
-from frazil.rows.planned import Longs, Planned
+from frazil.rows.actions import KEY, entries_of, removal_of
+from frazil.rows.planned import Planned
 from frazil.scan.plan import MUST_MATCH
-from frazil.scan.tasks import Task, TaskReader
+from frazil.scan.tasks import Task
 from frazil.spark.conditions import condition, quoted
-from frazil.spark.scan_plan import KEY
+from frazil.spark.row_level import base_of
+from frazil.spark.sinks import collected_keys
 from frazil.spark.target import Binding, Condition, Target
-from frazil.tree.read import LEAF, POSITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,12 +63,11 @@ def removal(
         matched = _matched(again, where)
     keys = collected_keys(matched) if rest else np.zeros(0, dtype=np.int64)
     found, vectors = removal_of(planned, keys)
-    snapshot = planned.scan.snapshot
     return Removal(
         removed=entries_of([*gone, *found]),
         vectors=vectors,
         conflict_filter=pushed.expression,
-        base_snapshot_id=None if snapshot is None else int(snapshot.snapshot_id),
+        base_snapshot_id=base_of(planned),
     )
 
 
@@ -79,59 +76,3 @@ def _matched(target: Target, where: Condition | BooleanExpression) -> DataFrame:
     if isinstance(where, BooleanExpression):
         where = condition(where, lambda reference: F.col(quoted(*reference.path)))
     return rows.filter(where).select(KEY)
-
-
-def removal_of(
-    planned: Planned, keys: Longs, *, exclusive: bool = False
-) -> tuple[list[Task], tuple[VectorEdit, ...]]:
-    """Row keys of a plan as files that lose every row, and vector edits of the others.
-
-    Rows that are `exclusive` live on elsewhere: their files stay, so that conflicts are seen.
-    """
-    located = list(planned.located(keys)) if len(keys) else []
-    tasks = planned.tasks(np.array([row for row, _ in located], dtype=np.intp)) if located else []
-    reader = TaskReader(planned.scan.reading())
-    whole: list[Task] = []
-    edits: list[VectorEdit] = []
-    for task, (_, positions) in zip(tasks, located, strict=True):
-        if not exclusive and task.live_records == len(positions):
-            whole.append(task)
-            continue
-        edits.append(
-            VectorEdit(
-                location=task.location,
-                positions=positions,
-                resolved=reader.resolved(task),
-                leaf=task.leaf,
-                position=task.position,
-                exclusive=exclusive,
-            )
-        )
-    return whole, tuple(edits)
-
-
-def entries_of(tasks: list[Task]) -> EntryBatch | None:
-    """Files as a commit removes them."""
-    if not tasks:
-        return None
-    return EntryBatch.from_rows(
-        [{"location": task.location, LEAF: task.leaf, POSITION: task.position} for task in tasks],
-        {LEAF: pa.string(), POSITION: pa.int64()},
-    )
-
-
-def collected_keys(keys: DataFrame) -> Longs:
-    """The values of a frame's one long column, brought to the driver as bitmaps."""
-    rows = keys.mapInArrow(_bitmaps, "keys binary").collect()
-    merged = BitMap64()
-    for row in rows:
-        merged |= BitMap64.deserialize(bytes(row["keys"]))
-    return np.array(merged.to_array(), dtype=np.int64) if len(merged) else np.zeros(0, np.int64)
-
-
-def _bitmaps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found = BitMap64()
-    for batch in batches:
-        found |= BitMap64(np.asarray(batch.column(0)).astype(np.uint64))
-    if found:
-        yield pa.RecordBatch.from_arrays([pa.array([found.serialize()])], names=["keys"])

@@ -29,13 +29,12 @@ from frazil.data.metadata_columns import (
     SPEC_ID,
 )
 from frazil.errors import InvalidInput
+from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.spark.defaults import default_metadata
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
 
-KEY = "__frazil_key"
-"""A metadata column: the number of a row in its plan."""
 _POSITION = "_tmp_metadata_row_index"
 """The column under which Spark's Parquet reader gives a row's position in its file."""
 _KINDS = {

@@ -7,16 +7,23 @@ pickled and needs nothing but the package at the other end.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from frazil.errors import FrazilError, InvalidInput
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_COLUMN = "work"
+_COLUMN, _ANSWER = "work", "answer"
 _MAX_PARTITIONS = 10_000
+_REFUSAL = re.compile(r"^frazil\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 
 def spread(spark: SparkSession, work: Sequence[Any]) -> DataFrame:
@@ -40,6 +47,51 @@ def received(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     for batch in batches:
         for value in batch.column(_COLUMN):
             yield pickle.loads(value.as_py())
+
+
+def answers(
+    frame: DataFrame, run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> list[bytes]:
+    """What a function makes of the rows of each task: one binary column, brought to the driver.
+
+    PySpark takes a dot in a column's name for a level, so columns travel by number.
+    """
+    names = tuple(frame.columns)
+    numbered = frame.toDF(*(f"c{at}" for at in range(len(names))))
+    with plain_errors():
+        rows = numbered.mapInArrow(_Named(names, run).run, f"{_ANSWER} binary").collect()
+    return [bytes(row[_ANSWER]) for row in rows]
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """What Frazil refuses inside a task, without the traces of Spark around it."""
+    try:
+        yield
+    except PySparkException as error:
+        told = str(error)
+        if "No module named 'frazil'" in told:
+            raise InvalidInput(
+                "the Python of Spark's executors has no frazil: install the version of the driver "
+                "there, and set PYSPARK_PYTHON (or spark.pyspark.python) to that interpreter "
+                "before the session starts"
+            ) from error
+        found = _REFUSAL.search(told)
+        if found is not None:
+            kind = InvalidInput if found[1] == InvalidInput.__name__ else FrazilError
+            raise kind(found[2]) from error
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    names: tuple[str, ...]
+    work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        given = (batch.rename_columns(self.names) for batch in batches)
+        for answer in self.work(given):
+            yield answer.rename_columns([_ANSWER])
 
 
 def groups(weights: Sequence[int], target: int, *, cost: int = 0) -> list[list[int]]:

@@ -147,13 +147,37 @@ def _srid(crs: str | None) -> int | None:
 
 
 def table_schema(schema: sql.StructType) -> Schema:
-    """A table schema for Spark rows, with new field ids; all problems are reported together."""
+    """A table schema for Spark rows, with fresh field ids; every problem is listed at once.
+
+    All columns are optional: that the rows of one frame have no nulls does not make them required.
+    """
+    return declared_schema(_optional(schema))
+
+
+def declared_schema(schema: sql.StructType) -> Schema:
+    """The same for a schema that says on purpose which columns are required."""
     problems: list[str] = []
     fields = _fields(schema, "", problems, count(1))
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise Unsupported(f"Some columns have no table type:{listed}", feature="table type")
     return Schema(*fields)
+
+
+def _optional(kind: Any) -> Any:
+    match kind:
+        case sql.StructType():
+            return sql.StructType(
+                [
+                    sql.StructField(each.name, _optional(each.dataType), True, each.metadata)
+                    for each in kind.fields
+                ]
+            )
+        case sql.ArrayType():
+            return sql.ArrayType(_optional(kind.elementType), True)
+        case sql.MapType():
+            return sql.MapType(_optional(kind.keyType), _optional(kind.valueType), True)
+    return kind
 
 
 def _fields(
@@ -376,6 +400,7 @@ __all__ = [
     "arrow_of",
     "column_from_spark",
     "column_into_spark",
+    "declared_schema",
     "from_spark",
     "incoming",
     "into_spark",

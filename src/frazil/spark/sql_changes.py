@@ -6,24 +6,27 @@ the table are bound to those attributes.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame
 
 from frazil.errors import Unsupported
+from frazil.rows.actions import Action
+from frazil.rows.engine import KeyPair, Side
 from frazil.spark.delete import delete_rows
 from frazil.spark.merge import Merge
-from frazil.spark.merge_clauses import Clause, Side
-from frazil.spark.merge_keys import KeyPair
-from frazil.spark.row_level import Action
+from frazil.spark.merge_frames import Clause
 from frazil.spark.update import update_rows
-from frazil.spark.writer import overwrite, overwrite_partitions
+from frazil.spark.writer import overwrite, overwrite_partitions, widened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from frazil.table.table import Table
 
+_MERGE_SCHEMA = "mergeschema"
 _SIDES = {side.value: side for side in Side}
 _ACTIONS = {"delete": Action.DELETE, "update": Action.UPDATE, "insert": Action.INSERT}
 
@@ -51,14 +54,24 @@ def carry_out(spark: SparkSession, table: Table, change: Any) -> None:
                 ),
                 bound=bound,
             ).execute()
-        case "overwrite partitions":
+        case "overwrite" | "overwrite partitions" as verb:
             rows = DataFrame(change.rows(), spark)
-            if table.spec.fields:
+            if merges_schema(json.loads(str(change.options()))):
+                widened(table, rows)
+            if verb == "overwrite":
+                overwrite(table, rows, _column(change.condition()), bound=bound)
+            elif table.spec.fields:
                 overwrite_partitions(table, rows)
             else:
                 overwrite(table, rows)
         case other:
             raise Unsupported(f"{other} is not supported", feature=other)
+
+
+def merges_schema(options: Mapping[str, str]) -> bool:
+    """Whether a write may add the columns that only its rows have."""
+    given = {key.lower(): value for key, value in options.items()}
+    return given.get(_MERGE_SCHEMA, "false").lower() == "true"
 
 
 def _clause(given: Any) -> Clause:
@@ -71,10 +84,10 @@ def _clause(given: Any) -> Clause:
     )
 
 
-def _assigned(pairs: Any) -> dict[str, Column]:
+def _assigned(pairs: Any) -> dict[tuple[str, ...], Column | None]:
     flat = list(pairs)
     return {
-        ".".join(str(level) for level in flat[at]): _column(flat[at + 1])
+        tuple(str(level) for level in flat[at]): _column(flat[at + 1])
         for at in range(0, len(flat), 2)
     }
 

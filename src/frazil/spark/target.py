@@ -15,6 +15,7 @@ from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import Column, DataFrame
 
 from frazil.data.metadata_columns import ROW_ID
+from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.spark import jar
@@ -22,7 +23,6 @@ from frazil.spark.bridge import bridge_of
 from frazil.spark.log import is_connect
 from frazil.spark.native import frame
 from frazil.spark.pushed import Pushed, understood
-from frazil.spark.scan_plan import KEY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

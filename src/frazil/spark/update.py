@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyiceberg.schema import Schema
 from pyspark.sql import Column
@@ -13,17 +13,20 @@ from frazil.commit.change import Isolation
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
-from frazil.rows.editor import UPDATE_ISOLATION
+from frazil.rows.actions import ACTION, KEY, Action
+from frazil.rows.editor import UPDATE_ISOLATION, path_named
 from frazil.spark.conditions import explained, quoted, value_of
-from frazil.spark.row_level import ACTION, Action, RowLevelJob
-from frazil.spark.scan_plan import KEY
+from frazil.spark.row_level import RowLevelJob
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.spark_types import spark_type
 from frazil.spark.target import Binding, Condition, Target
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+Paths: TypeAlias = Mapping[tuple[str, ...], Any]
+"""New values by path: a column, or a part of a struct."""
 
 
 def update(
@@ -43,14 +46,14 @@ def update(
     """
     spark = session()
     found = table_of(spark, table, catalog)
-    check_columns(assignments, found.schema)
-    return update_rows(spark, found, assignments, where, summary=summary)
+    values = by_path(assignments, found.schema)
+    return update_rows(spark, found, values, where, summary=summary)
 
 
 def update_rows(
     spark: SparkSession,
     table: Table,
-    assignments: Mapping[str, Any],
+    assignments: Paths,
     where: Condition | None = None,
     *,
     bound: Binding | None = None,
@@ -60,18 +63,7 @@ def update_rows(
     target = Target.of(spark, table, bound=bound)
     with explained("update"):
         rows = target.rows if where is None else target.rows.filter(where)
-        frame = rows.select(
-            *(
-                assigned(F.col(quoted(field.name)), field.name, assignments)
-                .cast(spark_type(field.field_type))
-                .alias(field.name)
-                for field in table.schema.fields
-            ),
-            rows[ROW_ID.name],
-            F.lit(None).cast("long").alias(LAST_UPDATED.name),
-            rows[KEY],
-            F.lit(int(Action.UPDATE)).alias(ACTION),
-        )
+        frame = updated(rows, table.schema, assignments)
         return RowLevelJob(
             target=target,
             with_lineage=True,
@@ -82,27 +74,35 @@ def update_rows(
         ).run(frame)
 
 
-def check_columns(assignments: Mapping[str, Any], schema: Schema) -> None:
-    """Refuse assignments to columns that the table does not have."""
+def updated(rows: DataFrame, schema: Schema, assignments: Paths) -> DataFrame:
+    """Rows of a table with new values, each with its id, its key, and the action."""
+    return rows.select(
+        *(
+            assigned(F.col(quoted(field.name)), field.name, assignments)
+            .cast(spark_type(field.field_type))
+            .alias(field.name)
+            for field in schema.fields
+        ),
+        rows[ROW_ID.name],
+        F.lit(None).cast("long").alias(LAST_UPDATED.name),
+        rows[KEY],
+        F.lit(int(Action.UPDATE)).alias(ACTION),
+    )
+
+
+def by_path(assignments: Mapping[str, Any], schema: Schema) -> dict[tuple[str, ...], Any]:
+    """New values by the path of their column; refuses columns that the table does not have."""
     if not assignments:
         raise InvalidInput("an update needs at least one assignment: {'column': value}")
-    unknown = []
-    for name in assignments:
-        try:
-            schema.find_field(name)
-        except ValueError:
-            unknown.append(name)
-    if unknown:
-        known = ", ".join(field.name for field in schema.fields)
-        raise InvalidInput(f"unknown column {', '.join(unknown)}; the table has {known}")
+    return {path_named(name, schema): value for name, value in assignments.items()}
 
 
-def assigned(old: Column, name: str, assignments: Mapping[str, Any]) -> Column:
+def assigned(old: Column, name: str, assignments: Paths) -> Column:
     """The new value of a top-level column: replaced, changed inside, or as it was."""
-    if name in assignments:
-        return value_of(assignments[name])
+    if (name,) in assignments:
+        return value_of(assignments[(name,)])
     made = old
     for path, value in assignments.items():
-        if path.startswith(f"{name}."):
-            made = made.withField(path[len(name) + 1 :], value_of(value))
+        if path[0] == name:
+            made = made.withField(quoted(*path[1:]), value_of(value))
     return made

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
@@ -31,11 +30,15 @@ from frazil.errors import CommitUnknown, InvalidInput
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import DerivedColumn, TableMetadata
+from frazil.rows.editor import OVERWRITE_ISOLATION
+from frazil.rows.partitions import Replaced
+from frazil.rows.planned import Planned
 from frazil.spark.conditions import explained
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.session import CatalogLike, prepare, table_of
-from frazil.spark.spark_types import from_spark, incoming
-from frazil.spark.target import Condition
+from frazil.spark.shipping import answers
+from frazil.spark.spark_types import from_spark, incoming, table_schema
+from frazil.spark.target import Binding, Condition
 from frazil.storage import Storage
 from frazil.table.table import Table
 from frazil.tree.read import LEAF, POSITION
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ENTRIES = "entries"
-OVERWRITE_ISOLATION = "write.overwrite.isolation-level"
 
 
 def append(
@@ -53,9 +55,15 @@ def append(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
+    merge_schema: bool = False,
 ) -> CommitResult:
-    """Append the rows of a frame as one snapshot."""
+    """Add the rows of a frame; one snapshot.
+
+    With `merge_schema`, columns that only the frame has are added to the table first.
+    """
     target = table_of(frame.sparkSession, table, catalog)
+    if merge_schema:
+        widened(target, frame)
     entries = write_frame(frame, target)
     return commit_added(target, entries, lambda: plain_change(target, entries), summary=summary)
 
@@ -67,10 +75,11 @@ def overwrite(
     *,
     catalog: CatalogLike | None = None,
     summary: Mapping[str, str] | None = None,
+    bound: Binding | None = None,
 ) -> CommitResult:
     """Replace matching rows (all rows without `where`) with those of a frame, in one snapshot.
 
-    `where` is Spark SQL or a column.
+    `where` is Spark SQL or a column; `bound` gives the table's columns other identities.
     """
     from frazil.spark.removal import removal
 
@@ -81,7 +90,7 @@ def overwrite(
 
     def change() -> Change:
         with explained("overwrite"):
-            gone = removal(spark, target, matching)
+            gone = removal(spark, target, matching, bound=bound)
         return _change(
             target,
             added=entries,
@@ -103,18 +112,19 @@ def overwrite_partitions(
 ) -> CommitResult:
     """Replace every partition that the rows of the frame touch, in one snapshot."""
     target = table_of(frame.sparkSession, table, catalog)
-    spec = target.spec
-    if not spec.fields:
+    if not target.spec.fields:
         raise InvalidInput("the table is not partitioned: use overwrite, with or without a filter")
-    scan = target.scan()
     entries = write_frame(frame, target)
 
     def change() -> Change:
+        replaced = Replaced.of(entries, target.metadata)
+        removed, vectors = replaced.removal(Planned.of(target.scan(replaced.filter)))
         return _change(
             target,
             added=entries,
-            removed=_same_partitions(scan.plan().files, entries, spec),
-            conflict_filter=AlwaysTrue(),
+            removed=removed,
+            vectors=vectors,
+            conflict_filter=replaced.filter,
             isolation=_isolation(target),
         )
 
@@ -151,8 +161,7 @@ def write_frame(
         mode=Distribution.of(metadata.properties, metadata.spec()),
     )
     task = WriteTask.of(metadata, schema, storage=table._handle.storage, location=table.location)
-    rows = placed.mapInArrow(task.run, f"{ENTRIES} binary").collect()
-    return EntryBatch.concat([unpacked(bytes(row[ENTRIES])) for row in rows])
+    return EntryBatch.concat([unpacked(answer) for answer in answers(placed, task.run)])
 
 
 def renamed(frame: DataFrame, schema: Schema) -> DataFrame:
@@ -169,6 +178,12 @@ def renamed(frame: DataFrame, schema: Schema) -> DataFrame:
         if name not in exact and len(by_lower.get(name.lower(), ())) == 1
     }
     return frame.withColumnsRenamed(changes) if changes else frame
+
+
+def widened(table: Table, frame: DataFrame) -> None:
+    """Add the columns that only a frame has to a table, and widen types."""
+    table.evolve_schema().union_by_name(table_schema(frame.schema)).commit()
+    table.refresh()
 
 
 def commit_added(
@@ -298,18 +313,3 @@ def _change(table: Table, **parts: object) -> Change:
 
 def _isolation(table: Table) -> Isolation:
     return Isolation.parse(table.properties.get(OVERWRITE_ISOLATION, Isolation.SERIALIZABLE))
-
-
-def _same_partitions(
-    files: EntryBatch, added: EntryBatch, spec: PartitionSpec
-) -> EntryBatch | None:
-    """Files of partitions that the added files are in."""
-    keys = [f"partition.{part.field_id}" for part in spec.fields]
-    touched = {repr(row) for row in zip(*(added.pylist(key) for key in keys), strict=True)}
-    rows = zip(files.pylist("spec_id"), *(files.pylist(key) for key in keys), strict=True)
-    mask = np.array(
-        [row[0] == spec.spec_id and repr(row[1:]) in touched for row in rows], dtype=np.bool_
-    )
-    if not mask.any():
-        return None
-    return files.filter(mask).select(["location", LEAF, POSITION])

@@ -36,7 +36,8 @@ from frazil.spark.distribution import Distribution, distributed, order_columns
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.jobs.zorder import z_order
 from frazil.spark.session import CatalogLike, session, table_of
-from frazil.spark.writer import ENTRIES, WriteTask, discard_entries, unpacked
+from frazil.spark.shipping import answers
+from frazil.spark.writer import WriteTask, discard_entries, unpacked
 from frazil.table.table import Table
 from frazil.words import counted, size
 
@@ -201,9 +202,8 @@ class _GroupWriter:
         task = replace(task, properties=sized)
         if (self.order.fields and not self.is_own_order) or self.z_columns:
             task = replace(task, sort_order=UNSORTED)  # rows arrive in the order asked for
-        placed = self._placed(rows, group)
-        found = placed.mapInArrow(task.run, f"{ENTRIES} binary").collect()
-        return EntryBatch.concat([unpacked(bytes(row[ENTRIES])) for row in found])
+        found = answers(self._placed(rows, group), task.run)
+        return EntryBatch.concat([unpacked(answer) for answer in found])
 
     def _placed(self, rows: DataFrame, group: Group) -> DataFrame:
         outputs = group.outputs(self.target_file_bytes)

@@ -1,0 +1,145 @@
+"""The steps of the Spark workload as plain SQL: the same texts for every table format."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.drivers import spark_rows
+from bench.drivers.base import timed
+
+COLUMNS = (
+    "order_id bigint, order_date date, country string, price double, quantity int, note string"
+)
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.memory": "2g",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+SMALL_FILE_ROWS = 20
+
+
+class SqlSteps:
+    """Steps on the table `name`, whose namespace takes further tables beside it."""
+
+    def __init__(
+        self, spark: Any, name: str, *, folder: Path, rows: int, using: str, compact: str
+    ) -> None:
+        self.spark = spark
+        self.name = name
+        self.folder = folder
+        self.rows = rows
+        self.using = using
+        self.space = name.rpartition(".")[0]
+        self.compact_text = compact
+
+    def create(self, files: int) -> None:
+        """Fill the table: one commit per file's worth of rows."""
+        self._table(self.name, "days(order_date)")
+        step = -(-self.rows // files)
+        for start in range(0, self.rows, step):
+            self.append(self.name, start, min(start + step, self.rows))
+        self.noop(self.spark.table(self.name))
+
+    def _table(self, name: str, by: str | None) -> None:
+        partitioned = f"partitioned by ({by})" if by else ""
+        self.spark.sql(f"create table {name} ({COLUMNS}) {self.using.format(by=partitioned)}")
+
+    def append(self, name: str, start: int, stop: int) -> None:
+        """Rows of the workload, by number."""
+        spark_rows.frame(self.spark, start, stop).writeTo(name).append()
+
+    @staticmethod
+    def noop(frame: Any) -> None:
+        """Read all rows and columns, keep nothing."""
+        frame.write.format("noop").mode("overwrite").save()
+
+    def step(self, step: str, turn: int) -> float:
+        """One job, timed."""
+        return timed(lambda: self._work(step)(turn))[0]
+
+    def _work(self, step: str) -> Callable[[int], Any]:
+        sql, name = self.spark.sql, self.name
+        return {
+            "full scan": lambda turn: self.noop(self.spark.table(name)),
+            "scan, 1 % deleted": lambda turn: self.noop(self.spark.table(name)),
+            "count": lambda turn: sql(f"select count(*) from {name}").collect(),
+            "count, 1 % deleted": lambda turn: sql(f"select count(*) from {name}").collect(),
+            "selective scan": lambda turn: sql(
+                f"select * from {name} where {spark_rows.SELECTIVE}"
+            ).collect(),
+            "append": lambda turn: self._append(turn, "plain", None),
+            "append to 30 partitions": lambda turn: self._append(
+                turn, "parts", "truncate(1, note), bucket(2, order_id)"
+            ),
+            "delete 1 %": lambda turn: sql(f"delete from {name} where {self._percent(turn)}"),
+            "delete 0.1 %": lambda turn: sql(f"delete from {name} where quantity = {500 + turn}"),
+            "update 0.1 %": lambda turn: sql(
+                f"update {name} set price = price + 1 where quantity = {600 + turn}"
+            ),
+            "update 1 %": lambda turn: sql(
+                f"update {name} set price = price + 1 "
+                f"where quantity >= {700 + 10 * turn} and quantity < {710 + 10 * turn}"
+            ),
+            "merge 1 %": lambda turn: self._merge(turn, max(1000, self.rows // 100)),
+            "merge 10 %": lambda turn: self._merge(turn, self.rows // 10),
+            "compaction": self._compact,
+        }[step]
+
+    @staticmethod
+    def _percent(turn: int) -> str:
+        return f"quantity >= {10 * turn} and quantity < {10 * turn + 10}"
+
+    def _append(self, turn: int, table: str, by: str | None) -> None:
+        name = f"{self.space}.{table}"
+        if turn == 0:
+            self._table(name, by)
+        self.append(name, turn * self.rows // 4, (turn + 1) * self.rows // 4)
+
+    def _merge(self, turn: int, width: int) -> None:
+        """Half of the source meets a row, half is new."""
+        first = turn * width
+        old = spark_rows.frame(self.spark, first, first + width // 2)
+        far = 2 * self.rows + first
+        source = old.union(spark_rows.frame(self.spark, far, far + width - width // 2))
+        source.selectExpr(
+            "order_id", "order_date", "country", "price + 1 as price", "quantity", "note"
+        ).createOrReplaceTempView("source")
+        self.spark.sql(
+            f"merge into {self.name} t using source s on t.order_id = s.order_id "
+            "when matched then update set * when not matched then insert *"
+        )
+
+    def small_files(self, count: int) -> None:
+        """Tables of many small files for `compaction`, each made by one append."""
+        for turn in range(2):
+            self._table(f"{self.space}.small{turn}", None)
+            rows = self.spark.range(0, count * SMALL_FILE_ROWS, 1, count)
+            rows.selectExpr(*spark_rows.COLUMNS).writeTo(f"{self.space}.small{turn}").append()
+
+    def _compact(self, turn: int) -> None:
+        table = f"{self.space.partition('.')[2]}.small{turn % 2}"
+        self.spark.sql(self.compact_text.format(table=table)).collect()
+
+    def stream(self, batches: int) -> dict[str, list[float]]:
+        """Small batches through foreachBatch."""
+        arriving = spark_rows.arriving(self.spark, self.folder / "arriving", batches)
+        spent: list[float] = []
+
+        def batch(frame: Any, number: int) -> None:
+            began = time.perf_counter()
+            frame.writeTo(self.name).append()
+            spent.append((time.perf_counter() - began) * 1000)
+
+        query = (
+            arriving.writeStream.foreachBatch(batch)
+            .option("checkpointLocation", str(self.folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return {"batch": spent[1:] or spent, "commit": []}

@@ -1,0 +1,131 @@
+"""The rows of a merge's source on Spark: numbered, kept, and looked at once.
+
+The values or the range of their keys say which part of the table they can match (`engine.reach`);
+how many there are says how to join.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg import types as ice
+from pyiceberg.schema import Schema
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as sql
+
+from frazil.rows.actions import SOURCE_ROW
+from frazil.rows.engine import KeyPair, KeyValues
+from frazil.spark.conditions import quoted
+from frazil.spark.spark_types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_INTEGERS = sql.ByteType | sql.ShortType | sql.IntegerType | sql.LongType
+_PLAIN = (
+    ice.IntegerType
+    | ice.LongType
+    | ice.StringType
+    | ice.DateType
+    | ice.TimestampType
+    | ice.TimestamptzType
+    | ice.DecimalType
+)
+_NAME = r"(?:`[^`]+`|[A-Za-z_][A-Za-z0-9_]*)"
+_EQUALITY = re.compile(rf"^\(?\s*([ts])\.({_NAME})\s*=\s*([ts])\.({_NAME})\s*\)?$")
+_INVOLVED = re.compile(r"\b(or|not|case|between)\b|['\"()]", re.IGNORECASE)
+
+
+def pairs_of(condition: str, schema: Schema, source_columns: Sequence[str]) -> list[KeyPair]:
+    """Equalities that a condition surely asks for; none where it is too involved to tell."""
+    if _INVOLVED.search(condition):
+        return []
+    tables = {field.name for field in schema.fields}
+    found: list[KeyPair] = []
+    for part in re.split(r"\s+and\s+", condition.strip(), flags=re.IGNORECASE):
+        match = _EQUALITY.match(part.strip())
+        if match is None or match[1] == match[3]:
+            continue
+        names = {match[1]: match[2].strip("`"), match[3]: match[4].strip("`")}
+        if names["t"] in tables and names["s"] in source_columns:
+            found.append(KeyPair(target=names["t"], source=names["s"]))
+    return found
+
+
+class SparkSource:
+    """A frame whose rows have numbers (`SOURCE_ROW`); whoever made it calls `release`."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.columns: Sequence[str] = frame.columns
+        self.frame = frame.withColumn(SOURCE_ROW, F.monotonically_increasing_id()).persist()
+        exact = frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+        self._names = {name if exact else name.lower(): name for name in self.columns}
+
+    def release(self) -> None:
+        """Let the rows go."""
+        self.frame.unpersist()
+
+    def named(self, name: str) -> str | None:
+        """The source's spelling of a column."""
+        return self._names.get(name) or self._names.get(name.lower())
+
+    @cached_property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.frame.count())
+
+    def keys(
+        self, names: Sequence[str], kinds: Sequence[ice.IcebergType], *, limit: int
+    ) -> Sequence[KeyValues | None]:
+        """Values of key columns, or their ends where there are many; this reads the rows."""
+        usable = [at for at in range(len(names)) if self._is_usable(names[at], kinds[at])]
+        columns = [
+            F.col(quoted(names[at])).try_cast(spark_type(kinds[at])).alias(f"k{at}")
+            for at in usable
+        ]
+        keys = self.frame.select(*columns)
+        ends = [end(F.col(f"k{at}")) for at in usable for end in (F.min, F.max)]
+        first = keys.agg(F.count(F.lit(1)), *ends).toArrow()
+        rows = self.__dict__["num_rows"] = int(first.column(0)[0].as_py())
+        is_all = rows <= limit
+        if is_all and usable:
+            found = keys.distinct().toArrow()
+            values = {at: found.column(place) for place, at in enumerate(usable)}
+        else:
+            values = {
+                at: pa.chunked_array(
+                    [*first.column(1 + 2 * place).chunks, *first.column(2 + 2 * place).chunks]
+                )
+                for place, at in enumerate(usable)
+            }
+        return [
+            KeyValues(values=_distinct(values[at]), is_all=is_all) if at in values else None
+            for at in range(len(names))
+        ]
+
+    def duplicates(self, names: Sequence[str]) -> int:
+        """How many rows have the key of another."""
+        keys = [F.col(quoted(name)) for name in names]
+        return self.num_rows - int(self.frame.select(*keys).distinct().count())
+
+    def nulls(self, name: str) -> int:
+        """How many rows have no value in a column."""
+        return int(self.frame.filter(F.col(quoted(name)).isNull()).count())
+
+    def _is_usable(self, name: str, kind: ice.IcebergType) -> bool:
+        """Whether values of the two columns are equal exactly when they are the same value."""
+        if not isinstance(kind, _PLAIN):
+            return False
+        given, wanted = self.frame.schema[name].dataType, spark_type(kind)
+        whole = isinstance(given, _INTEGERS) and isinstance(wanted, _INTEGERS)
+        return bool(given == wanted) or whole
+
+
+def _distinct(values: pa.ChunkedArray) -> pa.Array:
+    found = pc.drop_null(pc.unique(values))
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found

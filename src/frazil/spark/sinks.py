@@ -1,0 +1,109 @@
+"""Rows with actions written by the tasks of a Spark job: every task is a `RowSink` of its own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap64
+
+from frazil.data.conform import Conformer
+from frazil.format import paths
+from frazil.format.batch import EntryBatch
+from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, RowSink, SinkResult
+from frazil.rows.planned import Longs
+from frazil.spark.distribution import Distribution, distributed
+from frazil.spark.session import prepare
+from frazil.spark.shipping import answers
+from frazil.spark.spark_types import from_spark, incoming
+from frazil.spark.writer import packed, unpacked
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RESULT: Final = "result"
+
+
+def written(frame: DataFrame, sink: RowSink, *, is_placed: bool = False) -> list[SinkResult]:
+    """Carry out the actions of a frame's rows; one result per task that had rows, in order.
+
+    Rows that are `is_placed` are written as they lie, others are clustered for the table.
+    """
+    metadata, schema = sink.metadata, sink.schema
+    prepare(frame.sparkSession, (column.field_type for column in schema.fields))
+    rows = frame.drop(KEY, ACTION, SOURCE_ROW)
+    Conformer.between(incoming(rows.schema, schema), schema)  # every problem, before any work
+    if not is_placed:
+        frame = distributed(
+            frame,
+            schema=schema,
+            spec=metadata.spec(),
+            sort_order=sink.sort_order,
+            mode=Distribution.of(metadata.properties, metadata.spec()),
+        )
+    task = SinkTask(replace(sink, written=None))
+    results = [_received(answer) for answer in answers(frame, task.run)]
+    if sink.written is not None:
+        for result in results:
+            located = paths.resolve_all(sink.location, result.entries.column("location"))
+            sink.written.extend(located.to_pylist())
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class SinkTask:
+    """A sink that travels to executors."""
+
+    sink: RowSink
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One result per task that had rows."""
+        respelled = (from_spark(batch, self.sink.schema) for batch in batches)
+        first = next(respelled, None)
+        if first is None:
+            return
+        stream = pa.RecordBatchReader.from_batches(first.schema, chain([first], respelled))
+        sent = _sent(self.sink.run(stream))
+        yield pa.RecordBatch.from_arrays([pa.array([sent], pa.binary())], names=[_RESULT])
+
+
+def _sent(result: SinkResult) -> bytes:
+    entries = packed(result.entries) if result.entries.num_rows else None
+    return pickle.dumps((entries, result.keys, result.counts, result.sources, result.matched))
+
+
+def _received(data: bytes) -> SinkResult:
+    entries, keys, counts, sources, matched = pickle.loads(data)
+    return SinkResult(
+        entries=EntryBatch.concat([unpacked(entries)] if entries else []),
+        keys=keys,
+        counts=counts,
+        sources=sources,
+        matched=matched,
+    )
+
+
+def sources_met(results: Sequence[SinkResult]) -> BitMap64:
+    """Numbers of the source rows that met a row of the table."""
+    return BitMap64.union(BitMap64(), *(result.sources for result in results))
+
+
+def collected_keys(keys: DataFrame) -> Longs:
+    """The values of a frame's one long column, brought to the driver as bitmaps."""
+    merged = BitMap64()
+    for answer in answers(keys, _bitmaps):
+        merged |= BitMap64.deserialize(answer)
+    return np.array(merged.to_array(), dtype=np.int64) if len(merged) else np.zeros(0, np.int64)
+
+
+def _bitmaps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found = BitMap64()
+    for batch in batches:
+        found |= BitMap64(np.asarray(batch.column(0)).astype(np.uint64))
+    if found:
+        yield pa.RecordBatch.from_arrays([pa.array([found.serialize()])], names=["keys"])

@@ -1,0 +1,138 @@
+"""Catalogs that a session's configuration names, with and without Spark Connect, and older Sparks.
+
+Each session needs a virtual machine of its own, so it runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+import frazil
+from tests.support.project import ROOT
+from tests.support.venvs import ICEBERG_SPARK
+
+pytestmark = pytest.mark.spark
+
+CONFIGURED = """
+import json, sys
+from pyspark.sql import SparkSession
+from frazil.spark import jar_path
+
+warehouse, mode = sys.argv[1:3]
+builder = SparkSession.builder
+builder = builder.remote("local[2]") if mode == "connect" else builder.master("local[2]")
+for key, value in {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.jars": jar_path(),
+    "spark.sql.extensions": "frazil.spark.Extensions",
+    "spark.sql.catalog.lake": "frazil.spark.FrazilCatalog",
+    "spark.sql.catalog.lake.uri": warehouse,
+    "spark.sql.catalog.nowhere": "frazil.spark.FrazilCatalog",
+}.items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+for text in (
+    "CREATE TABLE lake.s.t (id BIGINT, x STRING) PARTITIONED BY (bucket(2, id))",
+    "INSERT INTO lake.s.t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+    "ALTER TABLE lake.s.t CREATE TAG first",
+    "DELETE FROM lake.s.t WHERE id = 2",
+    "UPDATE lake.s.t SET x = upper(x) WHERE id = 3",
+    "MERGE INTO lake.s.t t USING (SELECT 9L AS id, 'n' AS x) s ON t.id = s.id "
+    "WHEN NOT MATCHED THEN INSERT *",
+):
+    spark.sql(text).collect()
+found = {"session": type(spark).__module__}
+found["rows"] = [list(row) for row in spark.sql("SELECT * FROM lake.s.t ORDER BY id").collect()]
+found["tagged"] = spark.sql("SELECT * FROM lake.s.t.tag_first").count()
+found["expired"] = len(spark.sql("CALL lake.system.expire_snapshots(table => 's.t')").collect())
+try:
+    spark.sql("SHOW TABLES IN nowhere.s").collect()
+except Exception as error:
+    found["refused"] = str(error)
+print("FOUND " + json.dumps(found))
+spark.stop()
+"""
+
+
+def ran(script: str, *arguments: str, cwd: Path, path: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What a script prints after FOUND."""
+    places = [*path, str(ROOT / "src"), str(ROOT)]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(places),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        cwd=cwd,
+        env=environment,
+        check=False,
+    )
+    _, marked, answer = done.stdout.partition("FOUND ")
+    assert marked, done.stdout[-1000:] + done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(answer.splitlines()[0])
+    return found
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", ["classic", "connect"])
+def test_a_catalog_of_the_configuration_serves_plain_sql(tmp_path: Path, mode: str) -> None:
+    found = ran(CONFIGURED, str(tmp_path / "warehouse"), mode, cwd=tmp_path)
+    assert (".connect." in found["session"]) == (mode == "connect")
+    assert found["rows"] == [[1, "a"], [3, "C"], [9, "n"]]
+    assert (found["tagged"], found["expired"]) == (3, 1)
+    assert "set spark.sql.catalog.nowhere.uri" in found["refused"]
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        assert catalog.load_table("s.t").scan().count() == 3
+
+
+OLDER = """
+import json, sys
+from pathlib import Path
+import pyspark
+import frazil, frazil.spark
+from frazil.sql.display import cell
+from tests.support.spark_session import own_session, shared_session
+from tests.support.sqllogic import check_file
+
+shared = shared_session()
+shared.conf.set("spark.sql.session.timeZone", "UTC")
+done = []
+for name in sys.argv[2:]:
+    spark = own_session(shared)
+    catalog = frazil.connect(f"{sys.argv[1]}/{name}")
+    frazil.spark.register(spark, catalog)
+    spark.sql("USE frazil")
+
+    def run(text):
+        rows = spark.sql(text).toArrow()
+        columns = [column.to_pylist() for column in rows.columns]
+        return [[cell(v).replace(chr(10), "\\\\n") for v in row] for row in zip(*columns)]
+
+    check_file(Path("tests/sql") / f"{name}.test", "spark", run)
+    done.append(name)
+print("FOUND " + json.dumps({"version": pyspark.__version__, "done": done}))
+shared.stop()
+"""
+
+
+@pytest.mark.peers
+@pytest.mark.timeout(900)
+def test_statements_on_the_oldest_spark(tmp_path: Path) -> None:
+    older = str(ICEBERG_SPARK.ready().site_packages)
+    names = ["merge", "delete", "update", "branches"]
+    found = ran(OLDER, str(tmp_path), *names, cwd=ROOT, path=(older,))
+    assert found == {"version": "4.1.4", "done": names}
