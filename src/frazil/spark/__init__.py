@@ -14,12 +14,13 @@ from frazil.spark.foreach import foreach_batch
 from frazil.spark.iceberg import iceberg_session
 from frazil.spark.jar import jar_path
 from frazil.spark.merge import Merge, merge
+from frazil.spark.overwrites import overwrite, overwrite_partitions
 from frazil.spark.paimon_merge import merge_paimon
 from frazil.spark.register import register
 from frazil.spark.spark_types import spark_schema, table_schema
 from frazil.spark.table_frame import table
 from frazil.spark.update import update
-from frazil.spark.writer import append, overwrite, overwrite_partitions
+from frazil.spark.writer import append
 
 __all__ = [
     "Merge",

@@ -18,8 +18,9 @@ from frazil.rows.engine import KeyPair, Side
 from frazil.spark.delete import delete_rows
 from frazil.spark.merge import Merge
 from frazil.spark.merge_frames import Clause
+from frazil.spark.overwrites import overwrite, overwrite_partitions
 from frazil.spark.update import update_rows
-from frazil.spark.writer import overwrite, overwrite_partitions, widened
+from frazil.spark.writer import widened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

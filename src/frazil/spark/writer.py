@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
@@ -26,19 +26,15 @@ from frazil.commit.result import CommitResult
 from frazil.data.conform import Conformer
 from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.data.write_files import write_rows
-from frazil.errors import CommitUnknown, InvalidInput
+from frazil.errors import CommitUnknown
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import DerivedColumn, TableMetadata
 from frazil.rows.editor import OVERWRITE_ISOLATION
-from frazil.rows.partitions import Replaced
-from frazil.rows.planned import Planned
-from frazil.spark.conditions import explained
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.shipping import answers
 from frazil.spark.spark_types import from_spark, incoming, table_schema
-from frazil.spark.target import Binding, Condition
 from frazil.storage import Storage
 from frazil.table.table import Table
 from frazil.tree.read import LEAF, POSITION
@@ -66,69 +62,6 @@ def append(
         widened(target, frame)
     entries = write_frame(frame, target)
     return commit_added(target, entries, lambda: plain_change(target, entries), summary=summary)
-
-
-def overwrite(
-    table: Table | str,
-    frame: DataFrame,
-    where: Condition | BooleanExpression | None = None,
-    *,
-    catalog: CatalogLike | None = None,
-    summary: Mapping[str, str] | None = None,
-    bound: Binding | None = None,
-) -> CommitResult:
-    """Replace matching rows (all rows without `where`) with those of a frame, in one snapshot.
-
-    `where` is Spark SQL or a column; `bound` gives the table's columns other identities.
-    """
-    from frazil.spark.removal import removal
-
-    spark = frame.sparkSession
-    target = table_of(spark, table, catalog)
-    matching: Condition | BooleanExpression = "true" if where is None else where
-    entries = write_frame(frame, target)
-
-    def change() -> Change:
-        with explained("overwrite"):
-            gone = removal(spark, target, matching, bound=bound)
-        return _change(
-            target,
-            added=entries,
-            removed=gone.removed,
-            vectors=gone.vectors,
-            conflict_filter=gone.conflict_filter,
-            isolation=_isolation(target),
-        )
-
-    return commit_added(target, entries, change, summary=summary)
-
-
-def overwrite_partitions(
-    table: Table | str,
-    frame: DataFrame,
-    *,
-    catalog: CatalogLike | None = None,
-    summary: Mapping[str, str] | None = None,
-) -> CommitResult:
-    """Replace every partition that the rows of the frame touch, in one snapshot."""
-    target = table_of(frame.sparkSession, table, catalog)
-    if not target.spec.fields:
-        raise InvalidInput("the table is not partitioned: use overwrite, with or without a filter")
-    entries = write_frame(frame, target)
-
-    def change() -> Change:
-        replaced = Replaced.of(entries, target.metadata)
-        removed, vectors = replaced.removal(Planned.of(target.scan(replaced.filter)))
-        return _change(
-            target,
-            added=entries,
-            removed=removed,
-            vectors=vectors,
-            conflict_filter=replaced.filter,
-            isolation=_isolation(target),
-        )
-
-    return commit_added(target, entries, change, summary=summary)
 
 
 def write_frame(
@@ -290,26 +223,28 @@ def unpacked(data: bytes) -> EntryBatch:
 
 def plain_change(table: Table, entries: EntryBatch) -> Change:
     """The change that adds the files."""
-    return _change(table, added=entries)
+    return change_of(table, added=entries)
 
 
 def replacing_all(table: Table, entries: EntryBatch) -> Change:
     """The change that adds the files and takes out every other."""
     files = table.scan().plan().files
-    return _change(
+    return change_of(
         table,
         added=entries,
         removed=files.select(["location", LEAF, POSITION]) if files.num_rows else None,
         conflict_filter=AlwaysTrue(),
-        isolation=_isolation(table),
+        isolation=isolation_of(table),
     )
 
 
-def _change(table: Table, **parts: object) -> Change:
+def change_of(table: Table, **parts: object) -> Change:
+    """A change on top of the table's current snapshot."""
     tip = table.current_snapshot()
     base = None if tip is None else int(tip.snapshot_id)
     return Change(branch=table.branch_name, base_snapshot_id=base, **parts)  # type: ignore[arg-type]
 
 
-def _isolation(table: Table) -> Isolation:
+def isolation_of(table: Table) -> Isolation:
+    """What the table asks of overwrites."""
     return Isolation.parse(table.properties.get(OVERWRITE_ISOLATION, Isolation.SERIALIZABLE))
