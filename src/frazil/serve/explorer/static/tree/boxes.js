@@ -66,14 +66,13 @@ export class Boxes {
     const css = { transform: `translate(${at.x}px,${at.y}px)`, width: `${at.w}px`, height: `${at.h}px`, "--g": gradient(a, z), "--lt": dark() ? "#fff" : "#0b1620", "--d": `${delay}ms` };
     for (const [name, value] of Object.entries(css)) box.style.setProperty(name, value);
     box.tabIndex = i ? -1 : 0;
-    box.setAttribute("aria-label", leafLabel(state, i));
     const slim = at.w < 96;
     const lines = told?.off ? ["skipped by", h("br"), b(reasonName(told.off))]
       : told ? [b(num(told.left)), slim ? "" : ` of ${num(live(tree, i))}`, h("br"), told.left === 1 && slim ? "file left" : "files left"]
       : !column ? [num(l.entries[i]), h("br"), "entries"]
       : column.leaves.lo_text[i] === null ? ["no bounds of", h("br"), b(column.name)]
       : [column.leaves.lo_text[i], h("br"), column.leaves.lo_text[i] === column.leaves.hi_text[i] ? "" : `${slim ? "" : "to "}${column.leaves.hi_text[i]}`];
-    put(box, h("span", { class: "in" },
+    put(box, h("span", { class: "sr" }, leafLabel(state, i)), h("span", { class: "in", "aria-hidden": "true" },
       l.dead_bins[i] ? deadMarks(l.dead_bins[i], at.h) : null,
       h("span", { class: "t" },
         fresh ? h("span", { class: "tag add" }, "new") : died ? h("span", { class: "tag dead" }, at.w > 124 ? `+${num(died)} dead` : `+${num(died)}`) : at.w > 96 ? h("span", {}, num(l.entries[i])) : null,

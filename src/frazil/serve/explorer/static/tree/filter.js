@@ -147,7 +147,7 @@ export class FilterBox {
   /** The place of a character, in pixels from the left edge of the box. */
   x(at) {
     const pen = (this.pen ??= document.createElement("canvas").getContext("2d")), style = getComputedStyle(this.input);
-    pen.font = style.font;
+    pen.font = `${style.fontSize} ${style.fontFamily}`;
     return this.input.offsetLeft + parseFloat(style.paddingLeft) + pen.measureText(this.value.slice(0, at)).width - this.input.scrollLeft;
   }
 }

@@ -125,12 +125,12 @@ export class Panel {
     put(this.host, this.top("File"), waiting("Reading the file’s footer"));
     try {
       const f = await this.page.api.get("file", { id, snapshot: state.tree.snapshot }, this.abort.signal);
-      put(this.host, back, this.top("File"), h("p", { class: "fn" }, f.path),
+      put(this.host, this.top("File", back), h("p", { class: "fn" }, f.path),
         h("div", { class: "dl" }, [["rows", num(f.rows)], ["size", size(f.bytes)], ["sequence", num(f.sequence ?? "–")], ["codec", f.codec ?? f.format]].map(([l, v]) => h("div", {}, b(v), l))),
         f.partition ? h("p", { class: "note" }, "Partition ", h("span", { class: "col" }, f.partition)) : null,
         this.rowGroups(f), this.vector(f), this.fileColumns(f), this.fileHistory(f));
       document.getElementById(back ? "to-leaf" : "back")?.focus({ preventScroll: true });
-    } catch (error) { if (!aborted(error)) put(this.host, back, this.top("File"), trouble(error)); }
+    } catch (error) { if (!aborted(error)) put(this.host, this.top("File", back), trouble(error)); }
   }
 
   rowGroups(f) {

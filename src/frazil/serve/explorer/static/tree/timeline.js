@@ -173,7 +173,7 @@ export class Timeline {
       files ? h("span", {}, b(count(files, "data file")), `, ${size(c.data_bytes_written[i])}, ${short(c.rows_added[i])} rows`) : null,
       c.vectors[i] ? h("span", {}, b(count(c.vectors[i], "deletion vector")), c.rows_deleted[i] ? `, ${count(c.rows_deleted[i], "row")}` : "") : null,
       h("span", {}, "on ", b(c.lanes[lane] ?? "no branch")), parent >= 0 ? h("span", {}, `parent commit ${num(parent + 1)}`) : null,
-      refs.map((r) => h("span", { class: `ref ${r.kind}` }, r.name)),
+      refs.map((r) => h("span", { class: `ref ${r.kind === "branch" ? "branch" : ""}` }, r.name)),
       h("span", { class: "tkey", "aria-hidden": "true" }, [["accent", "append"], ["dead", "delete"], ["repl", "rewrite"]].map(([t, n]) => h("span", {}, h("i", { css: { background: `var(--${t})` } }), n)), h("span", {}, h("i", { class: "tri" }), "flush")));
   }
 }

@@ -44,13 +44,13 @@ class HealthView {
       const d = await this.page.api.get("space", { orphans: orphans ? 1 : 0 });
       const parts = [
         { label: "Live data", value: d.live.data, kind: "s-data", note: count(d.live.files, "file") }, { label: "Live metadata", value: d.live.metadata, kind: "s-meta" }, { label: "Deletion vectors", value: d.live.vectors, kind: "s-vec" },
-        { label: "History", value: d.history.data + d.history.metadata, kind: "s-past", note: count(d.history.files, "file") },
+        { label: "History", value: d.history.data + d.history.metadata, kind: "s-past", note: d.history.files ? count(d.history.files, "file") : count(d.history.snapshots ?? 0, "snapshot") },
         ...(d.orphans ? [{ label: "Orphans", value: d.orphans.bytes, kind: "s-orph", note: count(d.orphans.files, "file") }] : []),
       ];
       const may = !this.page.session.read_only;
       put(this.space, h("div", { class: "chead" }, h("h2", {}, "Space"), h("span", { class: "hint" }, size(parts.reduce((a, p) => a + p.value, 0))), h("span", { class: "grow" }),
         d.orphans ? (d.orphans.files && may ? h("button", { class: "btn", type: "button", onclick: () => this.run("remove_orphan_files", {}, "Remove orphan files") }, "Remove orphans…") : null) : h("button", { class: "btn", type: "button", id: "orphans", onclick: () => this.loadSpace(true) }, "Look for orphans"),
-        may && d.history.files ? h("button", { class: "btn", type: "button", onclick: () => this.run("expire_snapshots", {}, "Expire snapshots") }, "Expire snapshots…") : null),
+        may && (d.history.snapshots ?? d.history.files) > 1 ? h("button", { class: "btn", type: "button", onclick: () => this.run("expire_snapshots", {}, "Expire snapshots") }, "Expire snapshots…") : null),
       h("div", { class: "body" }, stack(parts)));
       put(this.sizes, h("h2", {}, "Data files by size"), h("div", { class: "body" }, histogram(d.sizes)));
       const p = d.partitions, rows = p.names.slice(0, 12).map((name, i) => ({ label: name || "(whole table)", value: p.bytes[i], text: `${size(p.bytes[i])} · ${count(p.files[i], "file")}` }));

@@ -58,7 +58,7 @@ class HistoryView {
     const rows = c.refs.map((r) => {
       const i = c.id.indexOf(r.snapshot);
       return [
-        [h("span", { class: `ref first ${r.kind}` }, r.name)], r.kind === "tag" ? "Tag" : "Branch",
+        [h("span", { class: `ref first ${r.kind === "branch" ? "branch" : ""}` }, r.name)], r.kind === "tag" ? "Tag" : "Branch",
         i < 0 ? "–" : h("a", { class: "link", href: this.page.link("tree", { snapshot: r.name }) }, `Commit ${num(i + 1)}`), i < 0 ? "" : when(c.time[i]),
         i < 0 ? "" : short(c.rows[i]),
         may ? h("span", { class: "acts" },
@@ -115,7 +115,7 @@ class HistoryView {
     return h("tr", { class: open ? "open" : null }, h("td", { class: "g" }, this.lane(i)),
       h("td", {}, h("button", { class: "link", type: "button", "aria-expanded": String(open), "aria-label": `Commit ${i + 1}`, onclick: () => { this.open = open ? null : id; this.list(); this.save(); } }, num(i + 1))),
       h("td", { class: "opt nowrap dim" }, when(c.time[i])), h("td", { class: "opt" }, h("span", { class: `op ${kindOf(c.operation[i])}` }, icon(c.operation[i]), c.operation[i])),
-      h("td", {}, h("span", { class: "told" }, sentence(c.text[i])), c.flushed[i] ? h("span", { class: "tag acc" }, "flush") : null, c.merged[i] ? h("span", { class: "tag repl" }, "merge") : null, c.split[i] ? h("span", { class: "tag repl" }, "split") : null, refs.map((r) => h("span", { class: `ref ${r.kind}` }, r.name))),
+      h("td", {}, h("span", { class: "told" }, sentence(c.text[i])), c.flushed[i] ? h("span", { class: "tag acc" }, "flush") : null, c.merged[i] ? h("span", { class: "tag repl" }, "merge") : null, c.split[i] ? h("span", { class: "tag repl" }, "split") : null, refs.map((r) => h("span", { class: `ref ${r.kind === "branch" ? "branch" : ""}` }, r.name))),
       h("td", { class: "n opt" }, c.leaves_written[i] || "–"), h("td", { class: "n opt" }, size(c.metadata_bytes[i])), h("td", { class: "n" }, tick));
   }
 

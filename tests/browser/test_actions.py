@@ -1,0 +1,137 @@
+"""Actions with a preview and a confirmation, and news of what others committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from playwright.sync_api import Browser, expect
+
+import frazil
+from frazil import serve
+from frazil.serve.running import Running
+from frazil.table import Catalog, Table
+from tests.browser.window import Window
+
+
+def rows(first: int, n: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(first, first + n), pa.int64()), "country": ["DE"] * n})
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Catalog]:
+    """A catalog that a test may change."""
+    with frazil.connect(tmp_path / "warehouse") as opened:
+        yield opened
+
+
+@pytest.fixture
+def table(own: Catalog) -> Table:
+    """Three commits of 10, 20 and 30 rows; the first one is tagged."""
+    made = own.create_table("shop.undo", rows(0, 0).schema)
+    made.append(rows(0, 10))
+    made.tag("first")
+    made.append(rows(10, 20))
+    made.append(rows(30, 30))
+    return made
+
+
+@pytest.fixture
+def desk(
+    own: Catalog, table: Table, browser: Browser, pictures: Path
+) -> Iterator[tuple[Window, Running]]:
+    """A window on the catalog that may be changed."""
+    with serve.start(own) as running, Window(browser, running.uri, pictures).open() as window:
+        yield window, running
+
+
+def test_confirmed_rollback_happens_in_the_table(
+    desk: tuple[Window, Running], table: Table
+) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/tree?snapshot=first")
+    page.get_by_role("button", name="Roll back to here").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("60")
+    expect(dialog).to_contain_text("10")
+    window.picture("rollback")
+    assert window.violations() == []
+    assert table.refresh().scan().count() == 60
+    dialog.get_by_role("button", name="Roll back").click()
+    expect(page.locator("#facts")).to_contain_text("10 rows")
+    assert table.refresh().scan().count() == 10
+    assert table.current_snapshot is not None
+
+
+def test_cancelled_rollback_changes_nothing(desk: tuple[Window, Running], table: Table) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/history")
+    page.get_by_role("button", name="Commit 1", exact=True).click()
+    page.get_by_role("button", name="Roll back to here").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Roll back")).to_be_enabled()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    assert table.refresh().scan().count() == 60
+
+
+def test_tag_and_branch_are_made_where_they_are_asked_for(
+    desk: tuple[Window, Running], table: Table
+) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/history")
+    page.get_by_role("button", name="Commit 2", exact=True).click()
+    page.get_by_role("button", name="Tag…", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("second")
+    expect(dialog.get_by_role("button", name="Create tag")).to_be_enabled()
+    dialog.get_by_role("button", name="Create tag").click()
+    expect(page.locator(".card", has_text="Branches and tags").first).to_contain_text("second")
+    page.get_by_role("button", name="New branch…").click()
+    dialog.get_by_label("Name").fill("audit")
+    expect(dialog.get_by_role("button", name="Create branch")).to_be_enabled()
+    dialog.get_by_role("button", name="Create branch").click()
+    expect(page.locator(".ref.branch", has_text="audit").first).to_be_visible()
+    refs = table.refresh().metadata.refs
+    assert set(refs) == {"main", "first", "second", "audit"}
+    assert table.scan(as_of="second").count() == 30
+    window.picture("refs")
+
+
+def test_two_commits_are_compared(desk: tuple[Window, Running]) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/history")
+    page.get_by_role("checkbox", name="Compare commit 1", exact=True).check()
+    page.get_by_role("checkbox", name="Compare commit 3", exact=True).check()
+    compared = page.locator(".compared")
+    expect(compared).to_contain_text("10 → 60")
+    expect(compared).to_contain_text("The same columns")
+    assert "compare=" in page.url
+    window.picture("compare")
+
+
+def test_commit_of_another_writer_appears(desk: tuple[Window, Running], table: Table) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/tree")
+    expect(page.locator("#say")).to_contain_text("Commit 3 of 3")
+    with page.expect_response(lambda r: "/changes" in r.url):
+        pass
+    table.append(rows(60, 5))
+    expect(page.locator("#say")).to_contain_text("Commit 4 of 4")
+    window.go("#/")
+    expect(page.locator("main tbody")).to_contain_text("65")
+    with page.expect_response(lambda r: "/changes" in r.url):
+        pass
+    table.append(rows(65, 5))
+    expect(page.locator("main tbody")).to_contain_text("70")
+
+
+def test_sql_that_writes_is_refused(desk: tuple[Window, Running], table: Table) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/sql")
+    page.get_by_role("textbox", name="SQL").fill("DELETE FROM shop.undo WHERE id < 5")
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("The query was refused")
+    assert table.refresh().scan().count() == 60
