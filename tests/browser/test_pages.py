@@ -59,12 +59,12 @@ def test_page_opens_in_its_budget_and_works_light_dark_and_narrow(
 
 def test_theme_is_toggled_and_kept(window: Window) -> None:
     page = window.go("#/")
-    background = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(background) == "rgb(245, 247, 249)"
+    body = page.locator("body")
+    expect(body).to_have_css("background-color", "rgb(245, 247, 249)")
     page.get_by_role("button", name="Switch to dark").click()
-    assert page.evaluate(background) == "rgb(10, 16, 22)"
+    expect(body).to_have_css("background-color", "rgb(10, 16, 22)")
     window.go("#/shop/orders/tree")
-    assert page.evaluate(background) == "rgb(10, 16, 22)"
+    expect(body).to_have_css("background-color", "rgb(10, 16, 22)")
 
 
 def test_search_narrows_the_tables_and_is_in_the_address(window: Window) -> None:

@@ -14,7 +14,7 @@ const VIEWS = [
   ["tree", "Tree"], ["history", "History"], ["schema", "Schema"], ["rows", "Rows"], ["sql", "SQL"], ["health", "Health"],
 ];
 const KEPT_ACROSS_VIEWS = ["snapshot", "where"];
-const POLL_MS = 4000;
+const POLL_MS = 2500;
 
 const $ = (id) => document.getElementById(id);
 let session = null, shown = null, turn = 0, mark = "";
