@@ -63,7 +63,8 @@ def markdown(
         f"{where['cores']} cores of {where['processor']} with {where['memory_gb']} GB, "
         f"{where['system']}, Python {where['python']}, pyarrow {where['pyarrow']}; load before the "
         f"run {where['load_before']}. Times are medians unless a line says otherwise. The last "
-        "column is Frazil over the best peer: below 1 is better, for rates above 1.",
+        "column is the ratio Frazil ÷ best peer: below 1 means Frazil is faster (for rates, above "
+        "1).",
         "",
         *_busy(where),
         "## Where Frazil is slower",

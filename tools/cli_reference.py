@@ -19,7 +19,7 @@ HEAD = """# Command line
 
 <!-- Written by `python tools/cli_reference.py` from the commands. -->
 
-Every command prints JSON with `--json` and help with `--help`. A table is named
+Every command accepts `--json` and `--help`. A table is named
 `namespace.name`, or `namespace.name@branch` on a branch. Rows are printed exactly, as a table or
 with `--format csv|jsonl|markdown|arrow`. Commands that destroy something ask first; without a
 terminal they need `--yes`. `frazil doctor` checks the installation. After Ctrl-C, changes
@@ -27,11 +27,13 @@ already committed are kept; nothing partial is visible.
 
 ## Which catalog
 
-In this order: `--catalog` (before or after the command), the environment variable
-`FRAZIL_CATALOG`, the file `frazil.toml` here or `~/.config/frazil/config.toml`, and the folder
+The catalog is determined in this order: `--catalog` (before or after the command), the environment
+variable
+`FRAZIL_CATALOG`, the file `frazil.toml` in the current folder or `~/.config/frazil/config.toml`,
+and the folder
 `warehouse`. A catalog is a folder, a database URI (`postgresql://…`, `sqlite:///…`;
-`FRAZIL_WAREHOUSE` says where its tables go), or the name of a SQL catalog in PyIceberg's
-`.pyiceberg.yaml`, whose storage properties come along.
+`FRAZIL_WAREHOUSE` sets the default location of its tables), or the name of a SQL catalog in
+PyIceberg's `.pyiceberg.yaml`, whose storage properties are used as well.
 
 ```toml
 [catalog]
@@ -64,13 +66,13 @@ def _page() -> str:
 
 
 def _exit_codes() -> str:
-    rows = ["| code | kind | when |", "|---|---|---|", "| 0 | | it worked |"]
+    rows = ["| code | kind | when |", "|---|---|---|", "| 0 | | success |"]
     kinds = sorted(FrazilError.__subclasses__(), key=lambda kind: kind.exit_code)
     for kind in kinds:
         doc = (kind.__doc__ or "").strip().splitlines()[0]
         rows.append(f"| {kind.exit_code} | `{kind.kind}` | {doc} |")
-    rows.append("| 130 | | stopped by the user |")
-    return "## Exit codes\n\n" + "\n".join(rows) + "\n\nWrong usage is 2 as well.\n"
+    rows.append("| 130 | | interrupted (Ctrl-C) |")
+    return "## Exit codes\n\n" + "\n".join(rows) + "\n\nIncorrect usage also exits with 2.\n"
 
 
 def _walk(prefix: str, group: Any) -> Iterator[tuple[str, Any]]:
