@@ -97,7 +97,7 @@ def test_plan_tells_what_was_pruned(shop: Run) -> None:
     assert report["filter"] == "day = '2024-01-16'"
     text = shop("explain", "shop.orders", "--where", "day = '2024-01-16'").out
     assert "where day = '2024-01-16'" in text
-    assert "1 files, 2 records" in text
+    assert "1 file, 2 records" in text
 
 
 def test_plan_lists_files(shop: Run) -> None:

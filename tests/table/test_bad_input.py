@@ -356,11 +356,10 @@ def test_two_processes_racing_lose_nothing(
     assert ids == [*range(30), *range(1000, 1010), *range(2000, 2010)]
 
 
-def test_every_error_has_a_kind_of_its_own() -> None:
-    def all_of(kind: type[FrazilError]) -> list[type[FrazilError]]:
-        return [kind, *(each for sub in kind.__subclasses__() for each in all_of(sub))]
-
-    kinds = [error.kind for error in all_of(FrazilError)]
-    codes = [error.exit_code for error in all_of(FrazilError)]
-    assert len(set(kinds)) == len(kinds)
-    assert len(set(codes)) == len(codes)
+def test_every_error_has_a_kind_of_its_own_and_finer_ones_share_it() -> None:
+    errors = [FrazilError, *FrazilError.__subclasses__()]
+    assert len({error.kind for error in errors}) == len(errors)
+    assert len({error.exit_code for error in errors}) == len(errors)
+    for error in FrazilError.__subclasses__():
+        for finer in error.__subclasses__():
+            assert (finer.kind, finer.exit_code) == (error.kind, error.exit_code)

@@ -93,7 +93,7 @@ def test_a_dry_run_says_what_would_happen_and_does_nothing(shop: Shop) -> None:
     assert report.is_dry_run
     assert report.from_version == version
     assert f"format-version {version} would become 4" in str(report)
-    assert "2 snapshots stay readable" in str(report)
+    assert "still readable: 2 snapshots" in str(report)
     assert shop.files() == before
     assert shop.ours.load_table("shop.orders").metadata.format_version == version
     shop.orders.append(rows(9))

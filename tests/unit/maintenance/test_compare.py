@@ -37,7 +37,7 @@ def test_branches_differ_in_files_and_rows(table: Table) -> None:
     assert len(found.files.changed) == 1
     assert found.columns.is_empty
     text = str(found)
-    assert "1 only left, 1 only right, 1 with other deletion vectors" in text
+    assert "1 only left, 1 only right, 1 with different deletion vectors" in text
     assert found.to_dict()["rows_right"] == 4
 
 
@@ -76,7 +76,7 @@ def test_rows_behind_equality_deletes_are_not_guessed(table: Table) -> None:
     table.row_delta().add_equality_deletes(pa.table({"id": [4]}), on=["id"]).commit()
     found = table.compare(first)
     assert (found.rows_left, found.rows_right) == (None, 3)
-    assert "not known without reading" in str(found)
+    assert "unknown without reading the data" in str(found)
 
 
 def test_shared_leaves_are_not_opened(tmp_path: Path) -> None:

@@ -223,9 +223,9 @@ def test_a_vector_that_shrank_gives_rows_back(place: Place, catalog: MemoryCatal
 
 
 def test_columns_that_do_not_exist_cannot_be_left_out(place: Place, catalog: MemoryCatalog) -> None:
-    with pytest.raises(InvalidInput, match="no such column"):
+    with pytest.raises(InvalidInput, match="unknown column"):
         adopt(catalog, "db.t", str(place.root), exclude=["w"])
-    with pytest.raises(InvalidInput, match="no such column"):
+    with pytest.raises(InvalidInput, match="unknown column"):
         dry_run(str(place.root), exclude=["w"])
 
 
