@@ -357,7 +357,7 @@ def test_two_processes_racing_lose_nothing(
 
 
 def test_every_error_has_a_kind_of_its_own_and_finer_ones_share_it() -> None:
-    errors = [FrazilError, *FrazilError.__subclasses__()]
+    errors: list[type[FrazilError]] = [FrazilError, *FrazilError.__subclasses__()]
     assert len({error.kind for error in errors}) == len(errors)
     assert len({error.exit_code for error in errors}) == len(errors)
     for error in FrazilError.__subclasses__():
