@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from functools import wraps
 from inspect import CO_VARARGS
+from itertools import zip_longest
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -33,6 +34,7 @@ ALIASES = {
     "NamespaceName": "str | Sequence[str]",
     "ColumnPath": "str | Sequence[str]",
     "Where": "str | BooleanExpression | None",
+    "Condition": "str | Expression | None",
     "TypeLike": "str | IcebergType | DataType",
 }
 MEANINGS = {
@@ -78,7 +80,7 @@ def is_whole(value: Any) -> bool:
     if isinstance(value, bool):
         return False
     if not isinstance(value, int):
-        value = getattr(value, "item", lambda: None)() if hasattr(value, "dtype") else None
+        value = value.item() if getattr(value, "ndim", None) == 0 else None
         if not isinstance(value, int) or isinstance(value, bool):
             return False
     return -_MAX_INT <= value < _MAX_INT
@@ -86,7 +88,7 @@ def is_whole(value: Any) -> bool:
 
 def _are(kind: Check) -> Check:
     def check(value: Any) -> bool:
-        is_many = isinstance(value, Sequence | Set) or hasattr(value, "tolist")
+        is_many = isinstance(value, Sequence | Set) or bool(getattr(value, "ndim", 0))
         return is_many and not isinstance(value, str | bytes) and all(kind(each) for each in value)
 
     return check
@@ -158,8 +160,12 @@ def _check_of(annotation: str) -> Check | None:
     return lambda value: any(check(value) for check in checks)
 
 
-def _shown(value: Any) -> str:
-    text = ascii(value) if isinstance(value, str) and not is_text(value) else repr(value)
+def shown(value: Any) -> str:
+    """A value in a message: its `repr`, cut; a value that has none is named by its class."""
+    try:
+        text = ascii(value) if isinstance(value, str) and not is_text(value) else repr(value)
+    except Exception:  # the value's own code
+        text = _one(type(value).__name__)
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
@@ -170,7 +176,7 @@ def _one(kind: str) -> str:
 def _refusal(name: str, value: Any, annotation: str) -> InvalidInput:
     parts = [MEANINGS.get(part) or _one(part) for part in alternatives(annotation)]
     expected = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
-    return InvalidInput(f"{name} is {_shown(value)}; expected {expected}")
+    return InvalidInput(f"{name} is {shown(value)}; expected {expected}")
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -189,22 +195,26 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     rest = next((rule for name, rule in rules.items() if name not in (*names, many)), None)
     positional = names[: code.co_argcount]
 
-    def check(name: str, value: Any, rule: tuple[Check, str] | None) -> None:
-        if rule is not None and not rule[0](value):
+    def check(name: str, value: Any, rule: tuple[Check, str] | None) -> Any:
+        if rule is None:
+            return value
+        if not rule[0](value):
             raise _refusal(name, value, rule[1])
+        return value.tolist() if hasattr(value, "ndim") else value  # NumPy's, as Python's own
 
     @wraps(function)
     def entered(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name, value in zip(positional, args, strict=False):
+        given = [
             check(name, value, rules.get(name))
-        for value in args[len(positional) :]:
-            check(many or "", value, rules.get(many or ""))
+            for name, value in zip_longest(positional[: len(args)], args, fillvalue=many or "")
+        ]
+        named = dict(kwargs)
         for name, value in kwargs.items():
             if name in names:
-                check(name, value, rules.get(name))
+                named[name] = check(name, value, rules.get(name))
             elif rest is not None and not rest[0](value):  # may be a secret: not shown
                 raise InvalidInput(f"{name} is a {type(value).__name__}; expected text")
-        return function(*args, **kwargs)
+        return cast(Any, function)(*given, **named)
 
     return entered
 
@@ -217,4 +227,4 @@ def entrance(kind: type[C]) -> type[C]:
     return kind
 
 
-__all__ = ["alternatives", "checked", "entrance", "is_known", "is_text", "is_whole"]
+__all__ = ["alternatives", "checked", "entrance", "is_known", "is_text", "is_whole", "shown"]

@@ -14,18 +14,30 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import frazil
 from frazil.entrance import alternatives, is_known
 from frazil.errors import FrazilError, InvalidInput, NotFound
+from frazil.rows.merge import Merge
+from frazil.scan.change_feed import Changes
 from frazil.table.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.file_operations import RowDelta
 from frazil.table.inspect import Inspect
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("name", pa.string())])
 ROWS = [{"id": 1, "day": date(2024, 1, 1), "name": "a"}]
+
+
+class Unshowable:
+    """A value whose own code fails when it is shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no text")
+
+
 BAD: list[Any] = [
     None,
     True,
@@ -39,6 +51,8 @@ BAD: list[Any] = [
     "\ud800",
     "no such thing",
     "id = " + " + ".join(["1"] * 3000),
+    "(" * 3000,
+    "\0",
     b"\xff",
     date(2024, 1, 1),
     timedelta(days=1),
@@ -47,6 +61,11 @@ BAD: list[Any] = [
     ["\ud800"],
     {5: 6},
     {"id": None},
+    {},
+    np.array([1, 2]),
+    np.array([], dtype=object),
+    np.float64("nan"),
+    Unshowable(),
     object(),
 ]
 
@@ -77,6 +96,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "EvolveSchema.union_by_name": {"other": SCHEMA},
     "EvolveSchema.update_column": {"path": "name", "doc": "text"},
     "Inspect.at": {"snapshot": 1},
+    "Merge.summary": {"properties": {"a": "b"}},
+    "Merge.when_not_matched_by_source_update": {"values": {"name": "b"}},
     "RowDelta.add_equality_deletes": {"rows": [{"id": 1}], "on": ["id"]},
     "RowDelta.delete_rows": {"path": "data/x.parquet", "positions": [0]},
     "RowDelta.remove_file": {"path": "data/x.parquet"},
@@ -146,6 +167,8 @@ class Place:
             "EvolvePartitions": table.evolve_partitions,
             "RowDelta": table.row_delta,
             "Inspect": lambda: table.inspect,
+            "Changes": table.changes,
+            "Merge": lambda: table.merge(ROWS, on=["id"]),
         }
         return made[kind]()
 
@@ -161,6 +184,8 @@ def _public() -> Iterator[tuple[str, Callable[..., Any]]]:
         EvolvePartitions,
         RowDelta,
         Inspect,
+        Changes,
+        Merge,
     ):
         for name, member in inspect.getmembers(kind, inspect.isfunction):
             if not name.startswith("_"):
@@ -189,6 +214,8 @@ def _finish(result: Any) -> None:
         result.to_arrow()
     elif isinstance(result, EvolveSchema | EvolvePartitions | RowDelta):
         result.commit()
+    elif isinstance(result, Merge):
+        result.execute()
     elif isinstance(result, frazil.Transaction):
         result.abort()
     elif isinstance(result, frazil.Catalog):

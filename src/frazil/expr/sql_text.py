@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 DIALECT: Final = "duckdb"
+TOO_DEEP: Final = "it is nested too deeply; use IN or a table for long lists, parts for long sums"
 TARGET, SOURCE = "t", "s"
 Columns = Mapping[str, IcebergType | None]
 """Top-level columns by name; no type where it does not matter."""
@@ -143,8 +144,10 @@ def _parsed(text: str, what: str) -> exp.Expr:
         position = len(first.get("start_context") or "") if first.get("line") == 1 else 0
         problem = re.sub(r" for <class '.*?'>", "", str(first.get("description") or error))
         raise problem_at(text, position, problem, what=what) from None
-    except (TokenError, RecursionError) as error:
+    except TokenError as error:
         raise InvalidInput(f"bad {what}: {error}\n  {text}") from None
+    except RecursionError:
+        raise InvalidInput(f"bad {what}: {TOO_DEEP}\n  {text[:80]}…") from None
     if len(trees) != 1 or trees[0] is None:
         raise InvalidInput(f"bad {what}: expected one expression\n  {text}")
     tree = trees[0]

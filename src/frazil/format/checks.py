@@ -14,6 +14,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
+from frazil.entrance import shown
 from frazil.errors import InvalidInput
 from frazil.format import paths
 
@@ -39,20 +40,22 @@ def is_credential(key: str) -> bool:
 def check_text(value: object, what: str, *, empty: bool = True) -> str:
     """Text that can be written as UTF-8; anything else is refused, with `what` in the message."""
     if not isinstance(value, str):
-        raise InvalidInput(f"{what} is {_shown(value)}; expected text")
+        raise InvalidInput(f"{what} is {shown(value)}; expected text")
     if not value and not empty:
         raise InvalidInput(f"{what} is empty")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidInput(f"{what} is {value!r}, which is not valid Unicode") from None
+    if "\0" in value:  # not every database can store it
+        raise InvalidInput(f"{what} is {shown(value)}; a zero byte is not allowed")
     return value
 
 
 def check_count(value: object, what: str, *, least: int = 1) -> int:
     """A whole number from `least` that fits in 64 bits; true and false are not numbers here."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{what} is {_shown(value)}; expected a whole number")
+        raise InvalidInput(f"{what} is {shown(value)}; expected a whole number")
     if not least <= value <= MOST:
         raise InvalidInput(f"{what} is {value}; expected {least} to {MOST}")
     return value
@@ -61,7 +64,7 @@ def check_count(value: object, what: str, *, least: int = 1) -> int:
 def check_texts(values: object, what: str) -> None:
     """A mapping from names to text."""
     if not isinstance(values, Mapping):
-        raise InvalidInput(f"{what} is {_shown(values)}; expected a mapping of names to text")
+        raise InvalidInput(f"{what} is {shown(values)}; expected a mapping of names to text")
     for key, value in values.items():
         name = check_text(key, f"a name in {what}", empty=False)
         if is_credential(name) and not isinstance(value, str):
@@ -146,8 +149,3 @@ def _check_field(field: NestedField) -> None:
 
 def _store(scheme: str | None) -> str:
     return _SAME_STORE.get(scheme or "file", scheme or "file")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -44,6 +44,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from frazil.entrance import shown
 from frazil.errors import InvalidInput, Unsupported
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
@@ -123,7 +124,9 @@ def plain(value: Any, iceberg_type: IcebergType) -> Any:
     try:
         return convert(value, iceberg_type)
     except (TypeError, ValueError, OverflowError, DecimalException) as error:
-        raise InvalidInput(f"{value!r} is not a value of type {iceberg_type}: {error}") from error
+        raise InvalidInput(
+            f"{shown(value)} is not a value of type {iceberg_type}: {error}"
+        ) from error
 
 
 def scalar(value: Any, iceberg_type: IcebergType) -> pa.Scalar:

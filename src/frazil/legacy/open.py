@@ -19,6 +19,7 @@ from frazil.catalog.names import Identifier
 from frazil.catalog.storages import Storages
 from frazil.commit.handle import TableHandle
 from frazil.errors import CatalogError, FormatError, InvalidInput, NotFound
+from frazil.format.checks import check_text
 from frazil.format.paths import is_absolute
 from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.storage import Storage
@@ -195,6 +196,7 @@ def _versioned(metadata: str, version: int, storage: Storage) -> str | None:
 
 
 def _absolute(path: str) -> str:
+    check_text(path, "source", empty=False)
     return path if is_absolute(path) else str(Path(path).expanduser().resolve())
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.errors import FormatError, InvalidInput, NotFound
+from frazil.format.checks import check_text
 from frazil.paimon import binary_row, directories, manifest_tables, vector_files
 from frazil.paimon.live import live_entries
 from frazil.paimon.snapshot import Snapshot, Tag, parse_snapshot, parse_tag
@@ -71,7 +72,7 @@ class PaimonTable:
         branch: str | None = None,
     ) -> PaimonTable:
         """The table at a directory. `properties` are those of PyIceberg's FileIO."""
-        root = location.rstrip("/")
+        root = check_text(location, "source", empty=False).rstrip("/")
         if root[:5].lower() == "file:":
             root = f"file:{root[5:]}"
         elif is_local(root) and not root.startswith("/"):

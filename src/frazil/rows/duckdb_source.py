@@ -89,6 +89,8 @@ class DuckDbSource:
 def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> DuckDbSource:
     """Copy rows into a temporary table."""
     stream = _readable(given(rows, schema), schema)
+    if not stream.schema.names:
+        raise InvalidInput("the source has no columns")
     folded: dict[str, str] = {}
     for name in stream.schema.names:
         if folded.setdefault(name.lower(), name) != name or stream.schema.names.count(name) > 1:

@@ -12,6 +12,7 @@ from pyiceberg.schema import Schema
 from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.data.row_input import Rows
+from frazil.entrance import entrance
 from frazil.errors import InvalidInput
 from frazil.expr.sql_text import (
     SOURCE,
@@ -42,6 +43,7 @@ class _Wish:
     values: Mapping[str, Any] | None
 
 
+@entrance
 @dataclass(frozen=True, kw_only=True)
 class Merge:
     """Builds a merge: each method returns a new builder with one more clause; `execute` runs it.
@@ -54,8 +56,8 @@ class Merge:
     schema: Schema
     source: Rows
     on: str | Expression | tuple[str, ...]
-    run: Run
-    wishes: tuple[_Wish, ...] = ()
+    _run: Run
+    _wishes: tuple[_Wish, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def when_matched_update(
@@ -94,7 +96,7 @@ class Merge:
 
     def execute(self) -> CommitResult:
         """Run the merge as one snapshot."""
-        return self.run(self._change, self.properties)
+        return self._run(self._change, self.properties)
 
     def _with(
         self,
@@ -104,10 +106,10 @@ class Merge:
         values: Mapping[str, Any] | None = None,
     ) -> Merge:
         wish = _Wish(side=side, action=action, condition=condition, values=values)
-        return replace(self, wishes=(*self.wishes, wish))
+        return replace(self, _wishes=(*self._wishes, wish))
 
     def _change(self, editor: RowEditor) -> Change:
-        if not self.wishes:
+        if not self._wishes:
             raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
         source = editor.engine.source(self.source, self.schema)
         scopes: dict[str, Columns] = {
@@ -119,7 +121,7 @@ class Merge:
             schema=self.schema,
             pairs=pairs,
             on=on,
-            clauses=[self._clause(wish, scopes) for wish in self.wishes],
+            clauses=[self._clause(wish, scopes) for wish in self._wishes],
         )
         return editor.merge(source, plan)
 
@@ -197,4 +199,4 @@ def merge(schema: Schema, source: Rows, on: str | Expression | Sequence[str], ru
         found = on if isinstance(on, Expression) else tuple(on)
     if not found:
         raise InvalidInput("merge needs a condition or key columns: on=['id']")
-    return Merge(schema=schema, source=source, on=found, run=run)
+    return Merge(schema=schema, source=source, on=found, _run=run)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from frazil.data.read_files import Reading
+from frazil.entrance import entrance
 from frazil.extras import needed
 from frazil.format.metadata import Snapshot
 from frazil.scan.file_changes import FILE_CHANGES, file_changes
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import polars
 
 
+@entrance
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """The changes of a range of snapshots. Lazy: nothing is read until needed.
@@ -41,8 +43,8 @@ class Changes:
     all rows of the first one count as inserted, because the snapshots before it have expired.
     """
 
-    reader: TreeReader
-    reading: Reading
+    _reader: TreeReader
+    _reading: Reading
     since: Snapshot | None
     snapshots: tuple[Snapshot, ...]
     collapse: bool = False
@@ -73,7 +75,7 @@ class Changes:
         `positions` adds the positions of the rows a file lost, which reads deletion vectors.
         """
         return file_changes(
-            self.reader, self.snapshots, starts_whole=self.starts_whole, positions=positions
+            self._reader, self.snapshots, starts_whole=self.starts_whole, positions=positions
         )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -116,7 +118,7 @@ class Changes:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def _feed(self) -> RowFeed:
-        return RowFeed.of(self.reader, self.reading, pair_updates=self.pair_updates)
+        return RowFeed.of(self._reader, self._reading, pair_updates=self.pair_updates)
 
 
 def snapshot_ids(snapshots: Sequence[Snapshot]) -> list[int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import FrazilError, InvalidInput
+from frazil.expr.sql_text import TOO_DEEP
 from frazil.rows import duckdb_scan
 from frazil.sql import procedures, run_rows, run_tables, run_views, show
 from frazil.sql import statements as st
@@ -75,7 +76,11 @@ class Session:
                 values,
                 tables or {},
             )
-            yield self._run(statement, at)
+            try:
+                result = self._run(statement, at)
+            except RecursionError:
+                raise source.problem(cursor.tokens[0].start, TOO_DEEP) from None
+            yield result
         values.check_used()
 
     def close(self) -> None:

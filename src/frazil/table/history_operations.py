@@ -81,8 +81,8 @@ class HistoryOperations:
         if until is not None and last is not None:
             schema = handle.metadata.schema_of(last)
         return Changes(
-            reader=handle.reader(),
-            reading=self._feed_reading(schema, columns),
+            _reader=handle.reader(),
+            _reading=self._feed_reading(schema, columns),
             since=first,
             snapshots=tuple(chain),
             collapse=collapse,
