@@ -214,7 +214,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 named[name] = check(name, value, rules.get(name))
             elif rest is not None and not rest[0](value):  # may be a secret: not shown
                 raise InvalidInput(f"{name} is a {type(value).__name__}; expected text")
-        return cast(Any, function)(*given, **named)
+        return cast(R, cast(Any, function)(*given, **named))
 
     return entered
 

@@ -61,7 +61,7 @@ def change_schema(table: Table) -> sql.StructType:
 
 def frame(spark: SparkSession, wanted: Changes) -> DataFrame:
     """The changes as a frame."""
-    reader = UnitReader.of(wanted.reader, wanted.reading, pair_updates=wanted.pair_updates)
+    reader = UnitReader.of(wanted._reader, wanted._reading, pair_updates=wanted.pair_updates)
     prepare(spark, (field.field_type for field in reader.reading.schema.fields))
     units = list(_units(wanted, reader))
     paired = [unit for unit in units if isinstance(unit, Piece) and unit.is_paired]
@@ -78,17 +78,17 @@ def frame(spark: SparkSession, wanted: Changes) -> DataFrame:
 
 
 def _units(wanted: Changes, reader: UnitReader) -> Iterator[Unit]:
-    cutter = Cutter(reader=wanted.reader, reading=reader.reading)
+    cutter = Cutter(reader=wanted._reader, reading=reader._reading)
     if not wanted.snapshots:
         return
     if wanted.collapse:
-        planner = StepPlanner(reader=wanted.reader, reading=reader.reading)
+        planner = StepPlanner(reader=wanted._reader, reading=reader._reading)
         until = wanted.snapshots[-1]
         since = None if wanted.starts_whole else wanted.since
         step = (
             planner.whole(until)
             if since is None
-            else planner.between(since, until, net_files(wanted.reader, wanted.snapshots))
+            else planner.between(since, until, net_files(wanted._reader, wanted.snapshots))
         )
         yield from cutter.pieces(step, until, 0)
         return

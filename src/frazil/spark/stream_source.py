@@ -42,7 +42,7 @@ def stream_schema(table: Table, options: StreamOptions, columns: tuple[str, ...]
     """The Spark schema of a stream: rows, or rows of a change feed."""
     if options.mode is StreamMode.CHANGES:
         wanted = table.changes(columns=columns)
-        return feed_spark_schema(UnitReader.of(wanted.reader, wanted.reading).reading.schema)
+        return feed_spark_schema(UnitReader.of(wanted._reader, wanted._reading)._reading.schema)
     return spark_schema(table.scan(columns=columns).schema)
 
 
@@ -66,8 +66,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             raise InvalidInput(
                 "a stream has the columns of the table; choose some with option columns"
             )
-        self._rows = UnitReader.of(wanted.reader, wanted.reading)
-        self._schema: Schema = wanted.reading.schema
+        self._rows = UnitReader.of(wanted._reader, wanted._reading)
+        self._schema: Schema = wanted._reading.schema
 
     # Where the stream is
 
