@@ -78,11 +78,11 @@ def frame(spark: SparkSession, wanted: Changes) -> DataFrame:
 
 
 def _units(wanted: Changes, reader: UnitReader) -> Iterator[Unit]:
-    cutter = Cutter(reader=wanted._reader, reading=reader._reading)
+    cutter = Cutter(reader=wanted._reader, reading=reader.reading)
     if not wanted.snapshots:
         return
     if wanted.collapse:
-        planner = StepPlanner(reader=wanted._reader, reading=reader._reading)
+        planner = StepPlanner(reader=wanted._reader, reading=reader.reading)
         until = wanted.snapshots[-1]
         since = None if wanted.starts_whole else wanted.since
         step = (

@@ -42,7 +42,7 @@ def stream_schema(table: Table, options: StreamOptions, columns: tuple[str, ...]
     """The Spark schema of a stream: rows, or rows of a change feed."""
     if options.mode is StreamMode.CHANGES:
         wanted = table.changes(columns=columns)
-        return feed_spark_schema(UnitReader.of(wanted._reader, wanted._reading)._reading.schema)
+        return feed_spark_schema(UnitReader.of(wanted._reader, wanted._reading).reading.schema)
     return spark_schema(table.scan(columns=columns).schema)
 
 
