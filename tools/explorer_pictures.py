@@ -46,10 +46,12 @@ def main() -> None:
             page.goto(f"{server.uri}/#/shop/orders/tree")
             page.wait_for_selector(".leaf")
             page.wait_for_load_state("networkidle")
-            frames = list(story(page))
             page.locator(".fbox input").fill(FILTER)
-            page.wait_for_timeout(1500)
-            picture(page).quantize(128).save(folder / "explorer-pruning.png", optimize=True)
+            page.locator(".caption").click()
+            page.wait_for_timeout(1800)
+            picture(page).save(folder / "explorer-pruning.png", optimize=True)
+            page.locator(".fbox input").fill("")
+            frames = list(story(page))
             browser.close()
     animate(frames, folder / "explorer.gif")
     for name in ("explorer-pruning.png", "explorer.gif"):
@@ -94,10 +96,10 @@ def animate(frames: list[tuple[Image.Image, int]], path: Path) -> None:
     """One palette for all frames, so that only what moves is stored."""
     small = [image.resize(SHOWN, Image.Resampling.LANCZOS) for image, _ in frames]
     middle = small[len(small) // 2]
-    both = Image.new("RGB", (SHOWN[0], SHOWN[1] * 2))
-    both.paste(small[0], (0, 0))
-    both.paste(middle, (0, SHOWN[1]))
-    palette = both.quantize(96)
+    both = Image.new("RGB", (SHOWN[0], SHOWN[1] * 3))
+    for row, each in enumerate((small[0], middle, small[-1])):
+        both.paste(each, (0, row * SHOWN[1]))
+    palette = both.quantize(160, method=Image.Quantize.FASTOCTREE)
     flat = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in small]
     flat[0].save(
         path,

@@ -109,6 +109,9 @@ def test_two_commits_are_compared(desk: tuple[Window, Running]) -> None:
     page.get_by_role("checkbox", name="Compare commit 3", exact=True).check()
     compared = page.locator(".compared")
     expect(compared).to_contain_text("10 → 60")
+    expect(compared).to_contain_text("50 more")
+    expect(compared).to_contain_text("2 commits apart")
+    expect(compared).to_contain_text("+2 −0")
     expect(compared).to_contain_text("The same columns")
     assert "compare=" in page.url
     window.picture("compare")

@@ -114,9 +114,9 @@ async function listen() {
       const first = !mark;
       mark = news.mark;
       const { at, view } = shown ?? {};
-      if (!first && (news.changed.length || news.gone.length) && view?.changed) {
+      if (!first && (news.reset || news.changed.length || news.gone.length) && view?.changed) {
         if (at.view === "catalog") view.changed(news);
-        else if (news.changed.some((t) => t.name === at.name && String(t.levels) === String(at.levels))) view.changed(news);
+        else if (news.reset || news.changed.some((t) => t.name === at.name && String(t.levels) === String(at.levels))) view.changed(news);
       }
     } catch { /* the next request that matters will say it */ }
   }

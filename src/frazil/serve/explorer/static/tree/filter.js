@@ -136,8 +136,8 @@ export class FilterBox {
     this.input.setAttribute("aria-invalid", String(Boolean(error) && !typing));
     this.err.hidden = !error || Boolean(this.list.length);
     if (this.err.hidden) return;
-    const end = /[.?!]$/.test(error.message) || error.hint ? "" : ".";
-    put(this.err, error.message.charAt(0).toUpperCase() + error.message.slice(1) + end, error.hint ? ` – ${error.hint}` : "");
+    const message = error.message.charAt(0).toUpperCase() + error.message.slice(1), hint = error.hint ?? "";
+    put(this.err, /[.?!]$/.test(message) ? message : `${message}.`, hint ? ` ${hint.charAt(0).toUpperCase()}${hint.slice(1)}` : "");
     const x = this.x(error.at), left = Math.min(Math.max(0, x - 16), Math.max(0, this.box.offsetWidth - this.err.offsetWidth));
     this.err.style.left = `${left}px`;
     this.err.style.setProperty("--px", `${x - left}px`);

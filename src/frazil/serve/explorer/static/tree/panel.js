@@ -124,7 +124,7 @@ export class Panel {
     const back = state.leaf ? h("button", { class: "btn quiet", type: "button", id: "to-leaf", onclick: () => this.onfile(null) }, icon("prev"), "Leaf") : null;
     put(this.host, this.top("File"), waiting("Reading the file’s footer"));
     try {
-      const f = await this.page.api.get("file", { id, snapshot: state.tree.snapshot }, this.abort.signal);
+      const f = await this.page.api.get("file", { id, snapshot: state.tree.snapshot, leaf: state.leaf }, this.abort.signal);
       put(this.host, this.top("File", back), h("p", { class: "fn" }, f.path),
         h("div", { class: "dl" }, [["rows", num(f.rows)], ["size", size(f.bytes)], ["sequence", num(f.sequence ?? "–")], ["codec", f.codec ?? f.format]].map(([l, v]) => h("div", {}, b(v), l))),
         f.partition ? h("p", { class: "note" }, "Partition ", h("span", { class: "col" }, f.partition)) : null,
@@ -143,8 +143,8 @@ export class Panel {
 
   vector(f) {
     if (!f.vector) return [h("h2", {}, "Deletion vector"), h("p", { class: "note" }, "None: every row of this file is live.")];
-    const share = bins(f.vector.bins), canvas = h("div", { class: "vec", role: "img", "aria-label": `${num(f.vector.rows)} of ${num(f.rows)} rows deleted` }, [...share].map((v) => h("i", { css: { opacity: v ? String(0.35 + (0.65 * v) / 255) : "0" } })));
-    return [h("h2", {}, "Deletion vector"), canvas, h("p", { class: "note" }, `${count(f.vector.rows, "row")} of ${num(f.rows)} deleted · ${size(f.vector.bytes)} in ${tail(f.vector.path)}`)];
+    const share = f.vector.bins ? bins(f.vector.bins) : [], canvas = h("div", { class: "vec", role: "img", "aria-label": `${num(f.vector.rows)} of ${num(f.rows)} rows deleted` }, [...share].map((v) => h("i", { css: { opacity: v ? String(0.35 + (0.65 * v) / 255) : "0" } })));
+    return [h("h2", {}, "Deletion vector"), canvas, h("p", { class: "note" }, `${count(f.vector.rows, "row")} of ${num(f.rows)} deleted · ${size(f.vector.bytes)} in ${tail(f.vector.path)}`, f.vector.error ? `. ${f.vector.error}` : "")];
   }
 
   fileColumns(f) {
@@ -153,6 +153,6 @@ export class Panel {
   }
 
   fileHistory(f) {
-    return [h("h2", {}, "History"), h("ol", { class: "past" }, f.history.map((e) => h("li", {}, h("a", { href: this.page.link("history", { commit: e.snapshot }) }, when(e.time)), " ", e.text)))];
+    return [h("h2", {}, "History"), h("ol", { class: "past" }, f.history.map((e) => h("li", {}, h("a", { href: this.page.link("history", { commit: e.snapshot }) }, when(e.time)), " ", e.text))), f.history_complete === false ? h("p", { class: "note" }, "Older commits were not looked at.") : null];
   }
 }

@@ -35,9 +35,9 @@ export class Root {
     this.leaves(state, kind);
     this.files(state);
     if (kind === "filter" && !calm()) {
-      this.element.classList.remove("read");
+      this.element.classList.remove("ping");
       void this.element.offsetWidth;
-      this.element.classList.add("read");
+      this.element.classList.add("ping");
     }
   }
 

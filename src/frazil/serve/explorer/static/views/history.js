@@ -23,6 +23,8 @@ export async function mount(host, page) {
   return view;
 }
 
+const difference = (from, to) => (from === null || to === null ? null : from === to ? "the same number" : to > from ? `${short(to - from)} more` : `${short(from - to)} fewer`);
+
 class HistoryView {
   constructor(host, page, overview, commits) {
     const p = page.params;
@@ -157,11 +159,11 @@ class HistoryView {
       const d = await this.page.api.get("compare", { from, to });
       const cell = (label, value, note) => h("div", { class: "stat" }, h("div", { class: "l" }, label), h("div", { class: "v" }, value), note ? h("div", { class: "note" }, note) : null);
       put(this.compared, h("div", { class: "card" },
-        h("div", { class: "chead" }, h("h2", {}, `Commit ${num(no(from))} and commit ${num(no(to))}`), h("span", { class: "hint" }, d.same_history ? `${count(d.ahead, "commit")} apart` : `different branches: ${num(d.ahead)} ahead, ${num(d.behind)} behind`), h("span", { class: "grow" }), h("button", { class: "btn", type: "button", onclick: () => { this.pair = []; this.list(); this.save(); this.compare(); } }, "Close")),
+        h("div", { class: "chead" }, h("h2", {}, `Commit ${num(no(from))} and commit ${num(no(to))}`), h("span", { class: "hint" }, d.behind === 0 ? `${count(d.ahead, "commit")} apart` : d.ahead === 0 ? `${count(d.behind, "commit")} apart` : `on different branches: ${num(d.ahead)} ahead, ${num(d.behind)} behind`), h("span", { class: "grow" }), h("button", { class: "btn", type: "button", onclick: () => { this.pair = []; this.list(); this.save(); this.compare(); } }, "Close")),
         h("div", { class: "body" },
-          h("div", { class: "quad" }, cell("Rows", `${short(d.rows.from)} → ${short(d.rows.to)}`, d.rows.added === null ? null : `${short(d.rows.added)} added, ${short(d.rows.deleted ?? 0)} deleted`), cell("Files only before", num(d.files.only_from), size(d.files.bytes_from)), cell("Files only after", num(d.files.only_to), size(d.files.bytes_to)), cell("Files in both", num(d.files.both), `${count(d.leaves.both, "leaf", "leaves")} shared`)),
+          h("div", { class: "quad" }, cell("Rows", `${short(d.rows.from)} → ${short(d.rows.to)}`, difference(d.rows.from, d.rows.to)), cell("Data", `${size(d.files.bytes_from)} → ${size(d.files.bytes_to)}`, `${num(d.files.from ?? "?")} → ${num(d.files.to ?? "?")} files`), cell("Files", `+${num(d.files.only_to)} −${num(d.files.only_from)}`, d.files.other_vector ? `${count(d.files.other_vector, "file")} with other deletions` : "no other deletions"), cell("In both", d.files.both === null ? "–" : count(d.files.both, "file"), `${count(d.leaves.both, "leaf", "leaves")} shared`)),
           h("h3", {}, "Schema"), d.schema.length ? h("ul", { class: "changes" }, d.schema.map((x) => h("li", {}, x.text))) : h("p", { class: "note" }, "The same columns."),
-          [["Only in the earlier", d.examples.only_from], ["Only in the later", d.examples.only_to]].map(([t, list]) => list?.length ? h("details", {}, h("summary", {}, `${t}: ${count(list.length, "file")} shown`), h("ul", { class: "paths" }, list.map((path) => h("li", {}, path)))) : null))));
+          [["Only in the earlier", d.examples.only_from], ["Only in the later", d.examples.only_to], ["With other deletions", d.examples.other_vector]].map(([t, list]) => list?.length ? h("details", {}, h("summary", {}, `${t}: ${count(list.length, "file")} shown`), h("ul", { class: "paths" }, list.map((path) => h("li", {}, path)))) : null))));
     } catch (error) { put(this.compared, trouble(error)); }
   }
 

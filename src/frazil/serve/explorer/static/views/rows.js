@@ -84,7 +84,7 @@ class RowsView {
 
   change(d, kind, i) {
     const sign = { insert: "+", delete: "−", update: "~" }[kind], changed = new Set(d.changed?.[i] ?? []), before = d.before[i], after = d.after[i];
-    const cells = (row, old) => d.columns.map((c, k) => h("td", { class: numeric(c.type) ? "n" : null }, kind === "update" && changed.has(k) ? [h("del", {}, value(old[k])), " ", h("ins", {}, value(row[k]))] : value(row[k])));
+    const cells = (row, old) => d.columns.map((c, k) => h("td", { class: numeric(c.type) ? "n" : null }, kind === "update" && changed.has(k) && old && row !== old ? [h("del", {}, value(old[k])), " ", h("ins", {}, value(row[k]))] : value(row?.[k])));
     return h("tr", { class: kind }, h("td", { class: "sign" }, h("span", { "aria-label": kind }, sign)), cells(after ?? before, before));
   }
 

@@ -58,7 +58,7 @@ class SqlView {
       }
       put(this.said, `${d.message ?? count(d.rows.length, "row")} · ${d.ms < 10 ? d.ms.toFixed(1) : num(Math.round(d.ms))} ms`);
       put(this.result, h("h2", {}, "Result", d.truncated ? h("span", { class: "hint" }, `the first ${num(d.rows.length)} rows`) : null), d.columns?.length ? rowsTable(d.columns, d.rows, "Result") : h("p", { class: "empty" }, b(d.message ?? "Done.")));
-      put(this.plan, h("h2", {}, "Plan"), d.explain ? h("pre", { class: "explain", tabindex: 0, "aria-label": "Plan of the query" }, d.explain) : h("p", { class: "empty" }, "This statement has no plan."));
+      put(this.plan, h("h2", {}, "Plan"), d.explain?.length ? d.explain.map((e) => [h("h3", { class: "part" }, e.part === "engine" ? "DuckDB" : e.part), h("pre", { class: "explain", tabindex: 0, role: "region", "aria-label": `Plan: ${e.part}` }, e.plan)]) : h("p", { class: "empty" }, "This statement has no plan."));
     } catch (error) {
       put(this.said, "");
       put(this.result, h("h2", {}, "Result"), h("div", { class: "body" }, trouble(error)));
