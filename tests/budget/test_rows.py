@@ -15,14 +15,14 @@ from frazil.errors import FrazilError
 from frazil.rows.duckdb_engine import DuckDbEngine
 from tests.support.s3 import s3_server
 
-FILES, ROWS, GROUP = 6, 120_000, 30_000
+FILES, ROWS, GROUP = 6, 180_000, 45_000
 BLOCKS = 600_000
 """What a file costs besides its values: the end with the footer, and whole blocks of 256 KiB."""
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Iterator[frazil.Table]:
-    """Six files of four row groups each in an object store."""
+    """Six files of four row groups, too large to be read at once, in an object store."""
     folder: Path = tmp_path_factory.mktemp("budget")
     with s3_server() as s3:
         place: dict[str, Any] = {"warehouse": s3.warehouse, **s3.properties}

@@ -16,14 +16,14 @@ from frazil.storage import Call
 from frazil.table.catalog import Catalog
 from tests.support.s3 import s3_server
 
-FILES, ROWS, GROUP = 12, 120_000, 30_000
+FILES, ROWS, GROUP = 12, 180_000, 45_000
 BLOCKS = 600_000
 """What a file costs besides its values: the end with the footer, and whole blocks of 256 KiB."""
 
 
 @pytest.fixture(scope="module")
 def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
-    """Twelve files of four row groups each, and a small table of keys."""
+    """Twelve files of four row groups, too large to be read at once, and a small table of keys."""
     folder: Path = tmp_path_factory.mktemp("budget")
     with s3_server() as s3:
         place: dict[str, Any] = {"warehouse": s3.warehouse, **s3.properties}

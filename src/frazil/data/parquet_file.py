@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
@@ -22,6 +23,10 @@ from frazil.data.write_options import WriteOptions
 from frazil.format.metrics import MetricsConfig
 from frazil.format.seal import Sealer
 from frazil.storage import Storage
+
+_SAMPLE: Final = 4096
+_SMALL_CHUNK: Final = 16_384
+"""Chunks with fewer rows than this on average are put together before they are encoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +75,7 @@ class ParquetFile:
         self._footers: list[Any] = []
         self._stream = storage.create(path)
         self._sealer = Sealer(self._stream)
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._sealer, mode="w"),
-            shape.arrow,
-            metadata_collector=self._footers,
-            **shape.options.writer_arguments(),
-        )
+        self._writer: pq.ParquetWriter | None = None
 
     @property
     def size_in_bytes(self) -> int:
@@ -84,14 +84,32 @@ class ParquetFile:
 
     def write_row_group(self, rows: pa.Table) -> None:
         """Add rows as one row group."""
-        self._writer.write_table(self._shape.stored(rows), row_group_size=max(rows.num_rows, 1))
+        chunks = rows.column(0).num_chunks if rows.num_columns else 0
+        if chunks > 1 and chunks * _SMALL_CHUNK > rows.num_rows:
+            rows = rows.combine_chunks()
+        stored = self._shape.stored(rows)
+        self._opened(stored).write_table(stored, row_group_size=max(rows.num_rows, 1))
         self._stats.update(rows)
         self._rows += rows.num_rows
 
+    def _opened(self, first: pa.Table) -> pq.ParquetWriter:
+        """The writer, which its first rows tell what columns are like."""
+        if self._writer is None:
+            options = self._shape.options
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._sealer, mode="w"),
+                self._shape.arrow,
+                metadata_collector=self._footers,
+                use_dictionary=dictionary_columns(first, options.dictionary_bytes),
+                **options.writer_arguments(),
+            )
+        return self._writer
+
     def close(self) -> WrittenFile:
         """Complete the file."""
+        writer = self._opened(self._shape.arrow.empty_table())
         self._sealer.hold()
-        self._writer.close()
+        writer.close()
         self._sealer.finish()
         size = self.size_in_bytes
         self._stream.close()
@@ -107,9 +125,31 @@ class ParquetFile:
         """Let go of the file without completing it; never fails."""
         for part in (self._writer, self._stream):
             try:
-                part.close()
+                if part is not None:
+                    part.close()
             except Exception:
                 continue
+
+
+def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str]:
+    """Columns to write with a dictionary: those whose values repeat, as far as a sample tells.
+
+    A dictionary that outgrows its limit, or has nearly as many values as there are rows, takes time
+    and bytes for nothing. Nested columns keep theirs, and so do small row groups.
+    """
+    if rows.num_rows < _SAMPLE or any(pa.types.is_nested(kind) for kind in rows.schema.types):
+        return True
+    at = np.arange(_SAMPLE, dtype=np.int64) * rows.num_rows // _SAMPLE
+    chosen = []
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        found = column.take(at).drop_null()
+        size = max(1, found.nbytes // max(1, len(found)))
+        most = min(dictionary_bytes // size, rows.num_rows // 2)
+        # Among n of d values, about n * n / 2d pairs are alike.
+        alike = len(found) - len(found.unique())
+        if 2 * most * alike >= len(found) ** 2:
+            chosen.append(name)
+    return chosen
 
 
 def row_group_offsets(footer: pq.FileMetaData) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -80,7 +81,7 @@ class Projection:
 
 def file_fields(arrow: pa.Schema, mapping: NameMapping | None = None) -> tuple[FileField, ...]:
     """The fields of a file, by their own ids or, when no field has one, by the name mapping."""
-    fields = _file_fields(list(arrow), 0)
+    fields = _known_fields(arrow.serialize().to_pybytes())
     if any(_has_id(field) for field in fields):
         return fields
     if mapping is None:
@@ -89,6 +90,13 @@ def file_fields(arrow: pa.Schema, mapping: NameMapping | None = None) -> tuple[F
             "set that property to say which column is which"
         )
     return _mapped(fields, mapping.root)
+
+
+@lru_cache(maxsize=128)
+def _known_fields(serialized: bytes) -> tuple[FileField, ...]:
+    """The fields of a schema. Files of a table are mostly alike, and planning them is most of the
+    work that a small one takes; schemas that differ only in field ids count as equal in Arrow."""
+    return _file_fields(list(pa.ipc.read_schema(pa.py_buffer(serialized))), 0)
 
 
 def needed_leaves(fields: tuple[FileField, ...], wanted: Iterable[NestedField]) -> list[int]:

@@ -201,7 +201,9 @@ class _Rows:
             if column.field_id in (POS.field_id, ROW_ID.field_id, LAST_UPDATED.field_id)
         ]
         self._arrow = arrow_schema(self.wanted)
-        self._output = projection(_memory_fields(self.wanted), reading.schema)
+        self._output: Projection | None = None
+        if self.wanted is not reading.schema:
+            self._output = projection(_memory_fields(self.wanted), reading.schema)
         self._projection: Projection | None = None
 
     def batch(self, raw: pa.RecordBatch, first_row: int, positions: _Positions) -> pa.RecordBatch:
@@ -216,7 +218,7 @@ class _Rows:
             if not rows.num_columns:
                 return record_batch([], pa.schema([]), int(np.count_nonzero(mask)))
             rows = rows.filter(pa.array(mask))
-        return self._output.project(rows)
+        return rows if self._output is None else self._output.project(rows)
 
     def _project(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         if self._projection is None:

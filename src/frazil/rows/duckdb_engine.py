@@ -303,11 +303,18 @@ class _Merge:
 
     def _value(self, field: NestedField, choice: str) -> str:
         kind = type_text(field.field_type)
-        cases = ""
-        for at, clause in enumerate(self._plan.clauses):
-            if clause.action is not Action.DELETE:
-                new = self._update(field, clause) if clause.action is Action.UPDATE else None
-                cases += f" WHEN {at} THEN CAST({new or self._insert(field, clause)} AS {kind})"
+        values = {
+            at: self._update(field, clause)
+            if clause.action is Action.UPDATE
+            else self._insert(field, clause)
+            for at, clause in enumerate(self._plan.clauses)
+            if clause.action is not Action.DELETE
+        }
+        if self._plan.only_changes and len(set(values.values())) == 1:
+            # Rows that no clause is for are not written, whatever stands in their columns; those
+            # of an upsert have the table's types, so that nothing can fail.
+            return f"CAST({next(iter(values.values()))} AS {kind})"
+        cases = "".join(f" WHEN {at} THEN CAST({new} AS {kind})" for at, new in values.items())
         return f"CASE {choice}{cases} END" if cases else f"CAST(NULL AS {kind})"
 
     def _update(self, field: NestedField, clause: Clause) -> str:
