@@ -31,6 +31,7 @@ class Service:
         self.guard = Guard()
         self.cancelled_plans = Cancelled()
         self.watch = Watch()
+        self.root_sizes: dict[str, int] = {}
         self.facade = Facade(clients_collect=self.settings.clients_collect)
         self.native: object | None = None
         """What `native_tables` keeps for Frazil's own clients, from the first of them on."""

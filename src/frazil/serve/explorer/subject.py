@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pyiceberg.schema import Schema
 
@@ -18,6 +18,7 @@ from frazil.tree.read import TreeReader
 PLACE = "/explorer/api/tables/{namespace}/{table}"
 MOST_COLUMNS = 16
 _BY_ITSELF = 8
+_MOST_SIZES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +28,15 @@ class Subject:
     table: Table
     snapshot: Snapshot | None
     schema: Schema
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Sizes of roots that were asked for before; files of metadata never change."""
 
     @staticmethod
     def of(service: Service, call: Call) -> Subject:
         """As the path and the query say: `snapshot` is an id, a branch or a tag."""
         table = service.table(call.identifier())
-        return Subject.at(table, call.query.get("snapshot"))
+        found = Subject.at(table, call.query.get("snapshot"))
+        return replace(found, sizes=service.root_sizes)
 
     @staticmethod
     def at(table: Table, named: str | None) -> Subject:
@@ -53,6 +57,15 @@ class Subject:
     def reader(self) -> TreeReader:
         """Reads its trees."""
         return self.table._handle.reader()
+
+    def size_of(self, path: str) -> int:
+        """How large a file of metadata is; asked for once."""
+        found = self.sizes.get(path)
+        if found is None:
+            if len(self.sizes) > _MOST_SIZES:
+                self.sizes.clear()
+            found = self.sizes[path] = self.table._handle.storage.size(path)
+        return found
 
     @property
     def bounded(self) -> tuple[TrackedField, ...]:

@@ -70,7 +70,7 @@ class RootView:
     def root_bytes(self) -> int:
         """How large its file is."""
         address = self.root_path
-        return 0 if address is None else self.subject.table._handle.storage.size(address)
+        return 0 if address is None else self.subject.size_of(address)
 
     @cached_property
     def leaves(self) -> tuple[LeafRef, ...]:
