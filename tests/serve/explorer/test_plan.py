@@ -62,7 +62,7 @@ def spans(table: Table, column: str) -> list[tuple[Any, Any]]:
 def test_leaves_fall_by_the_column_whose_range_lies_elsewhere(get: Get, orders: Table) -> None:
     days, ids = spans(orders, "order_day"), spans(orders, "order_id")
     found = get("plan", where="order_day >= '2024-03-08' and order_id < 400")
-    expected = []
+    expected: list[str | None] = []
     for day, order in zip(days, ids, strict=True):
         if day[1] < date(2024, 3, 8):
             expected.append("order_day >= '2024-03-08'")
