@@ -130,7 +130,8 @@ def _text(params: Params, name: str, default: str | None = None) -> str:
 
 
 def _on(table: Table, params: Params) -> Table:
-    return table.branch(_text(params, "branch", MAIN))
+    name = _text(params, "branch", MAIN)
+    return table if name == table.branch_name else table.branch(name)
 
 
 def _age(params: Params) -> int | None:

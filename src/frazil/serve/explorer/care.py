@@ -37,7 +37,8 @@ def health(service: Service, call: Call) -> Answer:
     """GET health: what `analyze` finds, with an action for each advice."""
     table = service.table(call.identifier())
     branch = call.query.get("branch") or table.branch_name
-    found = table.branch(branch).analyze()
+    # A table that was never written to has no branch yet, not even its own.
+    found = (table if branch == table.branch_name else table.branch(branch)).analyze()
     numbers = found.to_dict()
     numbers.pop("advice")
     numbers["snapshot_id"] = values.text(numbers["snapshot_id"])
