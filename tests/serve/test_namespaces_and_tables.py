@@ -252,7 +252,11 @@ def test_a_read_only_server_refuses_changes(catalog: Catalog) -> None:
         answer = client.post("/v1/namespaces", json={"namespace": ["shop"]})
         assert error_of(answer) == (403, "ForbiddenException")
         assert client.get("/v1/namespaces").status_code == 200
-        assert not any(e.startswith("DELETE") for e in client.get("/v1/config").json()["endpoints"])
+        offered = client.get("/v1/config").json()["endpoints"]
+        deleting = [each for each in offered if each.startswith("DELETE")]
+        assert deleting == [
+            "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}"
+        ]
 
 
 def test_a_body_over_the_limit_is_refused(catalog: Catalog) -> None:

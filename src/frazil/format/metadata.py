@@ -42,6 +42,9 @@ FieldId = NewType("FieldId", int)
 FORMAT_VERSION = 4
 MAIN = "main"
 FIRST_PARTITION_FIELD_ID = 1000
+FIRST_DERIVED_ID = 900_000
+"""Derived columns count from here, so that a partition transform takes no id from the columns: a
+client that adds a column at the same time would be given one that is in use."""
 UNSORTED = SortOrder(order_id=0)
 UNPARTITIONED = PartitionSpec(spec_id=0)
 
@@ -261,7 +264,10 @@ class TableMetadata:
         """Make a schema the current one; its new fields must have unused ids."""
         check_schema(schema)
         used = {field_id for known in self.schemas for field_id in known.field_ids}
-        stale = sorted(i for i in schema.field_ids - used if i <= self.last_column_id)
+        derived = {int(column.expr_id) for column in self.expressions}
+        stale = sorted(
+            i for i in schema.field_ids - used if i <= self.last_column_id or i in derived
+        )
         if stale:
             raise InvalidInput(
                 f"field ids {stale} are not free: new fields start at {self.last_column_id + 1}"
@@ -428,7 +434,8 @@ class TableMetadata:
         if self.format_version < FORMAT_VERSION:
             return self
         known = {column.partition_field_id for column in self.expressions}
-        last = self.last_column_id
+        taken = (FIRST_DERIVED_ID - 1, self.last_column_id, *(c.expr_id for c in self.expressions))
+        last = max(taken)
         added: list[DerivedColumn] = []
         for spec in self.partition_specs:
             for part in spec.fields:
@@ -447,7 +454,7 @@ class TableMetadata:
                 )
         if not added:
             return self
-        return replace(self, expressions=(*self.expressions, *added), last_column_id=last)
+        return replace(self, expressions=(*self.expressions, *added))
 
 
 def new_table(

@@ -7,6 +7,7 @@ from collections import Counter
 from frazil.format import metadata_json
 from frazil.format.metadata import (
     CLOCK_DRIFT_MS,
+    FIRST_DERIVED_ID,
     FORMAT_VERSION,
     MAIN,
     History,
@@ -54,7 +55,8 @@ def _check_ids(metadata: TableMetadata, problems: Problems, where: str) -> None:
     ):
         problems.need(int(wanted) in known, where, name, f"is {wanted}, which does not exist")
     columns = {id for schema in metadata.schemas for id in schema.field_ids}
-    highest = max((*columns, *(int(c.expr_id) for c in metadata.expressions)), default=0)
+    derived = {int(column.expr_id) for column in metadata.expressions}
+    highest = max((*columns, *(id for id in derived if id < FIRST_DERIVED_ID)), default=0)
     problems.need(
         highest <= metadata.last_column_id,
         where,

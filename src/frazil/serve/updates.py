@@ -121,6 +121,9 @@ def _(update: wire.AddSchema, metadata: TableMetadata, added: Added) -> TableMet
         if same_fields and known.identifier_field_ids == schema.identifier_field_ids:
             added.schema_id = known.schema_id
             return metadata
+    derived = sorted(schema.field_ids & {int(column.expr_id) for column in metadata.expressions})
+    if derived:
+        raise bad_request(f"field ids {derived} are taken by partition transforms")
     number = max((known.schema_id for known in metadata.schemas), default=-1) + 1
     made = Schema(
         *schema.fields, schema_id=number, identifier_field_ids=schema.identifier_field_ids

@@ -3,102 +3,19 @@ native commits that land while Spark is at work."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-import frazil
-from frazil import serve
 from frazil.commit import together
 from frazil.serve import commits
 from frazil.table import Catalog
-from tests.support.java import ICEBERG_RUNTIME, maven_jar
-from tests.support.project import ROOT
-from tests.support.venvs import ICEBERG_SPARK
+from tests.interop.serve.spark_client import Spark, SparkFailed, check, make
 
-pytestmark = [pytest.mark.java, pytest.mark.peers]
-SCRIPT = ROOT / "tests" / "interop" / "serve" / "spark_session.py"
-
-
-class SparkFailed(Exception):
-    """Spark's own message."""
-
-
-class Spark:
-    """A Spark process that runs one statement after the other."""
-
-    def __init__(self, uri: str) -> None:
-        python = str(ICEBERG_SPARK.ready().python)
-        command = [python, str(SCRIPT), uri, str(maven_jar(ICEBERG_RUNTIME))]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self._answer()
-
-    def sql(self, text: str) -> list[list[Any]]:
-        """Run a statement; the rows it gives."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"sql": text}) + "\n")
-        self._process.stdin.flush()
-        answer = self._answer()
-        if "error" in answer:
-            raise SparkFailed(answer["error"])
-        rows: list[list[Any]] = answer["rows"]
-        return rows
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                found: dict[str, Any] = json.loads(line)
-                return found
-        raise SparkFailed("Spark has ended")
-
-
-@pytest.fixture(scope="module")
-def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
-    with frazil.connect(tmp_path_factory.mktemp("served")) as opened:
-        opened.create_namespace("shop")
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def spark(catalog: Catalog) -> Iterator[Spark]:
-    with serve.start(catalog) as server:
-        started = Spark(server.uri)
-        yield started
-        started.close()
-
-
-def ids(spark: Spark, name: str) -> list[int]:
-    return [row[0] for row in spark.sql(f"SELECT id FROM shop.{name} ORDER BY id")]
-
-
-def check(catalog: Catalog, spark: Spark, name: str, *expected: int) -> None:
-    """Spark's rows, native rows and the expected ones are the same; the tree is sound."""
-    native = catalog[f"shop.{name}"]
-    assert ids(spark, name) == sorted(expected)
-    assert sorted(native.scan().to_arrow()["id"].to_pylist()) == sorted(expected)
-    report = native.check(deep=True)
-    assert not report.problems, str(report)
-
-
-def make(spark: Spark, name: str, *, mode: str = "merge-on-read", version: int = 3) -> None:
-    modes = ", ".join(f"'write.{v}.mode'='{mode}'" for v in ("delete", "update", "merge"))
-    spark.sql(
-        f"CREATE TABLE shop.{name} (id BIGINT, country STRING) USING iceberg "
-        f"PARTITIONED BY (country) TBLPROPERTIES ('format-version'='{version}', {modes})"
-    )
-    spark.sql(f"INSERT INTO shop.{name} VALUES (1, 'de'), (2, 'de'), (3, 'fr'), (4, 'fr')")
+pytestmark = [pytest.mark.java, pytest.mark.peers, pytest.mark.xdist_group("served-spark")]
 
 
 @pytest.mark.parametrize(
@@ -126,6 +43,15 @@ def test_rows_are_changed_by_every_statement(
     check(catalog, spark, name, 4, 10, 20)
     spark.sql(f"CALL lake.system.rewrite_manifests('shop.{name}')")
     check(catalog, spark, name, 4, 10, 20)
+    if version == 2:
+        spark.sql(f"CALL lake.system.rewrite_position_delete_files('shop.{name}')")
+        check(catalog, spark, name, 4, 10, 20)
+    spark.sql("SET spark.sql.sources.partitionOverwriteMode=dynamic")
+    spark.sql(f"INSERT OVERWRITE shop.{name} VALUES (11, 'it'), (12, 'es')")
+    spark.sql("RESET spark.sql.sources.partitionOverwriteMode")
+    check(catalog, spark, name, 4, 11, 12, 20)
+    spark.sql(f"INSERT OVERWRITE shop.{name} VALUES (13, 'it')")
+    check(catalog, spark, name, 13)
     spark.sql(f"TRUNCATE TABLE shop.{name}")
     check(catalog, spark, name)
 
@@ -148,9 +74,12 @@ def test_time_travel_branches_and_tags(catalog: Catalog, spark: Spark) -> None:
     spark.sql("CALL lake.system.fast_forward('shop.travel', 'main', 'audit')")
     check(catalog, spark, "travel", 1, 2, 3, 4, 5)
     assert len(spark.sql("SELECT * FROM shop.travel VERSION AS OF 'start'")) == 4
+    assert len(spark.sql("SELECT * FROM planned.shop.travel VERSION AS OF 'start'")) == 4
     (first,) = spark.sql(
         "SELECT min(committed_at), min_by(snapshot_id, committed_at) FROM shop.travel.snapshots"
     )
+    assert len(spark.sql(f"SELECT * FROM shop.travel VERSION AS OF {first[1]}")) == 4
+    assert len(spark.sql(f"SELECT * FROM shop.travel TIMESTAMP AS OF '{first[0]}'")) == 4
     spark.sql(f"CALL lake.system.rollback_to_snapshot('shop.travel', {first[1]})")
     check(catalog, spark, "travel", 1, 2, 3, 4)
 
@@ -180,6 +109,171 @@ def test_schemas_partitions_and_orders_evolve(catalog: Catalog, spark: Spark) ->
     native = catalog["shop.evolved"]
     assert [field.name for field in native.schema.fields] == ["id", "country", "cost"]
     assert len(native.metadata.partition_specs) == 2
+
+
+def test_a_write_goes_to_the_branch_that_is_set(catalog: Catalog, spark: Spark) -> None:
+    make(spark, "audited")
+    spark.sql("ALTER TABLE shop.audited SET TBLPROPERTIES ('write.wap.enabled'='true')")
+    spark.sql("ALTER TABLE shop.audited CREATE BRANCH audit")
+    spark.sql("SET spark.wap.branch=audit")
+    spark.sql("INSERT INTO shop.audited VALUES (5, 'it')")
+    spark.sql("RESET spark.wap.branch")
+    check(catalog, spark, "audited", 1, 2, 3, 4)
+    spark.sql("CALL lake.system.fast_forward('shop.audited', 'main', 'audit')")
+    check(catalog, spark, "audited", 1, 2, 3, 4, 5)
+
+
+def test_filters_prune_wherever_the_scan_is_planned(catalog: Catalog, spark: Spark) -> None:
+    make(spark, "filtered")
+    for where, expected in (
+        ("country = 'de'", [1, 2]),
+        ("country <> 'de'", [3, 4]),
+        ("id IN (1, 4) OR country LIKE 'f%'", [1, 3, 4]),
+        ("NOT (id > 2)", [1, 2]),
+        ("country IS NULL", []),
+        ("lake.system.bucket(4, id) IS NOT NULL AND id = 3", [3]),
+    ):
+        for lake in ("lake", "planned"):
+            rows = spark.sql(f"SELECT id FROM {lake}.shop.filtered WHERE {where} ORDER BY id")
+            assert [row[0] for row in rows] == expected, (lake, where)
+    row_ids = [
+        spark.sql(f"SELECT id, _row_id FROM {lake}.shop.filtered ORDER BY id")
+        for lake in ("lake", "planned")
+    ]
+    assert row_ids[0] == row_ids[1]
+    assert len({row[1] for row in row_ids[0]}) == 4
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_rows_keep_their_ids_when_they_are_rewritten(
+    catalog: Catalog, spark: Spark, mode: str
+) -> None:
+    name = f"kept_ids_{mode[:4]}"
+    make(spark, name, mode=mode)
+    before = spark.sql(f"SELECT _row_id FROM shop.{name} WHERE id IN (1, 3) ORDER BY id")
+    spark.sql(f"DELETE FROM shop.{name} WHERE id = 2")
+    spark.sql(f"UPDATE shop.{name} SET id = 30 WHERE id = 3")
+    after = spark.sql(f"SELECT _row_id FROM shop.{name} WHERE id IN (1, 30) ORDER BY id")
+    assert after[0] == before[0]
+    if mode == "copy-on-write":
+        assert after == before
+    check(catalog, spark, name, 1, 4, 30)
+    native = catalog[f"shop.{name}"].scan(columns=["id", "_row_id"]).to_arrow().to_pylist()
+    shown = spark.sql(f"SELECT id, _row_id FROM shop.{name}")
+    assert sorted((row["id"], row["_row_id"]) for row in native) == sorted(map(tuple, shown))
+
+
+def test_nested_columns_and_an_upgrade(catalog: Catalog, spark: Spark) -> None:
+    spark.sql(
+        "CREATE TABLE shop.nested (id BIGINT, at STRUCT<x: INT, tags: ARRAY<STRING>>, "
+        "seen MAP<STRING, DATE>) USING iceberg TBLPROPERTIES ('format-version'='2')"
+    )
+    spark.sql(
+        "INSERT INTO shop.nested VALUES (1, named_struct('x', 7, 'tags', array('a', 'b')), "
+        "map('k', DATE '2024-01-15'))"
+    )
+    spark.sql("ALTER TABLE shop.nested ADD COLUMN at.y DOUBLE AFTER x")
+    spark.sql("ALTER TABLE shop.nested SET TBLPROPERTIES ('format-version'='3')")
+    spark.sql(
+        "INSERT INTO shop.nested VALUES (2, named_struct('x', 8, 'y', 0.5D, 'tags', array()), "
+        "map())"
+    )
+    spark.sql("DELETE FROM shop.nested WHERE at.x = 9")
+    check(catalog, spark, "nested", 1, 2)
+    assert spark.sql("SELECT at.x, at.y, at.tags[1], seen['k'] FROM shop.nested ORDER BY id") == [
+        [7, None, "b", "2024-01-15"],
+        [8, 0.5, None, None],
+    ]
+    first = catalog["shop.nested"].scan("id = 1").to_arrow().to_pylist()[0]
+    assert first["at"] == {"x": 7, "y": None, "tags": ["a", "b"]}
+
+
+def test_equality_deletes_are_applied_and_rewritten(catalog: Catalog, spark: Spark) -> None:
+    spark.sql(
+        "CREATE TABLE shop.equal (id BIGINT, country STRING) USING iceberg "
+        "TBLPROPERTIES ('format-version'='2')"
+    )
+    spark.sql("INSERT INTO shop.equal VALUES (1, 'de'), (2, 'de'), (3, 'fr')")
+    spark.ask(delete_equal=["lake.shop.equal", 2])
+    spark.sql("REFRESH TABLE shop.equal")
+    check(catalog, spark, "equal", 1, 3)
+    spark.sql("INSERT INTO shop.equal VALUES (2, 'it')")  # newer than the delete
+    check(catalog, spark, "equal", 1, 2, 3)
+    spark.sql(
+        "CALL lake.system.rewrite_data_files(table => 'shop.equal', "
+        "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
+    )
+    check(catalog, spark, "equal", 1, 2, 3)
+
+
+def test_streams_and_increments(catalog: Catalog, spark: Spark, tmp_path: Path) -> None:
+    make(spark, "source")
+    spark.sql("CREATE TABLE shop.target (id BIGINT, country STRING) USING iceberg")
+    start = int(catalog["shop.source"].current_snapshot().snapshot_id)  # type: ignore[union-attr]
+    places = ["lake.shop.source", "lake.shop.target", str(tmp_path)]
+    assert spark.ask(stream=places) == [[4]]
+    check(catalog, spark, "target", 1, 2, 3, 4)
+    catalog["shop.source"].append(pa.table({"id": [5], "country": ["it"]}))
+    spark.sql("INSERT INTO shop.source VALUES (6, 'es')")
+    assert spark.ask(stream=places) == [[2]]
+    check(catalog, spark, "target", 1, 2, 3, 4, 5, 6)
+    last = int(catalog["shop.source"].current_snapshot().snapshot_id)  # type: ignore[union-attr]
+    rows = spark.ask(between=["lake.shop.source", str(start), str(last)])
+    assert rows == [[5, "it"], [6, "es"]]
+
+
+def test_metadata_tables_tell_what_is_there(catalog: Catalog, spark: Spark) -> None:
+    make(spark, "told")
+    catalog["shop.told"].append(pa.table({"id": [5], "country": ["it"]}))
+    spark.sql("REFRESH TABLE shop.told")
+    counts = {
+        name: len(spark.sql(f"SELECT * FROM shop.told.{name}"))
+        for name in ("files", "entries", "partitions", "snapshots", "history", "refs")
+    }
+    assert counts == {
+        "files": 3,
+        "entries": 3,
+        "partitions": 3,
+        "snapshots": 2,
+        "history": 2,
+        "refs": 1,
+    }
+    ((files,),) = spark.sql(
+        "SELECT sum(added_data_files_count + existing_data_files_count) FROM shop.told.manifests"
+    )
+    assert files == 3
+    assert spark.sql("SELECT operation FROM shop.told.snapshots") == [["append"], ["append"]]
+
+
+def test_statistics_are_kept(catalog: Catalog, spark: Spark) -> None:
+    make(spark, "counted")
+    spark.sql("CALL lake.system.compute_table_stats(table => 'shop.counted')")
+    (found,) = catalog["shop.counted"].metadata.statistics
+    tip = catalog["shop.counted"].current_snapshot()
+    assert tip is not None
+    assert found["snapshot-id"] == int(tip.snapshot_id)
+    check(catalog, spark, "counted", 1, 2, 3, 4)
+
+
+def test_views_are_made_replaced_and_dropped(catalog: Catalog, spark: Spark) -> None:
+    make(spark, "seen")
+    spark.sql("CREATE VIEW lake.shop.germans AS SELECT id FROM lake.shop.seen WHERE country = 'de'")
+    assert spark.sql("SELECT count(*) FROM lake.shop.germans") == [[2]]
+    spark.sql("CREATE OR REPLACE VIEW lake.shop.germans AS SELECT id FROM lake.shop.seen")
+    assert spark.sql("SELECT count(*) FROM lake.shop.germans") == [[4]]
+    spark.sql("DROP VIEW lake.shop.germans")
+    assert spark.sql("SHOW VIEWS IN lake.shop") == []
+
+
+def test_a_variant_column_is_refused_before_anything_is_made(
+    catalog: Catalog, spark: Spark
+) -> None:
+    with pytest.raises(SparkFailed, match=r"variant"):
+        spark.sql(
+            "CREATE TABLE shop.odd (id BIGINT, v VARIANT) USING iceberg "
+            "TBLPROPERTIES ('format-version'='3')"
+        )
+    assert "odd" not in [name.split(".")[-1] for name in map(str, catalog.list_tables("shop"))]
 
 
 def test_what_would_collect_files_is_refused(catalog: Catalog, spark: Spark) -> None:
@@ -219,6 +313,15 @@ def delete_the_same_row(table: Any) -> None:
     table.delete("id = 2")
 
 
+def rewrite_its_file(table: Any) -> None:
+    table.append(pa.table({"id": [7], "country": ["de"]}))
+    table.compact()
+
+
+def append_to_the_partition(table: Any) -> None:
+    table.append(pa.table({"id": [60], "country": ["de"]}))
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "statement", "expected"),
     [
@@ -227,6 +330,12 @@ def delete_the_same_row(table: Any) -> None:
         (append_matching, "DELETE FROM {} WHERE country = 'de' AND id = 2", None),
         (delete_in_the_same_file, "DELETE FROM {} WHERE country = 'de' AND id = 2", None),
         (delete_the_same_row, "UPDATE {} SET id = 20 WHERE country = 'de' AND id = 2", None),
+        (rewrite_its_file, "DELETE FROM {} WHERE country = 'de' AND id = 2", None),
+        (
+            append_to_the_partition,
+            "INSERT OVERWRITE {} PARTITION (country = 'de') SELECT 8",
+            [3, 4, 8],
+        ),
     ],
 )
 def test_a_native_commit_meanwhile_is_seen_or_refused(
@@ -252,7 +361,7 @@ def test_a_native_commit_meanwhile_is_seen_or_refused(
         spark.sql(sql)
         check(catalog, spark, name, *expected)
         return
-    with pytest.raises(SparkFailed, match=r"ValidationException|conflict"):
+    with pytest.raises(SparkFailed, match=r"ValidationException|[Cc]onflict|CommitFailed"):
         spark.sql(sql)
     monkeypatch.undo()
     native = sorted(catalog[f"shop.{name}"].scan().to_arrow()["id"].to_pylist())

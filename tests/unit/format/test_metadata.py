@@ -28,6 +28,7 @@ from pyiceberg.types import (
 from frazil.errors import InvalidInput, NotFound, Unsupported
 from frazil.format.checks import is_credential
 from frazil.format.metadata import (
+    FieldId,
     History,
     RefKind,
     Snapshot,
@@ -102,10 +103,10 @@ def test_every_partition_field_but_identity_gets_a_derived_column() -> None:
         (c.expr_id, c.source_ids, str(c.transform), c.name, c.partition_field_id)
         for c in metadata.expressions
     ] == [
-        (6, (1,), "bucket[16]", "id_bucket", 1001),
-        (7, (3,), "year", "day_year", 1002),
+        (900_000, (1,), "bucket[16]", "id_bucket", 1001),
+        (900_001, (3,), "year", "day_year", 1002),
     ]
-    assert metadata.last_column_id == 7
+    assert metadata.last_column_id == 5
 
 
 def test_a_new_table_takes_a_sort_order_by_the_callers_field_ids() -> None:
@@ -195,12 +196,24 @@ def test_an_earlier_schema_is_found_again_by_its_fields() -> None:
 
 def test_a_field_id_reserved_for_a_derived_column_is_not_free() -> None:
     metadata = table(PartitionField(10, 1000, BucketTransform(16), "id_bucket"))
-    assert metadata.expressions[0].expr_id == 6
-    clash = Schema(*metadata.schema().fields, NestedField(6, "x", LongType(), required=False))
-    with pytest.raises(InvalidInput, match="7"):
+    assert metadata.expressions[0].expr_id == 900_000
+    clash = Schema(*metadata.schema().fields, NestedField(900_000, "x", LongType(), required=False))
+    with pytest.raises(InvalidInput, match="900000"):
         metadata.with_schema(clash, now_ms=2_000)
-    free = Schema(*metadata.schema().fields, NestedField(7, "x", LongType(), required=False))
-    assert metadata.with_schema(free, now_ms=2_000).last_column_id == 7
+    free = Schema(*metadata.schema().fields, NestedField(6, "x", LongType(), required=False))
+    assert metadata.with_schema(free, now_ms=2_000).last_column_id == 6
+
+
+def test_a_derived_column_of_version_0_1_keeps_the_id_it_took_from_the_columns() -> None:
+    metadata = table(PartitionField(10, 1000, BucketTransform(16), "id_bucket"))
+    (column,) = metadata.expressions
+    old = replace(metadata, expressions=(replace(column, expr_id=FieldId(6)),), last_column_id=6)
+    by_day = PartitionSpec(PartitionField(3, 0, DayTransform(), "day_day"))
+    evolved = old.with_spec(by_day, now_ms=2_000)
+    assert [c.expr_id for c in evolved.expressions] == [6, 900_000]
+    clash = Schema(*old.schema().fields, NestedField(6, "x", LongType(), required=False))
+    with pytest.raises(InvalidInput, match="7"):
+        old.with_schema(clash, now_ms=2_000)
 
 
 def test_a_column_the_partitioning_needs_cannot_go() -> None:
@@ -244,9 +257,9 @@ def test_a_field_keeps_its_id_when_it_comes_back() -> None:
     assert third.default_spec_id == 2
     assert third.last_partition_id == 1002
     assert [(c.expr_id, c.partition_field_id) for c in third.expressions] == [
-        (6, 1000),
-        (7, 1001),
-        (8, 1002),
+        (900_000, 1000),
+        (900_001, 1001),
+        (900_002, 1002),
     ]
     assert sorted(third.specs_by_id()) == [0, 1, 2]
 
@@ -429,8 +442,11 @@ def test_an_upgraded_table_has_derived_columns_for_all_its_specs() -> None:
     assert evolved.expressions == ()
     new = evolved.upgraded(now_ms=3_000)
     assert new.format_version == 4
-    assert [(c.expr_id, c.name) for c in new.expressions] == [(6, "id_bucket"), (7, "day_day")]
-    assert new.last_column_id == 7
+    assert [(c.expr_id, c.name) for c in new.expressions] == [
+        (900_000, "id_bucket"),
+        (900_001, "day_day"),
+    ]
+    assert new.last_column_id == 5
     assert new.upgraded(now_ms=4_000) is new
 
 

@@ -283,7 +283,7 @@ def test_a_version_1_table_becomes_version_4() -> None:
     metadata, _ = loads(v1())
     upgraded = metadata.upgraded(now_ms=1700000000000)
     assert upgraded.format_version == 4
-    assert [(c.expr_id, c.partition_field_id) for c in upgraded.expressions] == [(3, 1000)]
+    assert [(c.expr_id, c.partition_field_id) for c in upgraded.expressions] == [(900_000, 1000)]
 
 
 @pytest.mark.parametrize("version", ["1", "2"])

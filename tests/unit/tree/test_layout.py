@@ -35,7 +35,7 @@ def test_a_layout_names_columns_derived_ones_and_uuids(tmp_path: Path) -> None:
         1: "id",
         2: "key",
         3: "note",
-        4: "id_bucket",
+        900_000: "id_bucket",
         2147483539: "_last_updated_sequence_number",
         2147483540: "_row_id",
     }
