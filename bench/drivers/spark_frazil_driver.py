@@ -25,7 +25,6 @@ from bench.drivers.base import serve, timed
 from bench.drivers.frazil_driver import entries_of, schema_of
 from bench.drivers.spark_steps import CONF, SqlSteps
 from frazil.commit.handle import TableHandle
-from frazil.spark import jobs
 from frazil.spark.delete import delete
 from frazil.spark.foreach import foreach_batch
 
@@ -73,9 +72,6 @@ class Driver:
         if step == "selective scan, by the function":
             where = spark_rows.SELECTIVE
             return timed(lambda: frazil.spark.table(self.table, where=where).collect())[0]
-        if step == "compaction, by the job":
-            found = self.catalog.load_table(f"shop.small{turn % 2}")
-            return timed(lambda: jobs.rewrite_data_files(found))[0]
         return self.steps.step(step, turn)
 
     def stream(self, batches: int) -> dict[str, list[float]]:

@@ -40,6 +40,8 @@ class SqlSteps:
     def create(self, files: int) -> None:
         """Fill the table: one commit per file's worth of rows."""
         self._table(self.name, "days(order_date)")
+        self._table(f"{self.space}.plain", None)
+        self._table(f"{self.space}.parts", "truncate(1, note), bucket(2, order_id)")
         step = -(-self.rows // files)
         for start in range(0, self.rows, step):
             self.append(self.name, start, min(start + step, self.rows))
@@ -72,10 +74,8 @@ class SqlSteps:
             "selective scan": lambda turn: sql(
                 f"select * from {name} where {spark_rows.SELECTIVE}"
             ).collect(),
-            "append": lambda turn: self._append(turn, "plain", None),
-            "append to 30 partitions": lambda turn: self._append(
-                turn, "parts", "truncate(1, note), bucket(2, order_id)"
-            ),
+            "append": lambda turn: self._append(turn, "plain"),
+            "append to 30 partitions": lambda turn: self._append(turn, "parts"),
             "delete 1 %": lambda turn: sql(f"delete from {name} where {self._percent(turn)}"),
             "delete 0.1 %": lambda turn: sql(f"delete from {name} where quantity = {500 + turn}"),
             "update 0.1 %": lambda turn: sql(
@@ -94,10 +94,8 @@ class SqlSteps:
     def _percent(turn: int) -> str:
         return f"quantity >= {10 * turn} and quantity < {10 * turn + 10}"
 
-    def _append(self, turn: int, table: str, by: str | None) -> None:
+    def _append(self, turn: int, table: str) -> None:
         name = f"{self.space}.{table}"
-        if turn == 0:
-            self._table(name, by)
         self.append(name, turn * self.rows // 4, (turn + 1) * self.rows // 4)
 
     def _merge(self, turn: int, width: int) -> None:
@@ -115,14 +113,13 @@ class SqlSteps:
         )
 
     def small_files(self, count: int) -> None:
-        """Tables of many small files for `compaction`, each made by one append."""
-        for turn in range(2):
-            self._table(f"{self.space}.small{turn}", None)
-            rows = self.spark.range(0, count * SMALL_FILE_ROWS, 1, count)
-            rows.selectExpr(*spark_rows.COLUMNS).writeTo(f"{self.space}.small{turn}").append()
+        """A table of many small files for `compaction`, made by one append."""
+        self._table(f"{self.space}.small", None)
+        rows = self.spark.range(0, count * SMALL_FILE_ROWS, 1, count)
+        rows.selectExpr(*spark_rows.COLUMNS).writeTo(f"{self.space}.small").append()
 
     def _compact(self, turn: int) -> None:
-        table = f"{self.space.partition('.')[2]}.small{turn % 2}"
+        table = f"{self.space.partition('.')[2]}.small"
         self.spark.sql(self.compact_text.format(table=table)).collect()
 
     def stream(self, batches: int) -> dict[str, list[float]]:

@@ -31,6 +31,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil.format.metadata import MAIN, Snapshot
+from frazil.rows.engine import Engine
 from tests.state.model import ID, Row, Version, compacted, projected, replay, rows_of
 
 SMALL_TREE = {
@@ -59,6 +60,15 @@ class TableMachine(RuleBasedStateMachine):
         self.columns_added = 0
         self.tags = 0
         self.is_upgraded = True
+
+    @property
+    def engine(self) -> Engine | None:
+        """What carries out changes; None for the embedded engine."""
+        return None
+
+    def _said(self, where: str) -> str:
+        """A condition on ids, in words that the engine has to evaluate if it is not embedded."""
+        return where
 
     def teardown(self) -> None:
         self.catalog.close()
@@ -160,7 +170,9 @@ class TableMachine(RuleBasedStateMachine):
         version = self._version(self._tip())
         gone = [id for id in version.rows if id % modulus == rest]
         if gone:
-            self.table.delete(f"id in ({', '.join(map(str, gone))})")
+            where = self._said(f"id in ({', '.join(map(str, gone))})")
+            with self.table.transaction(engine=self.engine) as tx:
+                tx.delete(where)
         for id in gone:
             del version.rows[id]
             version.row_ids.pop(id, None)
@@ -170,7 +182,8 @@ class TableMachine(RuleBasedStateMachine):
     def update(self, low: int, width: int, weight: int) -> None:
         version = self._version(self._tip())
         where = f"id between {low} and {low + width}"
-        self.table.update({"weight": weight, "colour": "pink"}, where=where)
+        with self.table.transaction(engine=self.engine) as tx:
+            tx.update({"weight": weight, "colour": "pink"}, where=self._said(where))
         for id, row in version.rows.items():
             if low <= id <= low + width:
                 row.update({2: "pink", 3: weight})
@@ -182,7 +195,8 @@ class TableMachine(RuleBasedStateMachine):
         ids = [*range(low, low + count)]
         self.next_id = max(self.next_id, low + count)
         rows = [{"id": id, "colour": "gold", "weight": -id} for id in ids]
-        self.table.upsert(pa.Table.from_pylist(rows, schema=self._base_schema()), on=["id"])
+        with self.table.transaction(engine=self.engine) as tx:
+            tx.upsert(pa.Table.from_pylist(rows, schema=self._base_schema()), on=["id"])
         for id in ids:
             others = dict.fromkeys(self._field_ids() - {1, 2, 3})
             version.rows[id] = {**others, 1: id, 2: "gold", 3: -id}
@@ -375,6 +389,29 @@ TestTable = pytest.mark.timeout(6000 if IS_SEARCH else 600)(TableMachine.TestCas
 TestTable.settings = settings(
     max_examples=500 if IS_SEARCH else 30,
     stateful_step_count=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+class SparkMachine(TableMachine):
+    """The same with changes as Spark jobs."""
+
+    @property
+    def engine(self) -> Engine | None:
+        from frazil.spark.engine import SparkEngine
+        from tests.support.spark_session import shared_session
+
+        return SparkEngine(shared_session())
+
+    def _said(self, where: str) -> str:
+        return f"({where}) and abs(id) = id"
+
+
+TestTableOnSpark = pytest.mark.spark(pytest.mark.timeout(600)(SparkMachine.TestCase))
+TestTableOnSpark.settings = settings(
+    max_examples=3,
+    stateful_step_count=8,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -29,7 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.errors import InvalidInput
 from frazil.expr.transforms import transform_array
-from frazil.spark.spark_types import column_from_spark, column_into_spark, spark_type, to_arrow_type
+from frazil.spark.spark_types import arrow_type, column_from_spark, column_into_spark, spark_type
 
 MODE = "write.distribution-mode"
 _HOUR_US = 3_600_000_000
@@ -154,7 +154,7 @@ class _Transform:
         """The transform of every value."""
         result = self.transform.result_type(self.kind)
         made = transform_array(self.transform, column_from_spark(values, self.kind), self.kind)
-        return column_into_spark(made, result, to_arrow_type(spark_type(result), timezone="UTC"))
+        return column_into_spark(made, result, arrow_type(spark_type(result)))
 
 
 def _quoted(name: str) -> str:

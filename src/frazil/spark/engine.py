@@ -113,7 +113,8 @@ class SparkEngine:
             first, then = merging.frames()
             results = written(first, sink)
             if then is not None and (more := then(results)) is not None:
-                results += written(more, sink)
+                rest, most_rows = more
+                results += written(rest, sink, most_rows=most_rows)
             if not plan.only_changes:  # a source row may meet many rows of the table
                 results = [replace(result, matched=0) for result in results]
             return results

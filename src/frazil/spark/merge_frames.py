@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from frazil.spark.merge_source import SparkSource
 
+Then: TypeAlias = "Callable[[list[SinkResult]], tuple[DataFrame, int] | None]"
+"""Makes a second frame, and how many rows it has at most, from the results of a first."""
 _CHOICE: Final = "__frazil_choice"
 _MOST_BROADCAST: Final = 1_000_000
 """Rows of a source that are broadcast; about 100 MB at most."""
@@ -65,7 +67,7 @@ class MergeFrames:
         """Whether rows live on in new files."""
         return any(clause.action is Action.UPDATE for clause in self.clauses)
 
-    def frames(self) -> tuple[DataFrame, Callable[[list[SinkResult]], DataFrame | None] | None]:
+    def frames(self) -> tuple[DataFrame, Then | None]:
         """Rows with actions; and, where the rest of the source is known only after them, what
         makes a frame of it from the results."""
         table, source = self.rows.alias(TARGET), self._aliased()
@@ -75,8 +77,8 @@ class MergeFrames:
         then = self._unmet if self._has(Side.SOURCE_ONLY) else None
         return self._decided(met, sides=(Side.MATCHED,)), then
 
-    def _unmet(self, results: list[SinkResult]) -> DataFrame | None:
-        """The source rows that no row of the table met, to be inserted."""
+    def _unmet(self, results: list[SinkResult]) -> tuple[DataFrame, int] | None:
+        """The source rows that no row of the table met, to be inserted, and how many they are."""
         met = sources_met(results)
         if len(met) == self.source.num_rows:
             return None
@@ -86,7 +88,8 @@ class MergeFrames:
             gone = source.sparkSession.createDataFrame(ids)
             number = F.col(quoted(SOURCE_ROW, alias=SOURCE))
             left = source.join(F.broadcast(gone), number == gone["id"], "left_anti")
-        return self._decided(left.alias(SOURCE), sides=(Side.SOURCE_ONLY,))
+        rest = self._decided(left.alias(SOURCE), sides=(Side.SOURCE_ONLY,))
+        return rest, self.source.num_rows - len(met)
 
     def _aliased(self) -> DataFrame:
         return self.source.frame.alias(SOURCE)

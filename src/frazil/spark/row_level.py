@@ -7,13 +7,13 @@ what they prune is known once Spark has planned the job.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from frazil.commit.change import Change, Isolation
 from frazil.commit.result import CommitResult
-from frazil.rows.actions import Action, Outcome, RowSink, SinkResult
+from frazil.rows.actions import Action, Outcome, RowSink
 from frazil.rows.planned import Planned
 from frazil.spark.pushed import Pushed
 from frazil.spark.sinks import written
@@ -24,7 +24,7 @@ from frazil.table.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Then: TypeAlias = "Callable[[list[SinkResult]], DataFrame | None]"
+    from frazil.spark.merge_frames import Then
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,8 @@ class RowLevelJob:
         found = written(frame, sink)
         try:
             if then is not None and (more := then(found)) is not None:
-                found += written(more, sink)
+                rest, most_rows = more
+                found += written(rest, sink, most_rows=most_rows)
             # A source row may meet many rows of the table: that is not counted here.
             outcome = Outcome.of([replace(result, matched=0) for result in found])
             if self.meets_once:

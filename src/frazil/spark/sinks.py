@@ -27,17 +27,24 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _RESULT: Final = "result"
+_FEW: Final = 50_000
+"""Rows that the driver writes itself."""
 
 
-def written(frame: DataFrame, sink: RowSink, *, is_placed: bool = False) -> list[SinkResult]:
+def written(
+    frame: DataFrame, sink: RowSink, *, is_placed: bool = False, most_rows: int | None = None
+) -> list[SinkResult]:
     """Carry out the actions of a frame's rows; one result per task that had rows, in order.
 
-    Rows that are `is_placed` are written as they lie, others are clustered for the table.
+    Rows that are `is_placed` are written as they lie, others are clustered for the table. Where
+    `most_rows` says that there are few, they are written here: a job would take longer to start.
     """
     metadata, schema = sink.metadata, sink.schema
     prepare(frame.sparkSession, (column.field_type for column in schema.fields))
     rows = frame.drop(KEY, ACTION, SOURCE_ROW)
     Conformer.between(incoming(rows.schema, schema), schema)  # every problem, before any work
+    if most_rows is not None and most_rows <= _FEW:
+        return _written_here(frame, sink)
     if not is_placed:
         frame = distributed(
             frame,
@@ -53,6 +60,14 @@ def written(frame: DataFrame, sink: RowSink, *, is_placed: bool = False) -> list
             located = paths.resolve_all(sink.location, result.entries.column("location"))
             sink.written.extend(located.to_pylist())
     return results
+
+
+def _written_here(frame: DataFrame, sink: RowSink) -> list[SinkResult]:
+    rows = frame.toArrow()
+    batches = [from_spark(batch, sink.schema) for batch in rows.to_batches() if batch.num_rows]
+    if not batches:
+        return []
+    return [sink.run(pa.RecordBatchReader.from_batches(batches[0].schema, batches))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from inspect import signature
 from itertools import count
 from typing import Any, Final
 
@@ -20,6 +21,9 @@ from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.spark.values import geo_values, texts_of_uuids, uuids_of_texts
+
+_IN_UTC: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
+"""Spark 4.1 has no such argument: its times are in UTC anyway."""
 
 FIELD_ID: Final = "parquet.field.id"
 
@@ -247,8 +251,13 @@ def _iceberg_spatial(
 
 def arrow_of(schema: sql.StructType) -> pa.Schema:
     """The Arrow schema that Spark expects of rows of this schema, and hands over."""
-    plain = to_arrow_schema(schema, timezone="UTC")
+    plain = to_arrow_schema(schema, **_IN_UTC)
     return pa.schema([field.remove_metadata() for field in plain])
+
+
+def arrow_type(kind: sql.DataType) -> pa.DataType:
+    """The Arrow type of Spark's values of a type."""
+    return to_arrow_type(kind, **_IN_UTC)
 
 
 def into_spark(batch: pa.RecordBatch, schema: Schema, arrow: pa.Schema) -> pa.RecordBatch:
@@ -398,6 +407,7 @@ def _relisted(array: pa.ListArray, values: pa.Array, target: pa.DataType) -> pa.
 __all__ = [
     "FIELD_ID",
     "arrow_of",
+    "arrow_type",
     "column_from_spark",
     "column_into_spark",
     "declared_schema",
@@ -407,5 +417,4 @@ __all__ = [
     "spark_schema",
     "spark_type",
     "table_schema",
-    "to_arrow_type",
 ]
