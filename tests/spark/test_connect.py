@@ -46,6 +46,10 @@ merged = frazil.spark.merge(table, extra, on=["order_id"]).upsert().execute()
 found["merged"] = [merged.rows_updated, merged.rows_added]
 more = extra.where("order_id > 8999").selectExpr("order_id + 1 AS order_id", "country")
 frazil.spark.append(table, more)
+found["asked"] = [list(row) for row in frazil.spark.sql(
+    "SELECT o.country, count(*) FROM frazil.shop.orders o JOIN range(9000) r ON o.order_id = r.id "
+    "WHERE order_id >= 7000 GROUP BY 1 ORDER BY 1", catalog=warehouse).collect()]
+frazil.spark.sql("DELETE FROM shop.orders WHERE order_id = 2", catalog=warehouse)
 print("FOUND " + json.dumps(found))
 spark.stop()
 """
@@ -79,4 +83,6 @@ def test_a_client_of_spark_connect_reads_and_writes(tmp_path: Path) -> None:
     kept = {row["order_id"]: row["country"] for row in table.scan().to_arrow().to_pylist()}
     assert kept[1] == "XX"
     assert kept[9000] == kept[9001] == "IT"
-    assert len(kept) == 14
+    assert found["asked"] == [["DE", 1], ["FR", 1]]
+    assert len(kept) == 13
+    assert 2 not in kept
