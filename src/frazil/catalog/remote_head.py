@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import local
@@ -57,6 +58,7 @@ class RemoteHead:
         self.key: str = document["key"]
         self._definition: Definition | None = None
         self._turn = _Turn()
+        self._writer = uuid.uuid4().hex
         self._state = self._settled(document["state"], seen={})
 
     def __repr__(self) -> str:
@@ -137,6 +139,7 @@ class RemoteHead:
             "branch": branch,
             "summary": dict(summary),
             "append-id": append_id,
+            "writer": self._writer,
             "known": self.known().document(),
             "since-version": base.version,
             "since-sequence-number": base.metadata.last_sequence_number,

@@ -13,6 +13,7 @@ sent is searched for their ids. The swap is a compare-and-set, so nothing can la
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -48,6 +49,10 @@ MOST_APPENDS = 64
 MOST_REMEMBERED = 4_096
 """Appends whose snapshots are remembered; older ones are looked up in the catalog."""
 MOST_WAITING = 1_024
+LONGEST_GATHER_S = 0.01
+"""How long a group waits for writers of the last one, at most as long as that one took."""
+RECENT_S = 0.05
+"""A writer that was answered longer ago is not waited for."""
 WORKERS = 8
 """Tables whose groups are committed at the same time."""
 
@@ -57,6 +62,7 @@ class Append:
     """An append that waits for its group."""
 
     id: int
+    writer: str
     entries: EntryBatch
     branch: str
     summary: Mapping[str, str]
@@ -66,6 +72,15 @@ class Append:
     is_repeated: bool
     done: Future[Document] = field(default_factory=Future)
     fitted: tuple[TableMetadata, EntryBatch] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Last:
+    """The group before: who was in it, how long it took, and when it was done."""
+
+    writers: frozenset[str] = frozenset()
+    took_s: float = 0.0
+    at: float = float("-inf")
 
 
 class _NothingLeft(Exception):
@@ -92,6 +107,7 @@ class Groups:
         check_keys(header.summary)
         append = Append(
             id=header.append_id,
+            writer=header.writer,
             entries=group_entries.decoded(entries),
             branch=header.branch,
             summary=header.summary,
@@ -120,7 +136,8 @@ class _Table:
         self._head = catalog._pointers.load_key(head.key)  # type: ignore[attr-defined]
         self._catalog = catalog
         self._definitions = Definitions()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
+        self._last = _Last()
         self._waiting: list[Append] = []
         self._pending: dict[int, Future[Document]] = {}
         self._history = _Searched(self._head)
@@ -136,6 +153,7 @@ class _Table:
                 raise InvalidInput(f"{MOST_WAITING} appends to the table wait already; send fewer")
             self._pending[append.id] = append.done
             self._waiting.append(append)
+            self._lock.notify()
             is_first, self.is_busy = not self.is_busy, True
             return append.done, is_first
 
@@ -143,11 +161,13 @@ class _Table:
         """Commit groups until nothing waits."""
         while True:
             with self._lock:
-                group = self._waiting[:MOST_APPENDS]
-                del self._waiting[:MOST_APPENDS]
-                if not group:
+                if not self._waiting:
                     self.is_busy = False
                     return
+                self._gather()
+                group = self._waiting[:MOST_APPENDS]
+                del self._waiting[:MOST_APPENDS]
+            began = time.monotonic()
             try:
                 self._commit(group)
             except BaseException as error:
@@ -156,6 +176,24 @@ class _Table:
                 with self._lock:
                     for append in group:
                         self._pending.pop(append.id, None)
+                    writers = frozenset(append.writer for append in group)
+                    now = time.monotonic()
+                    self._last = _Last(writers=writers, took_s=now - began, at=now)
+
+    def _gather(self) -> None:
+        """Wait a little for the writers of the last group, who are about to append again: otherwise
+        two halves of them take turns, and twice as many snapshots are made."""
+        last = self._last
+        now = time.monotonic()
+        if now - last.at > RECENT_S:
+            return
+        until = now + min(LONGEST_GATHER_S, last.took_s)
+        while len(self._waiting) < MOST_APPENDS:
+            left = until - time.monotonic()
+            here = {append.writer for append in self._waiting}
+            if left <= 0 or last.writers <= here:
+                return
+            self._lock.wait(left)
 
     def _commit(self, group: Sequence[Append]) -> None:
         try:

@@ -61,9 +61,8 @@ def _batch(data: pa.Buffer) -> pa.RecordBatch:
         raise ValueError("expected a schema and one batch")
     if _is_compressed(kinds[1].metadata):
         raise ValueError("the batch is compressed")
-    with pa.ipc.open_stream(data) as stream:
-        found: pa.RecordBatch = stream.read_next_batch()
-        return found
+    found: pa.RecordBatch = pa.ipc.read_record_batch(kinds[1], pa.ipc.read_schema(kinds[0]))
+    return found
 
 
 def _table(data: bytes, at: int) -> tuple[int, ...]:

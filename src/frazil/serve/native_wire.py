@@ -175,6 +175,7 @@ class Append(Shape):
     branch: str
     summary: dict[str, str]
     append_id: int
+    writer: str
     known: KnownShape
     since_version: int
     since_sequence_number: int
