@@ -63,7 +63,7 @@ def _are_new_files(added: EntryBatch) -> bool:
     if any(added.has(key) and added.column(key).null_count < added.num_rows for key in given):
         return False
     locations = added.pylist("location")
-    return not any(name is None or paths.is_absolute(name) for name in locations)
+    return all(name and name[0] != "/" and not paths.is_absolute(name) for name in locations)
 
 
 def append_together(

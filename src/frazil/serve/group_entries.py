@@ -139,7 +139,7 @@ def _check_values(entries: EntryBatch, metadata: TableMetadata, layout: Layout) 
     if not formats <= _FORMATS:
         raise InvalidInput(f"file_format is {sorted(formats - _FORMATS)[0]!r}")
     for name in entries.pylist("location"):
-        if paths.is_absolute(name):
+        if name.startswith("/") or paths.is_absolute(name):
             raise InvalidInput(f"{name}: is not a path inside the table")
         try:
             paths.resolve(metadata.location, name)
