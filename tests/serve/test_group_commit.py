@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def test_appends_that_wait_share_one_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate, writers = Gate(monkeypatch), Writers(server.uri)
-    starts = [lambda n=n: writers.append(n) for n in range(6)]  # type: ignore[misc]
+    starts: list[Callable[[], None]] = [partial(writers.append, n) for n in range(6)]
     _pile_up(server, gate, queued, starts)
     results = writers.join()
     assert [results[0].shared_by, *(results[n].shared_by for n in range(1, 6))] == [
