@@ -71,5 +71,5 @@ def test_a_leaf_is_opened_alone_and_in_few_cells(big: Catalog) -> None:
     assert sum(found["cells"]["live"]) == tree["leaves"]["entries"][7]
     assert len(found["cells"]["live"]) <= 2000
     assert len(found["page"]["id"]) == 50
-    assert len(read) <= 1
+    assert len(read) == 2  # more columns of the root, and the leaf
     assert size < 30_000
