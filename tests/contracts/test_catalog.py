@@ -129,19 +129,6 @@ def test_a_name_may_hold_any_character_and_stays_in_the_warehouse(
     assert (tmp_path / "warehouse").resolve() in Path(place).resolve().parents
 
 
-def test_a_table_has_another_pulse_after_every_commit(catalog: Pointers, head: TableHead) -> None:
-    (first,) = catalog.pulses(0)
-    assert (first.identifier, first.committed_ms) == (head.identifier, ())
-    landed = append_and_land(head, 1)
-    (second,) = catalog.pulses(0)
-    assert second.version != first.version
-    assert second.committed_ms == (landed.metadata.last_updated_ms,)
-    assert catalog.pulses(landed.metadata.last_updated_ms + 1)[0].committed_ms == ()
-    assert catalog.pulses()[0].version == second.version
-    catalog.drop(head.identifier)
-    assert catalog.pulses() == []
-
-
 # Several tables at once
 
 

@@ -1,0 +1,21 @@
+"""What those who watch a whole catalog are told, by every catalog."""
+
+from __future__ import annotations
+
+from frazil.catalog.pointers import Pointers
+from tests.support.catalogs import ORDERS, append_and_land, orders
+
+
+def test_a_table_has_another_pulse_after_every_commit(catalog: Pointers) -> None:
+    catalog.create_namespace("shop")
+    head = catalog.create_table(ORDERS, orders(catalog.location_for(ORDERS)))
+    (first,) = catalog.pulses(0)
+    assert (first.identifier, first.committed_ms) == (head.identifier, ())
+    landed = append_and_land(head, 1)
+    (second,) = catalog.pulses(0)
+    assert second.version != first.version
+    assert second.committed_ms == (landed.metadata.last_updated_ms,)
+    assert catalog.pulses(landed.metadata.last_updated_ms + 1)[0].committed_ms == ()
+    assert catalog.pulses()[0].version == second.version
+    catalog.drop(head.identifier)
+    assert catalog.pulses() == []
