@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from frazil.catalog.pointers import Pointers
-from tests.support.catalogs import ORDERS, append_and_land, orders
+from tests.support.catalogs import append_and_land, orders
 
 
 def test_a_table_has_another_pulse_after_every_commit(catalog: Pointers) -> None:
     catalog.create_namespace("shop")
-    head = catalog.create_table(ORDERS, orders(catalog.location_for(ORDERS)))
+    head = catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
     (first,) = catalog.pulses(0)
     assert (first.identifier, first.committed_ms) == (head.identifier, ())
     landed = append_and_land(head, 1)
