@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,10 @@ from pyiceberg.exceptions import CommitStateUnknownException
 from starlette.testclient import TestClient
 
 from frazil.errors import CatalogError, CommitUnknown
+from frazil.format.batch import EntryBatch
+from frazil.format.fields import ContentType
+from frazil.legacy import write_manifests
+from frazil.legacy.write_manifests import ListRow
 from frazil.serve import commits
 from frazil.serve.app import build
 from frazil.serve.replay import Replay
@@ -177,3 +182,75 @@ def test_answers_are_forgotten_after_their_lifetime(client: TestClient, service:
     clock[0] += 31 * 60
     client.post("/v1/namespaces", json={"namespace": ["b"]}, headers={"Idempotency-Key": "k2"})
     assert list(service.catalog._pointers.notes.below("request:")) == ["request:k2"]
+
+
+@pytest.mark.parametrize("hides_in", ["manifest", "position deletes", "dots"])
+def test_a_list_that_leads_out_of_the_warehouse_is_not_followed(
+    catalog: Catalog, client: TestClient, tmp_path: Path, hides_in: str
+) -> None:
+    """A list in its place whose manifest, or whose manifest's delete file, lies elsewhere."""
+    make(client)
+    table = catalog["shop.orders"]
+    secret = tmp_path / "secret.parquet"
+    secret.write_bytes(b"not for you")
+    outside = f"file://{secret}"
+    if hides_in == "dots":
+        outside = f"{table.location}/../../../secret.parquet"
+    row = ListRow(
+        path=outside,
+        length=11,
+        spec_id=0,
+        is_deletes=False,
+        sequence_number=1,
+        min_sequence_number=1,
+        added_snapshot_id=5,
+        files=(1, 0, 0),
+        rows=(1, 0, 0),
+    )
+    if hides_in == "position deletes":
+        entry = {
+            "tracking.status": 1,
+            "tracking.snapshot_id": 5,
+            "tracking.sequence_number": 1,
+            "tracking.file_sequence_number": 1,
+            "content_type": int(ContentType.POSITION_DELETES),
+            "location": outside,
+            "file_format": "parquet",
+            "record_count": 1,
+            "file_size_in_bytes": 11,
+            "spec_id": 0,
+        }
+        manifest = write_manifests.encode_manifest(
+            EntryBatch.from_rows([entry]),
+            format_version=2,
+            is_deletes=True,
+            spec=table.metadata.spec(),
+            metadata=table.metadata,
+            location=table.location,
+        )
+        place = f"{table.location}/metadata/m.avro"
+        table._handle.storage.write_new(place, manifest)
+        row = replace(row, path=place, length=len(manifest), is_deletes=True)
+    listed = write_manifests.encode_list(
+        [row], format_version=2, snapshot_id=5, parent_snapshot_id=None, sequence_number=1
+    )
+    where = f"{table.location}/metadata/snap-5.avro"
+    table._handle.storage.write_new(where, listed)
+    snapshot = {
+        "snapshot-id": 5,
+        "timestamp-ms": 1,
+        "sequence-number": 1,
+        "manifest-list": where,
+        "summary": {"operation": "append"},
+    }
+    ref = {"ref-name": "main", "type": "branch", "snapshot-id": 5}
+    updates = [
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-snapshot-ref", **ref},
+    ]
+    with table._handle.storage.recording() as calls:
+        answer = client.post(ORDERS, json={"updates": updates})
+    assert answer.status_code in (400, 403), answer.text
+    assert "not for you" not in answer.text
+    assert not [call for call in calls if "secret" in call.path]
+    assert catalog["shop.orders"].current_snapshot() is None
