@@ -3,8 +3,7 @@
     python spark_session.py <uri> <jar>
 
 Reads one JSON request per line: `{"sql": …}`, or what SQL has no word for, `{"stream": [from, to,
-folder]}`, `{"between": [table, first, last]}` and `{"delete_equal": [table, id]}`. Answers with
-`{"rows": …}` or `{"error": …}`. The catalog `planned` is the same one with scans planned on the
+folder]}` and `{"between": [table, first, last]}`. Answers with `{"rows": …}` or `{"error": …}`. The catalog `planned` is the same one with scans planned on the
 server.
 """
 
@@ -62,33 +61,12 @@ def between(spark: SparkSession, table: str, first: str, last: str) -> list[list
     return [list(row) for row in reader.table(table).orderBy("id").collect()]
 
 
-def delete_equal(spark: SparkSession, table: str, value: int) -> list[list[Any]]:
-    """Commit an equality delete of rows with an id, through Iceberg's Java API."""
-    jvm: Any = spark._jvm
-    iceberg = jvm.org.apache.iceberg
-    found = iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, table)
-    schema = found.schema().select(["id"])
-    ids = spark._sc._gateway.new_array(jvm.int, 1)
-    ids[0] = schema.findField("id").fieldId()
-    spec = iceberg.PartitionSpec.unpartitioned()
-    factory = iceberg.data.GenericAppenderFactory(found.schema(), spec, ids, schema, None)
-    files = iceberg.io.OutputFileFactory.builderFor(found, 1, 1).build()
-    parquet = iceberg.FileFormat.PARQUET
-    writer = factory.newEqDeleteWriter(files.newOutputFile(), parquet, None)
-    record = iceberg.data.GenericRecord.create(schema)
-    record.setField("id", jvm.java.lang.Long.valueOf(value))
-    writer.write(record)
-    writer.close()
-    found.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
-    return []
-
-
 def answer(spark: SparkSession, request: dict[str, Any]) -> list[list[Any]]:
     """The rows of one request."""
     if "sql" in request:
         return [list(row) for row in spark.sql(request["sql"]).collect()]
     ((verb, arguments),) = request.items()
-    verbs: dict[str, Any] = {"stream": stream, "between": between, "delete_equal": delete_equal}
+    verbs: dict[str, Any] = {"stream": stream, "between": between}
     rows: list[list[Any]] = verbs[verb](spark, *arguments)
     return rows
 

@@ -79,7 +79,8 @@ def test_time_travel_branches_and_tags(catalog: Catalog, spark: Spark) -> None:
         "SELECT min(committed_at), min_by(snapshot_id, committed_at) FROM shop.travel.snapshots"
     )
     assert len(spark.sql(f"SELECT * FROM shop.travel VERSION AS OF {first[1]}")) == 4
-    assert len(spark.sql(f"SELECT * FROM shop.travel TIMESTAMP AS OF '{first[0]}'")) == 4
+    ((current,),) = spark.sql("SELECT min(made_current_at) FROM shop.travel.history")
+    assert len(spark.sql(f"SELECT * FROM shop.travel TIMESTAMP AS OF '{current}'")) == 4
     spark.sql(f"CALL lake.system.rollback_to_snapshot('shop.travel', {first[1]})")
     check(catalog, spark, "travel", 1, 2, 3, 4)
 
@@ -180,30 +181,14 @@ def test_nested_columns_and_an_upgrade(catalog: Catalog, spark: Spark) -> None:
     )
     spark.sql("DELETE FROM shop.nested WHERE at.x = 9")
     check(catalog, spark, "nested", 1, 2)
-    assert spark.sql("SELECT at.x, at.y, at.tags[1], seen['k'] FROM shop.nested ORDER BY id") == [
+    assert spark.sql(
+        "SELECT at.x, at.y, get(at.tags, 1), seen['k'] FROM shop.nested ORDER BY id"
+    ) == [
         [7, None, "b", "2024-01-15"],
         [8, 0.5, None, None],
     ]
     first = catalog["shop.nested"].scan("id = 1").to_arrow().to_pylist()[0]
     assert first["at"] == {"x": 7, "y": None, "tags": ["a", "b"]}
-
-
-def test_equality_deletes_are_applied_and_rewritten(catalog: Catalog, spark: Spark) -> None:
-    spark.sql(
-        "CREATE TABLE shop.equal (id BIGINT, country STRING) USING iceberg "
-        "TBLPROPERTIES ('format-version'='2')"
-    )
-    spark.sql("INSERT INTO shop.equal VALUES (1, 'de'), (2, 'de'), (3, 'fr')")
-    spark.ask(delete_equal=["lake.shop.equal", 2])
-    spark.sql("REFRESH TABLE shop.equal")
-    check(catalog, spark, "equal", 1, 3)
-    spark.sql("INSERT INTO shop.equal VALUES (2, 'it')")  # newer than the delete
-    check(catalog, spark, "equal", 1, 2, 3)
-    spark.sql(
-        "CALL lake.system.rewrite_data_files(table => 'shop.equal', "
-        "options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
-    )
-    check(catalog, spark, "equal", 1, 2, 3)
 
 
 def test_streams_and_increments(catalog: Catalog, spark: Spark, tmp_path: Path) -> None:
@@ -315,7 +300,7 @@ def delete_the_same_row(table: Any) -> None:
 
 def rewrite_its_file(table: Any) -> None:
     table.append(pa.table({"id": [7], "country": ["de"]}))
-    table.compact()
+    table.compact(rewrite_all=True, min_input_files=1)
 
 
 def append_to_the_partition(table: Any) -> None:
