@@ -3,8 +3,8 @@
     python spark_session.py <uri> <jar>
 
 Reads one JSON request per line: `{"sql": …}`, or what SQL has no word for, `{"stream": [from, to,
-folder]}` and `{"between": [table, first, last]}`. Answers with `{"rows": …}` or `{"error": …}`. The catalog `planned` is the same one with scans planned on the
-server.
+folder]}` and `{"between": [table, first, last]}`. Answers with `{"rows": …}` or `{"error": …}`. The
+catalog `planned` is the same one with scans planned on the server.
 """
 
 from __future__ import annotations
