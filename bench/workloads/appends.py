@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 import uuid
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from bench.course import Course, footprint, forgiving
@@ -123,6 +127,13 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
                 )
                 case = f"{writers} writer{'s' if writers > 1 else ''}, PostgreSQL"
                 _add_competition(outcome, case, FRAZIL, found, spent)
+    with _served(course.place("serve_group", PEERS[FRAZIL])) as address:
+        for writers in workload["writers"]:
+            each = workload["commits"] // writers
+            found, spent = _competed(course, PEERS[FRAZIL], writers, each, server=address)
+            case = f"{writers} writer{'s' if writers > 1 else ''}, through frazil serve"
+            _add_competition(outcome, case, FRAZIL, found, spent)
+    outcome.note("Through frazil serve, appends that arrive together share one snapshot.")
     outcome.note("DuckLake is left out: a DuckDB file admits one process.")
     outcome.note(
         "PyIceberg's own retry settings are used; a commit that still fails is tried once more "
@@ -132,6 +143,20 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
         "Smallest share: commits of the slowest writer until the first one was done, over the fair "
         "share; 1 is perfectly fair."
     )
+
+
+@contextmanager
+def _served(folder: str) -> Iterator[str]:
+    """A server of its own process, on an embedded catalog."""
+    code = "from frazil.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "--catalog", folder, "--port", "0"]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[1]
+        finally:
+            process.terminate()
 
 
 def _competed(
