@@ -90,3 +90,20 @@ def test_a_table_is_created_and_filled(catalog: Catalog, server: Running) -> Non
         "INSERT INTO lake.shop.orders SELECT i, 'de' FROM range(3) t(i)",
     )
     check(catalog, rows, 0, 1, 2)
+
+
+def test_queries_make_tables_and_transactions_span_them(catalog: Catalog, server: Running) -> None:
+    rows = duckdb(
+        server,
+        "CREATE TABLE lake.shop.orders AS SELECT i AS id FROM range(3) t(i)",
+        "CREATE TABLE lake.shop.other AS SELECT 7::BIGINT AS id",
+        "MERGE INTO lake.shop.orders t USING (SELECT 2::BIGINT AS id UNION SELECT 9) s "
+        "ON t.id = s.id WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT VALUES (s.id)",
+        "BEGIN",
+        "INSERT INTO lake.shop.orders VALUES (10)",
+        "INSERT INTO lake.shop.other VALUES (11)",
+        "COMMIT",
+    )
+    check(catalog, rows, 0, 1, 9, 10)
+    assert sorted(catalog["shop.other"].scan().to_arrow()["id"].to_pylist()) == [7, 11]
+    assert not catalog["shop.other"].check(deep=True).problems
