@@ -16,7 +16,7 @@ def delete_row(table: Table, *, of_file: int = 0) -> CommitResult:
     """Delete the first row that is left in a file of the plan, without a filter."""
     scan = table.scan()
     task = scan.tasks()[of_file]
-    reader = TaskReader(replace(scan, columns=("_pos",)).reading())
+    reader = TaskReader(replace(scan, columns=("_pos",))._reading())
     left = np.concatenate([np.asarray(batch.column(0)) for batch in reader.read(task)])
     snapshot = table.current_snapshot()
     edit = VectorEdit(

@@ -53,7 +53,7 @@ def test_files_of_both_names_of_a_renamed_column_have_their_values(
 def test_a_name_that_another_column_had_is_refused(things: frazil.Table, tmp_path: Path) -> None:
     things.evolve_schema().drop_column("x").commit()
     things.evolve_schema().add_column("x", "string").commit()
-    with pytest.raises(FormatError, match=r"second\.parquet: x: .*stands for another column"):
+    with pytest.raises(FormatError, match=r"second\.parquet: x: .*means another column"):
         things.add_files([_file(tmp_path, "second", {"id": [2], "x": ["two"]})])
     things.add_files([_file(tmp_path, "third", {"id": [3]})])
     assert _rows(things) == [{"id": 1, "x": None}, {"id": 3, "x": None}]

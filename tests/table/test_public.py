@@ -7,10 +7,12 @@ import inspect
 import pytest
 
 import frazil
+from frazil.rows.merge import Merge
 from frazil.rows.scan import Scan
+from frazil.scan.change_feed import Changes
 from frazil.table.file_operations import RowDelta
 
-CLASSES = (frazil.Catalog, frazil.Table, frazil.Transaction, Scan, RowDelta)
+CLASSES = (frazil.Catalog, frazil.Table, frazil.Transaction, Scan, RowDelta, Changes, Merge)
 INTERNAL = ("TableHandle", "Pointers", "ManifestCache", "EntryBatch", "Change", "MetadataUpdate")
 
 
@@ -39,4 +41,7 @@ def test_no_object_shows_its_internals() -> None:
         "pointers",
         "cache",
         "origin",
+        "reader",
+        "reading",
+        "run",
     }

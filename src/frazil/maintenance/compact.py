@@ -221,7 +221,7 @@ class _Job:
         scan = part.scan
         metadata = scan._handle.metadata
         schema = with_columns(metadata.schema(), LINEAGE)
-        reader = TaskReader(replace(scan.reading(), schema=schema))
+        reader = TaskReader(replace(scan._reading(), schema=schema))
         return write_rows(
             _rows(reader, part.tasks()),
             storage=scan._handle.storage,

@@ -123,7 +123,7 @@ def _batches(scan: Scan, condition: pc.Expression | None) -> Iterator[pa.RecordB
     kinds = ("lower_bound", "upper_bound", "null_value_count", "nan_value_count")
     keys = [stats_key(column.field_id, kind) for column in bounded for kind in kinds]
     planned = Planned(scan, scan.plan(extra_keys=keys))
-    reader = TaskReader(scan.reading())
+    reader = TaskReader(scan._reading())
     for task in planned.part(_surviving(planned, bounded, condition)).tasks():
         yield from reader.read(task)
 

@@ -145,7 +145,7 @@ class RowEditor:
             sure = np.ones(planned.num_files, dtype=np.bool_)
         gone = planned.tasks(np.flatnonzero(sure)) if len(sure) else []
         partial = np.flatnonzero(~sure)
-        reader = TaskReader(replace(planned.scan, columns=("_pos",)).reading())
+        reader = TaskReader(replace(planned.scan, columns=("_pos",))._reading())
 
         def keys(work: tuple[int, Task]) -> Longs:
             row, task = work

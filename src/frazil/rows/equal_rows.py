@@ -60,7 +60,7 @@ def equal_rows(
         columns=(*(column.name for column in held.fields), "_pos"),
     )
     paths = [path_of(scan.schema, id) for id in ids]
-    reader = TaskReader(replace(scan.reading(), row_filter=AlwaysTrue()))
+    reader = TaskReader(replace(scan._reading(), row_filter=AlwaysTrue()))
     found: dict[str, Positions] = {}
     for task in scan.tasks() if keys.num_rows else ():
         parts = []

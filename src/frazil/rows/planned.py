@@ -64,7 +64,7 @@ class Planned:
 
     def reading(self) -> Reading:
         """How the files are read, whichever rows match."""
-        return replace(self.scan, matching=None, params=()).reading()
+        return replace(self.scan, matching=None, params=())._reading()
 
     @property
     def num_files(self) -> int:

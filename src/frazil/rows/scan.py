@@ -177,7 +177,7 @@ class Scan:
         """
         return self.plan(per_leaf=per_leaf).report
 
-    def reading(self) -> Reading:
+    def _reading(self) -> Reading:
         """How tasks of this scan are read; picklable."""
         metadata = self._handle.metadata
         return Reading(
@@ -198,7 +198,7 @@ class Scan:
             yield from self._engine_batches()
             return
         left = self.max_rows
-        reader = TaskReader(self.reading())
+        reader = TaskReader(self._reading())
         for task in self.tasks():
             for batch in reader.read(task):
                 if left is not None:
@@ -218,7 +218,7 @@ class Scan:
         schema = self.arrow_schema
         if self.max_rows is not None or self.condition.sql is not None:
             return pa.Table.from_batches(list(self.to_batches()), schema=schema)
-        reader = TaskReader(self.reading())
+        reader = TaskReader(self._reading())
         return pa.Table.from_batches(list(reader.read_all(self.tasks())), schema=schema)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
@@ -291,7 +291,7 @@ class Scan:
             with duckdb_scan.explained(self._what):
                 return int(self.to_duckdb().aggregate("count(*)").fetchall()[0][0])
         counter = replace(self, columns=("_pos",))
-        reader = TaskReader(counter.reading())
+        reader = TaskReader(counter._reading())
 
         def rows(task: Task) -> int:
             known = task.live_records if found.is_everything or task.must_match else None

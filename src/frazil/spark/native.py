@@ -89,7 +89,7 @@ def frame(
     )
     rest = np.flatnonzero(~native)
     if len(rest) or not parts:
-        reader = arrow_route.GroupReader(reading=scan.reading(), key=key)
+        reader = arrow_route.GroupReader(reading=scan._reading(), key=key)
         parts.append(
             arrow_route.frame(spark, planned, rest, reader, split_bytes=split_bytes)
             if len(rest)

@@ -116,12 +116,6 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         return dict(self.__dict__)
 
 
-def pinned_scan(options: SourceOptions) -> Scan:
-    """The scan that options ask for."""
-    table = options.load()
-    return _scan_of(table, options, *_pinned(table, options))
-
-
 def _scan_of(
     table: Table, options: SourceOptions, snapshot: Snapshot | None, schema: Schema
 ) -> Scan:
@@ -192,7 +186,7 @@ class FrazilReader(DataSourceReader):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """What executors need: how to read, nothing of the catalog."""
         assert self._scan is not None
-        return {"reader": GroupReader(reading=self._scan.reading())}
+        return {"reader": GroupReader(reading=self._scan._reading())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._scan = None

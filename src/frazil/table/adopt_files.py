@@ -78,8 +78,9 @@ def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
     known = sorted(set(stored) - set(found.missing))
     if known:
         raise InvalidInput(
-            f"{len(known)} files are in the table already: {', '.join(known[:5])}; "
-            "pass check_duplicates=False only if you want their rows twice"
+            f"in the table already: {', '.join(known[:5])}{' …' if len(known) > 5 else ''}. "
+            "check_duplicates=False skips this check, but rows of a file that is listed twice "
+            "are read twice and cannot be deleted"
         )
 
 

@@ -145,7 +145,7 @@ def test_rows_deleted_by_position_alone_take_old_deletes_over(
     before = _rows(table)
     delta = table.row_delta()
     for task in [task for task in table.scan().tasks() if task.deletes]:
-        reading = table.scan(columns=["_pos"]).reading()
+        reading = table.scan(columns=["_pos"])._reading()
         batches = list(TaskReader(reading).read(task))
         if batches and batches[0].num_rows:
             delta.delete_rows(task.source.path, [batches[0].column(0)[0].as_py()])

@@ -136,7 +136,7 @@ def test_a_report_reads_well_and_goes_to_json(tmp_path: Path) -> None:
     lines = text.splitlines()
     assert [line.split()[0] for line in lines[2:4]] == ["root", "leaves"]
     assert len(lines[1]) == len(lines[2]) == len(lines[3])
-    assert "→ 1 files, 10 records, 1,000 bytes" in lines[-1]
+    assert "→ 1 file, 10 records, 1,000 bytes" in lines[-1]
     told = json.loads(json.dumps(report.to_dict()))
     assert told["leaves"]["manifests_read"] == 1
     assert told["files"] == 1

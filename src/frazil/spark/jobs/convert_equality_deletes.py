@@ -118,7 +118,7 @@ def _change(
         for task in tasks_of(plan, location=table.location)
         if any(file.equality_ids for file in task.deletes)
     ]
-    reader = TaskReader(scan.reading())
+    reader = TaskReader(scan._reading())
     vectors = tuple(
         VectorEdit(
             location=tasks[at].location,
@@ -148,7 +148,7 @@ def _found(spark: SparkSession, scan: Scan, tasks: list[Task]) -> Iterator[tuple
         [(at, tasks[at]) for at in group]
         for group in groups(weights, DEFAULT_SPLIT_BYTES, cost=OPEN_COST_BYTES)
     ]
-    search = _Search(replace(scan.reading(), schema=Schema(POS)))
+    search = _Search(replace(scan._reading(), schema=Schema(POS)))
     for row in spread(spark, work).mapInArrow(search.run, "found binary").collect():
         at, data = pickle.loads(bytes(row["found"]))
         yield at, np.array(BitMap64.deserialize(data).to_array(), dtype=np.int64)
