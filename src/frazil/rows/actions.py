@@ -234,7 +234,7 @@ def removal_of(
     """
     located = list(planned.located(keys)) if len(keys) else []
     tasks = planned.tasks(np.array([row for row, _ in located], dtype=np.intp)) if located else []
-    reader = TaskReader(planned._reading())
+    reader = TaskReader(planned.reading())
     whole: list[Task] = []
     edits: list[VectorEdit] = []
     for task, (_, positions) in zip(tasks, located, strict=True):

@@ -162,7 +162,7 @@ class _ScanSql:
         check_columns(self._wanted.fields)
         self._prefix = f"__frazil_{uuid.uuid4().hex[:12]}"
         self._out = ScanSql()
-        self._reader = TaskReader(replace(planned._reading(), schema=self._wanted))
+        self._reader = TaskReader(replace(planned.reading(), schema=self._wanted))
 
     def build(self) -> ScanSql:
         planned = self._planned

@@ -129,7 +129,7 @@ class Replaced:
         ids = [part.source_id for part in self.spec.fields]
         kinds = [self.schema.find_field(id).field_type for id in ids]
         names = [str(self.schema.find_column_name(id)) for id in ids]
-        reading = planned._reading()
+        reading = planned.reading()
         wanted = replace(
             planned.scan,
             matching=None,
