@@ -301,7 +301,7 @@ def test_columns_that_differ_in_case_are_refused(catalog: frazil.Catalog) -> Non
     )
     table = catalog.create_table("s.t", schema)
     table.append([{"a": 1, "A": 2}])
-    with pytest.raises(Unsupported, match="cannot tell the columns a and A apart"):
+    with pytest.raises(Unsupported, match="cannot distinguish the columns a and A"):
         table.scan().to_duckdb()
     assert table.scan(columns=["A"]).to_duckdb().fetchall() == [(2,)]
 
