@@ -9,7 +9,7 @@ from functools import cache
 from tests.docs.pages import DOCS, ROOT
 
 _PROPERTY = re.compile(
-    r"(?:write|commit|history|read|schema|publish|serve|cache|gc|paimon|frazil|spark\.frazil)"
+    r"(?:write|commit|history|read|schema|publish|serve|cache|gc|tls|paimon|frazil|spark\.frazil)"
     r"\.[a-z0-9.-]+"
 )
 _OTHER = {
