@@ -64,7 +64,7 @@ def test_a_client_of_spark_connect_reads_and_writes(tmp_path: Path) -> None:
         [sys.executable, "-c", dedent(CLIENT), str(tmp_path / "warehouse")],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=550,
         cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
         check=False,
