@@ -72,6 +72,14 @@ def test_every_write_lands_as_snapshots_of_the_tree(catalog: Catalog, table: Ice
     check(catalog, table, 9)
 
 
+def test_a_snapshot_became_current_at_its_own_time(catalog: Catalog, table: IcebergTable) -> None:
+    table.append(rows(1))
+    table.append(rows(2))
+    first, second = table.refresh().metadata.snapshots
+    logged = [(each.snapshot_id, each.timestamp_ms) for each in table.metadata.snapshot_log]
+    assert logged == [(each.snapshot_id, each.timestamp_ms) for each in (first, second)]
+
+
 def test_snapshots_of_one_commit_stay_apart(catalog: Catalog, table: IcebergTable) -> None:
     table.append(rows(1, 2))
     with table.transaction() as transaction:

@@ -216,7 +216,7 @@ class SqlHead:
         """The statements of a swap, for a transaction that may hold those of other tables."""
         before, after = base.metadata, draft.metadata
         version = base.version + 1
-        entry = log_entry(before, after)
+        entry = log_entry(before, after, draft.added_snapshots)
         definition = Definition.of(after) if sql_rows.is_redefined(before, after) else None
         rendered_version = self._compare_and_set(
             transaction, base.version, after, guard=self._turns.guard()

@@ -10,7 +10,7 @@ snapshots, so `History` keeps them apart and a commit never carries them along.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NewType
@@ -168,7 +168,8 @@ class History:
             # A log with a gap would be wrong, so everything before the gap is dropped, too.
             holes = [i for i, entry in enumerate(log) if entry.snapshot_id in removed]
             log = log[holes[-1] + 1 :] if holes else log
-        entry = log_entry(before, after)
+        added = tuple(added)
+        entry = log_entry(before, after, added)
         if entry is not None:
             log = (*log, entry)
         elif after.current_snapshot_id is None:
@@ -531,12 +532,19 @@ def time_of_change(now_ms: int, last_updated_ms: int) -> int:
     return max(now_ms, last_updated_ms)
 
 
-def log_entry(before: TableMetadata, after: TableMetadata) -> SnapshotLogEntry | None:
-    """The snapshot-log entry a change makes: one when `main` points elsewhere than before."""
+def log_entry(
+    before: TableMetadata, after: TableMetadata, added: Sequence[Snapshot]
+) -> SnapshotLogEntry | None:
+    """The snapshot-log entry a change makes: one when `main` points elsewhere than before.
+
+    A snapshot that the change adds became current at its own time, as readers expect who travel
+    to that time.
+    """
     current = after.current_snapshot_id
     if current is None or current == before.current_snapshot_id:
         return None
-    return SnapshotLogEntry(snapshot_id=current, timestamp_ms=after.last_updated_ms)
+    times = [each.timestamp_ms for each in added if each.snapshot_id == current]
+    return SnapshotLogEntry(snapshot_id=current, timestamp_ms=min([*times, after.last_updated_ms]))
 
 
 def _identity(part: PartitionField) -> tuple[int, str, str]:

@@ -204,7 +204,7 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
         made = draft.metadata
         if made.table_uuid.int == 0 or not made.schemas or not made.partition_specs:
             raise bad_request("a new table needs a uuid, a schema and a partition spec")
-        logged = log_entry(state.metadata, made)
+        logged = log_entry(state.metadata, made, draft.added_snapshots)
         history = History(
             snapshots=draft.added_snapshots, snapshot_log=() if logged is None else (logged,)
         )
