@@ -1,9 +1,14 @@
-"""Writes docs/reference/cli.md from the commands themselves; `--check` fails when it is old."""
+"""Writes docs/reference/cli.md and the list for completion from the commands themselves.
+
+`--check` fails when one of them is old.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +16,12 @@ import typer.main
 
 from frazil.cli import commands
 from frazil.cli.app import app
+from frazil.cli.completion import LIST
 from frazil.errors import FrazilError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
 
+_TABLE = "Table as namespace.name"
 HEAD = """# Command line
 
 <!-- Written by `python tools/cli_reference.py` from the commands. -->
@@ -47,15 +54,51 @@ s3.endpoint = "https://storage.example"
 def main() -> int:
     """Write the page, or compare it."""
     commands.load()
-    text = _page()
-    if "--check" in sys.argv[1:]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            print(f"{PAGE} is not up to date; run python tools/cli_reference.py")
+    tree = _completion(typer.main.get_command(app))
+    written = {PAGE: _page(), LIST: json.dumps(tree, indent=1, ensure_ascii=False) + "\n"}
+    for path, text in written.items():
+        if "--check" not in sys.argv[1:]:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not up to date; run python tools/cli_reference.py")
             return 1
-        return 0
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    PAGE.write_text(text, encoding="utf-8")
     return 0
+
+
+def _completion(command: Any) -> dict[str, Any]:
+    """What a shell may offer after a command: see `frazil.cli.completion`."""
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    tables = 0
+    while tables < len(arguments) and (arguments[tables].help or "").startswith(_TABLE):
+        tables += 1
+    return {
+        "help": _first_sentence(command.help),
+        "options": {
+            flag: {
+                "name": each.name,
+                "help": _first_sentence(each.help),
+                "value": not each.is_flag,
+                "choices": _choices(each.default),
+            }
+            for each in options
+            if not each.hidden
+            for flag in (*each.opts, *each.secondary_opts)
+        },
+        "tables": tables,
+        "commands": {
+            name: _completion(child) for name, child in getattr(command, "commands", {}).items()
+        },
+    }
+
+
+def _choices(default: Any) -> list[str]:
+    return [str(each.value) for each in type(default)] if isinstance(default, Enum) else []
+
+
+def _first_sentence(text: str | None) -> str:
+    return " ".join((text or "").split("\n\n")[0].split()).removesuffix(".")
 
 
 def _page() -> str:

@@ -32,6 +32,7 @@ MARK = ".frazil-demo"
 ROWS = 200
 ADAPTS_EARLY = {"write.root.max-data-entries": "16", "write.leaf.target-entries": "32"}
 GONE = "order_id = 4321"
+_ORDER = {"delete": 0, "update_preimage": 1, "update_postimage": 2, "insert": 3}
 QUERY = "ordered_at >= '2024-01-06T00:00:00Z' and ordered_at < '2024-01-07T00:00:00Z'"
 
 
@@ -217,6 +218,7 @@ class _Teller:
         )
         feed = self.table.changes(since="before-corrections").to_arrow()
         counts = feed.group_by("_change_type").aggregate([([], "count_all")]).to_pylist()
+        counts.sort(key=lambda row: _ORDER[row["_change_type"]])
         self.story.feed = [
             {"change": row["_change_type"], "rows": row["count_all"]} for row in counts
         ]
@@ -315,7 +317,7 @@ class _Teller:
             rows.append(
                 {
                     title: meter.engine,
-                    "median ms": cost["median-ms"],
+                    "median ms": f"{cost['median-ms']:,.1f}",
                     "metadata files": cost["metadata-files"],
                     "metadata": drawing.size(int(cost["metadata-bytes"])),
                     "data": drawing.size(int(cost["data-bytes"])),
@@ -340,7 +342,6 @@ class _Teller:
 def _samples(feed: pa.Table) -> list[dict[str, Any]]:
     """A delete, an update as both its rows, and an insert."""
     rows = feed.to_pylist()
-    order = {"delete": 0, "update_preimage": 1, "update_postimage": 2, "insert": 3}
     first: dict[str, dict[str, Any]] = {}
     for row in rows:
         first.setdefault(row["_change_type"], row)
@@ -350,7 +351,7 @@ def _samples(feed: pa.Table) -> list[dict[str, Any]]:
         if before is not None and is_after and row["order_id"] == before["order_id"]:
             first["update_postimage"] = row
             break
-    return sorted(first.values(), key=lambda row: order[row["_change_type"]])
+    return sorted(first.values(), key=lambda row: _ORDER[row["_change_type"]])
 
 
 def _corrections(batches: int) -> pa.Table:

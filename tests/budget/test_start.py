@@ -42,6 +42,25 @@ def test_the_version_is_printed_without_loading_the_command_line() -> None:
     assert not tops(modules) & {"typer", "rich", "pyarrow", "numpy", "pyiceberg", "sqlalchemy"}
 
 
+def test_completion_loads_neither_commands_nor_tables(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+    code = (
+        "import os, sys; os.environ.update(_FRAZIL_COMPLETE='complete_bash', COMP_CWORD='4', "
+        "COMP_WORDS=f'frazil -c {sys.argv[1]} scan sh'); from frazil.cli import main\n"
+        "try: main()\nexcept SystemExit as end: assert end.code == 0\n1"
+    )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    assert {name for name in modules if name.startswith("frazil")} == {
+        "frazil",
+        "frazil.cli",
+        "frazil.cli.completion",
+        "frazil.cli.settings",
+        "frazil.errors",
+    }
+    assert not tops(modules) & {"typer", "rich", "pyarrow", "numpy", "pyiceberg", "sqlalchemy"}
+
+
 def test_opening_a_table_loads_no_engine_and_no_other_database(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "warehouse") as catalog:
         catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))

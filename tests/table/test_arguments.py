@@ -47,7 +47,7 @@ def test_one_key_needs_no_list(table: frazil.Table) -> None:
 
 def test_a_date_is_a_time(table: frazil.Table) -> None:
     assert table.scan(as_of=date(2999, 1, 1)).count() == 4
-    with pytest.raises(NotFound, match="the oldest is of"):
+    with pytest.raises(NotFound, match=r"the oldest is \d+ of"):
         table.scan(as_of=date(2001, 1, 1))
 
 

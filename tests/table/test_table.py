@@ -13,12 +13,12 @@ from pyiceberg.expressions import parser
 from pyiceberg.io import load_file_io
 from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import new_table_metadata
 from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
 from frazil.errors import CommitConflict, InvalidInput, NotFound, Unsupported
 from frazil.rows.editor import RowEditor
-from frazil.scan.pyiceberg_tasks import pyiceberg_metadata
 from frazil.storage import local_path
 from tests.table.conftest import ORDERS, orders
 
@@ -304,7 +304,7 @@ def test_pyiceberg_reads_a_plan(table: frazil.Table) -> None:
     where = "order_date = '2024-01-01' and order_id < 20"
     scan = table.scan(where=where)
     reader = ArrowScan(
-        pyiceberg_metadata(table.metadata),
+        new_table_metadata(table.schema, table.spec, table.sort_order, table.location),
         load_file_io({}, table.location),
         table.schema,
         parser.parse(where),

@@ -88,4 +88,9 @@ def test_what_is_missing_is_answered_with_what_is_there(table: frazil.Table) -> 
     oldest = datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC).isoformat()
     with pytest.raises(NotFound) as caught:
         table.scan(as_of="2001-01-01")
-    assert f"as old as 2001-01-01T00:00:00+00:00; the oldest is of {oldest}" in str(caught.value)
+    told = f"the oldest is {snapshot.snapshot_id} of {oldest}"
+    assert f"as old as 2001-01-01T00:00:00+00:00; {told}" in str(caught.value)
+    with pytest.raises(NotFound, match=rf"no snapshot 99; .*oldest is {snapshot.snapshot_id} of"):
+        table.scan(as_of=99)
+    with pytest.raises(NotFound, match=r"'end'; there are: end-of-year, main$"):
+        table.drop_ref("end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -12,6 +13,12 @@ def main() -> None:
 
         print(__version__)
         return
+    if "_FRAZIL_COMPLETE" in os.environ:
+        from frazil.cli.completion import answer
+
+        code = answer(os.environ)
+        if code is not None:
+            sys.exit(code)
     from frazil.cli import commands
     from frazil.cli.app import main as run
 

@@ -12,10 +12,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput
-from frazil.table import Catalog, connect
+
+if TYPE_CHECKING:
+    from frazil.table import Catalog
 
 DEFAULT = "warehouse"
 _PLACES = (Path("frazil.toml"), Path.home() / ".config" / "frazil" / "config.toml")
@@ -33,6 +35,8 @@ class Settings:
 
     def open(self, *, create: bool = False) -> Catalog:
         """Connect; with `create`, a warehouse that does not exist is created at once."""
+        from frazil.table import connect
+
         return connect(
             self.uri,
             warehouse=self.warehouse,
@@ -58,6 +62,16 @@ def settings_for(
         source = "--catalog" if catalog else "FRAZIL_CATALOG"
         place = warehouse or env.get("FRAZIL_WAREHOUSE")
         return Settings(uri=named, warehouse=place, source=source)
+    return _from_places(warehouse)
+
+
+def quick_settings(catalog: str | None) -> Settings:
+    """As `settings_for`, without asking PyIceberg's configuration, which takes long to load."""
+    named = catalog or os.environ.get("FRAZIL_CATALOG")
+    return Settings(uri=named) if named is not None else _from_places(None)
+
+
+def _from_places(warehouse: str | None) -> Settings:
     for path in _PLACES:
         if path.is_file():
             return _from_file(path, warehouse)

@@ -32,6 +32,7 @@ from frazil.format.checks import (
     check_schema,
     check_spec,
 )
+from frazil.words import did_you_mean
 
 SnapshotId = NewType("SnapshotId", int)
 SchemaId = NewType("SchemaId", int)
@@ -250,7 +251,9 @@ class TableMetadata:
         """The branch or tag with this name."""
         found = self.refs.get(name)
         if found is None:
-            raise NotFound(f"{self.location}: no branch or tag named {name!r}")
+            there = f"there are: {', '.join(sorted(self.refs))}" if self.refs else "there are none"
+            hint = did_you_mean(name, self.refs)
+            raise NotFound(f"{self.location}: no branch or tag named {name!r}; {there}{hint}")
         return found
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -175,6 +175,32 @@ def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = sil
     entries = sum(leaf.record_count for leaf in leaves)
     advice = tuple(_advice(health, limits, entries))
     return replace(health, advice=advice)
+
+
+def sure_problem(properties: Mapping[str, str], summary: Mapping[str, str]) -> str | None:
+    """A problem that the summary of a snapshot alone proves; `analyze` would find it as well.
+
+    None says nothing: only `analyze` knows that a table is healthy.
+    """
+    files, stored, records, deleted, equality = (
+        int(text) if (text := summary.get(key, "")).isdigit() else None
+        for key in (
+            "total-data-files",
+            "total-files-size",
+            "total-records",
+            "total-position-deletes",
+            "total-equality-deletes",
+        )
+    )
+    if equality:
+        return "Every read must apply equality deletes."
+    if records and deleted and deleted > records * _DELETED_SHARE:
+        return f"{deleted / records:.0%} of the rows are deleted."
+    if files is not None and stored is not None:
+        large = stored // max(1, int(_target(properties) * _SMALL_SHARE))
+        if files - large > max(_MANY_SMALL, files // 2):
+            return f"At least {files - large:,} of {files:,} data files are small."
+    return None
 
 
 class _Files:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import FileScanTask
-from pyiceberg.table.metadata import TableMetadata as PyIcebergMetadata
-from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.typedef import Record
 
 from frazil.data.slices import DataFileSlice
 from frazil.errors import Unsupported
-from frazil.format import metadata_json
 from frazil.format.fields import ContentType
-from frazil.format.metadata import History, TableMetadata
+from frazil.format.metadata import TableMetadata
 from frazil.scan.tasks import DeleteFile, Task, Vector
 
 _VERSION: Final = 3
@@ -37,12 +33,6 @@ def file_scan_tasks(
             delete_files=deletes,
             residual=AlwaysTrue() if task.must_match else where,
         )
-
-
-def pyiceberg_metadata(metadata: TableMetadata) -> PyIcebergMetadata:
-    """The table's definition as PyIceberg knows it: v3, without snapshots."""
-    plain = replace(metadata, format_version=_VERSION, refs={}, expressions=())
-    return TableMetadataUtil.parse_raw(metadata_json.dumps(plain, History()).decode())
 
 
 def _data_file(

@@ -19,14 +19,14 @@ def resolve(handle: TableHandle, as_of: AsOf, *, branch: str = MAIN) -> Snapshot
     if isinstance(as_of, Snapshot):
         return as_of
     if isinstance(as_of, int):
-        return handle.snapshot(as_of)
+        return _by_id(handle, as_of)
     if isinstance(as_of, date):
         return at_time(handle, moment_ms(as_of), branch=branch)
     ref = handle.metadata.refs.get(as_of)
     if ref is not None:
         return handle.snapshot(ref.snapshot_id)
     if is_id(as_of):
-        return handle.snapshot(int(as_of))
+        return _by_id(handle, int(as_of))
     try:
         moment = datetime.fromisoformat(as_of)
     except ValueError:
@@ -73,11 +73,24 @@ def at_time(handle: TableHandle, timestamp_ms: int, *, branch: str = MAIN) -> Sn
         for snapshot in ancestors(handle, handle.tip(branch)):
             if snapshot.timestamp_ms <= timestamp_ms:
                 return snapshot
-    oldest = min((each.timestamp_ms for each in handle.head.snapshots()), default=None)
-    tail = "the table has no snapshots" if oldest is None else f"the oldest is of {_shown(oldest)}"
     raise NotFound(
-        f"{handle.name}: no snapshot of {branch} is as old as {_shown(timestamp_ms)}; {tail}"
+        f"{handle.name}: no snapshot of {branch} is as old as {_shown(timestamp_ms)}; "
+        f"{_oldest(handle)}"
     )
+
+
+def _by_id(handle: TableHandle, snapshot_id: int) -> Snapshot:
+    try:
+        return handle.snapshot(snapshot_id)
+    except NotFound as error:
+        raise NotFound(f"{error}; {_oldest(handle)}") from error
+
+
+def _oldest(handle: TableHandle) -> str:
+    found = min(handle.head.snapshots(), key=lambda each: each.timestamp_ms, default=None)
+    if found is None:
+        return "the table has no snapshots"
+    return f"the oldest is {found.snapshot_id} of {_shown(found.timestamp_ms)}"
 
 
 def _shown(timestamp_ms: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from starlette.testclient import TestClient
 
@@ -133,6 +134,29 @@ def test_space_and_health_add_up(get: Get, orders: Table) -> None:
     assert [each["action"] for each in health["advice"]] == [
         each.run for each in orders.analyze().advice
     ]
+
+
+def test_the_catalog_never_contradicts_the_page_of_health(own: Catalog) -> None:
+    small = own.create_table("shop.small", pa.table({"id": [0]}))
+    for number in range(1, 22):
+        small.append(pa.table({"id": [number]}))
+    own.create_table("shop.few", pa.table({"id": [1, 2]}))
+    own.create_table("shop.gone", pa.table({"id": [1, 2, 3]})).delete("id > 1")
+    own.create_table("shop.empty", pa.schema([("id", pa.int64())]))
+    client = browse(own)
+    shown = client.get(f"{API}/catalog").json()["tables"]
+    health = dict(zip(shown["name"], zip(shown["health"], shown["hint"], strict=True), strict=True))
+    del health["orders"]
+    assert health == {
+        "small": ("look", "At least 22 of 22 data files are small."),
+        "few": ("unknown", ""),
+        "gone": ("look", "67% of the rows are deleted."),
+        "empty": ("ok", ""),
+    }
+    for name, (state, _) in health.items():
+        looked = client.get(f"{API}/tables/shop/{name}/health").json()["healthy"]
+        assert looked or state != "ok"
+        assert not (looked and state == "look")
 
 
 def test_a_catalog_is_searched_and_watched(own: Catalog) -> None:

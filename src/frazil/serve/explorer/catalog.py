@@ -11,18 +11,16 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.pointers import Pulse
 from frazil.errors import FrazilError
 from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.maintenance.analyze import sure_problem
 from frazil.serve.access import Principal
 from frazil.serve.exchange import Answer, Call, namespace_of
 from frazil.serve.explorer.subject import whole
 from frazil.serve.explorer.tree import live_rows, number
 from frazil.serve.service import Service
-from frazil.words import counted
 
 DAYS = 14
 _DAY_MS = 86_400_000
 _MOST = 500
-_SMALL_BYTES = 16 << 20
-_MANY = 100
 
 
 def show(service: Service, call: Call) -> Answer:
@@ -178,20 +176,8 @@ def _table(service: Service, pulse: Pulse, today: int) -> dict[str, Any]:
 
 
 def _hint(metadata: TableMetadata, tip: Snapshot | None) -> tuple[str, str]:
-    """What a summary alone tells of a table's health; `health` looks closer."""
+    """What a summary alone tells of a table's health: a sure problem or nothing; `health` looks."""
     if tip is None:
         return "ok", ""
-    summary = tip.summary
-    files = number(summary.get("total-data-files"))
-    stored = number(summary.get("total-files-size"))
-    records = number(summary.get("total-records"))
-    deleted = number(summary.get("total-position-deletes")) or 0
-    if files is None or stored is None:
-        return "unknown", ""
-    if number(summary.get("total-equality-deletes")):
-        return "look", "Equality deletes are applied by every read."
-    if records and deleted > records * 0.2:
-        return "look", f"{deleted / records:.0%} of the rows are deleted by vectors."
-    if files > _MANY and stored / files < _SMALL_BYTES:
-        return "look", f"{counted(files, 'file')}, small on average."
-    return "ok", ""
+    problem = sure_problem(metadata.properties, tip.summary)
+    return ("unknown", "") if problem is None else ("look", problem)

@@ -47,7 +47,7 @@ class CatalogView {
     this.page.save({ search: this.search, namespace: this.namespace });
     put(this.lead, found.total
       ? [b(count(found.total, "table")), this.search || this.namespace ? " found" : ` in ${count(found.namespaces.length, "namespace")}`, `: ${short(total(t.rows))} rows in ${count(total(t.files), "file")}, ${size(total(t.bytes))}. `,
-        look ? [b(count(look, "table")), ` would gain from maintenance.`] : "None needs maintenance."]
+        look ? [b(count(look, "table")), ` would gain from maintenance.`] : ""]
       : this.search || this.namespace ? "No table matches." : "This catalog has no tables yet.");
     const key = (levels) => levels.join(LEVELS);
     put(this.chips, found.namespaces.length > 1 || this.namespace ? [["", "All"], ...found.namespaces.map((n) => [key(n.levels), n.levels.join("."), n.tables])].map(([id, label, n]) =>
@@ -82,4 +82,4 @@ class CatalogView {
 
 const health = (state, hint) => state === "ok" ? h("span", { class: "well ok" }, icon("check"), "Healthy")
   : state === "look" ? h("span", { class: "well look" }, icon("warn"), h("span", {}, hint || "Look at it"))
-  : h("span", { class: "dim" }, "–");
+  : h("span", { class: "dim", title: "Open the table's Health page to have it looked at." }, "–");

@@ -1,0 +1,145 @@
+"""Completion in a shell: commands, options, their values, and names of tables.
+
+A shell asks on every press of a key, and loading all commands takes far longer than a user waits.
+Commands and options are therefore read from `completion.json`, which `tools/cli_reference.py`
+writes from the commands, and tables from the SQLite file of the catalog; nothing else is loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from frazil.cli.settings import Settings, quick_settings
+from frazil.errors import FrazilError
+
+VARIABLE: Final = "_FRAZIL_COMPLETE"
+LIST: Final = Path(__file__).with_name("completion.json")
+_SHELLS: Final = ("complete_bash", "complete_zsh", "complete_fish")
+_TABLES: Final = (
+    "SELECT table_namespace, table_name FROM iceberg_tables "
+    "WHERE catalog_name = ? AND (iceberg_type IS NULL OR iceberg_type <> 'VIEW4') ORDER BY 1, 2"
+)
+
+Offer = tuple[str, str]
+"""A word that may come next, and its help."""
+
+
+def answer(environment: Mapping[str, str]) -> int | None:
+    """Print what a shell asks for; None if it does not ask, or in a way that is not known."""
+    asked = environment.get(VARIABLE, "")
+    if asked not in _SHELLS:
+        return None
+    words, begun = _words(asked, environment)
+    found = [offer for offer in offers(words, begun) if offer[0].startswith(begun)]
+    if asked == "complete_fish" and environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
+        return 0 if found else 1
+    lines = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}[asked](found)
+    sys.stdout.write(lines + "\n")
+    return 0
+
+
+def _words(asked: str, environment: Mapping[str, str]) -> tuple[list[str], str]:
+    """The words before the cursor, without the program's name, and the one that is begun."""
+    if asked == "complete_bash":
+        words = _split(environment.get("COMP_WORDS", ""))
+        at = int(environment.get("COMP_CWORD", "1"))
+        return words[1:at], words[at] if at < len(words) else ""
+    line = environment.get("_TYPER_COMPLETE_ARGS", "")
+    words = _split(line)[1:]
+    if words and not line.endswith(" "):
+        return words[:-1], words[-1]
+    return words, ""
+
+
+def _split(line: str) -> list[str]:
+    """Words as a shell parts them; a quote that is not closed yet ends with the line."""
+    for end in ("", "'", '"'):
+        try:
+            return shlex.split(line + end)
+        except ValueError:
+            continue
+    return line.split()
+
+
+def offers(words: Sequence[str], begun: str) -> Iterator[Offer]:
+    """What may follow these words; options are offered when a hyphen is begun."""
+    node: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
+    given: dict[str, str] = {}
+    pending: str | None = None
+    arguments = 0
+    for word in words:
+        if pending is not None:
+            given[pending], pending = word, None
+        elif word.startswith("-"):
+            name, equals, value = word.partition("=")
+            found = node["options"].get(name)
+            if found and found["value"]:
+                given[found["name"]] = value
+                pending = None if equals else found["name"]
+        elif word in node["commands"]:
+            node = node["commands"][word]
+        else:
+            arguments += 1
+    if pending is not None:
+        choices = (each for each in node["options"].values() if each["name"] == pending)
+        yield from ((choice, "") for choice in next(choices)["choices"])
+        return
+    if begun.startswith("-"):
+        yield from ((name, option["help"]) for name, option in node["options"].items())
+        return
+    yield from ((name, command["help"]) for name, command in node["commands"].items())
+    if arguments < node["tables"]:
+        yield from ((name, "") for name in _tables(given.get("catalog")))
+
+
+def _tables(catalog: str | None) -> list[str]:
+    """Names of tables, if the catalog is a SQLite file on this machine; else none."""
+    try:
+        settings = quick_settings(catalog)
+        path = _database(settings)
+        if not path.is_file():
+            return []
+        source = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=0.1)
+        try:
+            found = source.execute(_TABLES, (settings.name,)).fetchall()
+        finally:
+            source.close()
+    except (FrazilError, OSError, sqlite3.Error):
+        return []
+    return [f"{namespace}.{name}" for namespace, name in found]
+
+
+def _database(settings: Settings) -> Path:
+    scheme, _, path = settings.uri.partition(":///")
+    if scheme == "sqlite":
+        return Path(path)
+    return Path(settings.uri, "catalog.db")
+
+
+def _bash(found: Sequence[Offer]) -> str:
+    return "\n".join(word for word, _ in found)
+
+
+def _zsh(found: Sequence[Offer]) -> str:
+    if not found:
+        return "_files"
+    lines = (
+        f'"{_zsh_word(word)}"' + (f':"{_zsh_word(text)}"' if text else "") for word, text in found
+    )
+    return "_arguments '*: :((" + "\n".join(lines) + "))'"
+
+
+def _zsh_word(text: str) -> str:
+    kept = text.replace("\\", "").replace('"', "").replace("'", "’")
+    return kept.replace("$", "\\$").replace("`", "").replace(":", "\\\\:")
+
+
+def _fish(found: Sequence[Offer]) -> str:
+    return "\n".join(f"{word}\t{text}" if text else word for word, text in found)
