@@ -19,10 +19,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.types import LongType, NestedField, StringType
 
-from frazil.commit.build import Surroundings
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.head import Draft, Head, Outcome, State, Unknown
 from frazil.commit.loop import Committed, commit
+from frazil.commit.surroundings import Surroundings
 from frazil.errors import CatalogError
 from frazil.format import bitmap, manifest, puffin
 from frazil.format.batch import EntryBatch

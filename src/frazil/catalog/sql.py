@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from frazil.catalog import export, sql_head, sql_places, sql_pulses, sql_rows, sql_schema
 from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
-from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -42,6 +42,9 @@ from frazil.errors import (
 )
 from frazil.format.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
 from frazil.storage import Storage, checked_location
+
+if TYPE_CHECKING:
+    pass
 
 _BY_NAME = "catalog_name = :catalog AND table_namespace = :namespace AND table_name = :name"
 _ADD = """
@@ -197,6 +200,8 @@ class SqlCatalog:
         return self.load(found)
 
     def load(self, identifier: TableName) -> TableHead:
+        from frazil.catalog.json_head import JsonHead
+
         found = Identifier.parse(identifier)
         row = self._row(found)
         if row[1] is not None:
@@ -332,6 +337,8 @@ class SqlCatalog:
             self._take_out(transaction, found)
 
     def purge(self, identifier: TableName) -> Purged:
+        from frazil.catalog.json_head import JsonHead
+
         found = Identifier.parse(identifier)
         head = self.load(found)
         if isinstance(head, JsonHead):

@@ -7,8 +7,6 @@ reused by every attempt; only the root is written again.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +19,7 @@ from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.head import Draft, Head, State
 from frazil.commit.resolve import Resolved, resolve
 from frazil.commit.result import Counts
+from frazil.commit.surroundings import Surroundings
 from frazil.commit.updates import RemoveSnapshots
 from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.expr.prune import PruneContext
@@ -35,11 +34,8 @@ from frazil.format.metadata import (
     TableMetadata,
     time_of_change,
 )
-from frazil.storage import Storage
 from frazil.tree import edit
-from frazil.tree.cache import ManifestCache
 from frazil.tree.changes import CHANGE_KEYS, TreeChanges, changes_of
-from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.edit import Stamp
 from frazil.tree.policy import Decision
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
@@ -60,30 +56,6 @@ class Built:
     metadata_bytes: int = 0
     counts: Counts = field(default_factory=Counts)
     decision: Decision = field(default_factory=Decision)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """Where a commit runs: storage, cache, clock and names come in from outside."""
-
-    storage: Storage
-    location: str
-    cache: ManifestCache
-    now_ms: Callable[[], int]
-    new_snapshot_id: Callable[[], int]
-    new_id: Callable[[], str] = lambda: str(uuid.uuid4())
-    decoder: ManifestDecoder | None = None
-    """Reads manifests that older format versions left in the table."""
-
-    def reader(self, metadata: TableMetadata) -> TreeReader:
-        """A reader of the table's trees."""
-        return TreeReader(
-            self.storage,
-            metadata,
-            location=self.location,
-            cache=self.cache,
-            decoder=self.decoder,
-        )
 
 
 class Builder:
@@ -309,4 +281,4 @@ def _pointed_at(location: str, root: EntryBatch) -> set[str]:
     return {paths.resolve(location, name) for name in names}
 
 
-__all__ = ["Builder", "Built", "Surroundings"]
+__all__ = ["Builder", "Built"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from frazil.commit.build import Builder, Built, Surroundings
+from frazil.commit.build import Builder, Built
 from frazil.commit.change import Change
 from frazil.commit.head import Draft, Head, State
+from frazil.commit.surroundings import Surroundings
 from frazil.format.metadata import Snapshot
 
 

@@ -9,18 +9,20 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
-from frazil.commit.build import Surroundings
-from frazil.commit.change import Change
-from frazil.commit.grouped import append_together
 from frazil.commit.head import Head, ReadOnly, State
-from frazil.commit.loop import Committed, commit
-from frazil.commit.result import METADATA, CommitResult
+from frazil.commit.surroundings import Surroundings
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
-from frazil.tree.read import TreeReader
+
+if TYPE_CHECKING:
+    from frazil.commit.change import Change
+    from frazil.commit.loop import Committed
+    from frazil.commit.result import CommitResult
+    from frazil.tree.read import TreeReader
 
 
 def now_ms() -> int:
@@ -33,7 +35,7 @@ def new_snapshot_id() -> int:
     return secrets.randbits(62) + 1
 
 
-AfterCommit = Callable[["TableHandle", Committed], str | None]
+AfterCommit = Callable[["TableHandle", "Committed"], str | None]
 
 
 @dataclass(slots=True)
@@ -112,6 +114,10 @@ class TableHandle:
 
     def commit(self, change: Change) -> CommitResult:
         """Land a change and take the new state."""
+        from frazil.commit.grouped import append_together
+        from frazil.commit.loop import commit
+        from frazil.commit.result import METADATA, CommitResult
+
         self.check_writable()
         began = time.perf_counter()
         base = None if self.has_rivals else self.state

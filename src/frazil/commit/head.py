@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from frazil.errors import FrazilError
-from frazil.format.batch import EntryBatch
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
+
+if TYPE_CHECKING:
+    from frazil.format.batch import EntryBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

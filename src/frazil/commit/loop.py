@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from frazil.commit.build import Builder, Built, Surroundings
+from frazil.commit.build import Builder, Built
 from frazil.commit.change import Change
 from frazil.commit.head import Head, Landed, Queue, State, Unknown
 from frazil.commit.result import Counts
+from frazil.commit.surroundings import Surroundings
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput, NotFound
 from frazil.format.metadata import Snapshot
 from frazil.storage import Storage

@@ -6,11 +6,13 @@ Knows nothing of heads and trees. An operation that had nothing to do says so in
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from frazil.commit.summary import Tally
 from frazil.format.metadata import Snapshot
 from frazil.words import card, counted, listed, size
+
+if TYPE_CHECKING:
+    from frazil.commit.summary import Tally
 
 NONE = "none"
 METADATA = "metadata"

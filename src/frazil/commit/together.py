@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from frazil.commit.build import Built, Surroundings
+from frazil.commit.build import Built
 from frazil.commit.chain import Chain
 from frazil.commit.change import Change
 from frazil.commit.head import AllLanded, Draft, Head, Outcomes, Queue, State, Unknown
 from frazil.commit.loop import RetryLimits, discard
+from frazil.commit.surroundings import Surroundings
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError
 
 Plan = Callable[[State], Sequence[Change]]

@@ -16,7 +16,7 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from frazil.errors import InvalidInput
 from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.partition_by import parse_term
-from frazil.format.metadata import UNSORTED
+from frazil.format.plain import UNSORTED
 
 _TERM: Final = re.compile(
     r"(?P<term>.*?)(?:\s+(?P<direction>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?",

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
-
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.types import ListType, MapType, NestedField, StructType
+from typing import TYPE_CHECKING, Any
 
 from frazil.entrance import shown
 from frazil.errors import InvalidInput
 from frazil.format import paths
+
+if TYPE_CHECKING:
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
 
 METADATA_PATH = "write.metadata.path"
 DATA_PATHS = ("write.data.path", "write.folder-storage.path", "write.object-storage.path")
@@ -132,6 +133,8 @@ def check_spec(spec: PartitionSpec) -> None:
 
 
 def _check_field(field: NestedField) -> None:
+    from pyiceberg.types import ListType, MapType, StructType
+
     check_text(field.name, "a column's name", empty=False)
     if field.doc is not None:
         check_text(field.doc, f"the doc of column {field.name!r}")

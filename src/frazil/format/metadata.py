@@ -13,15 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NewType
+from typing import TYPE_CHECKING, Any, NewType
 from uuid import UUID
-
-from pyiceberg.exceptions import ValidationError
-from pyiceberg.partitioning import PartitionField, PartitionSpec, assign_fresh_partition_spec_ids
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
-from pyiceberg.transforms import IdentityTransform, Transform
-from pyiceberg.types import NestedField, StructType
 
 from frazil.errors import InvalidInput, NotFound, Unsupported
 from frazil.format.checks import (
@@ -33,6 +26,13 @@ from frazil.format.checks import (
     check_spec,
 )
 from frazil.words import did_you_mean
+
+if TYPE_CHECKING:
+    from pyiceberg.partitioning import PartitionField, PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
+    from pyiceberg.transforms import Transform
+    from pyiceberg.types import NestedField
 
 SnapshotId = NewType("SnapshotId", int)
 SchemaId = NewType("SchemaId", int)
@@ -46,8 +46,6 @@ FIRST_PARTITION_FIELD_ID = 1000
 FIRST_DERIVED_ID = 900_000
 """Derived columns count from here, so that a partition transform takes no id from the columns: a
 client that adds a column at the same time would be given one that is in use."""
-UNSORTED = SortOrder(order_id=0)
-UNPARTITIONED = PartitionSpec(spec_id=0)
 
 _CLOCK_SKEW_MS = 60_000
 CLOCK_DRIFT_MS = 3_600_000
@@ -188,18 +186,18 @@ class TableMetadata:
     last_sequence_number: int = 0
     last_updated_ms: int
     last_column_id: int
-    schemas: tuple[Schema, ...]
+    schemas: Sequence[Schema]
     current_schema_id: SchemaId
-    partition_specs: tuple[PartitionSpec, ...]
+    partition_specs: Sequence[PartitionSpec]
     default_spec_id: SpecId
     last_partition_id: int
-    sort_orders: tuple[SortOrder, ...]
+    sort_orders: Sequence[SortOrder]
     default_sort_order_id: SortOrderId
     # Properties and unknown fields of older tables may hold secrets: they stay out of the repr.
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     refs: Mapping[str, SnapshotRef] = field(default_factory=dict)
     next_row_id: int = 0
-    expressions: tuple[DerivedColumn, ...] = ()
+    expressions: Sequence[DerivedColumn] = ()
     statistics: tuple[Mapping[str, Any], ...] = ()
     partition_statistics: tuple[Mapping[str, Any], ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -243,6 +241,8 @@ class TableMetadata:
         for order in self.sort_orders:
             if order.order_id == self.default_sort_order_id:
                 return order
+        from frazil.format.plain import UNSORTED
+
         if self.default_sort_order_id == UNSORTED.order_id:
             return UNSORTED
         raise NotFound(f"{self.location}: no sort order with id {self.default_sort_order_id}")
@@ -266,6 +266,8 @@ class TableMetadata:
 
     def with_schema(self, schema: Schema, *, now_ms: int) -> TableMetadata:
         """Make a schema the current one; its new fields must have unused ids."""
+        from pyiceberg.schema import Schema
+
         check_schema(schema)
         used = {field_id for known in self.schemas for field_id in known.field_ids}
         derived = {int(column.expr_id) for column in self.expressions}
@@ -301,6 +303,10 @@ class TableMetadata:
         does a field of the current spec that only has another name. Every field that is not
         identity gets a derived column.
         """
+        from pyiceberg.partitioning import PartitionSpec
+
+        from frazil.format.plain import UNSORTED
+
         check_spec(spec)
         _check_partition_names(spec, self.schema())
         _check_fits(spec, UNSORTED, self.schema())
@@ -329,6 +335,10 @@ class TableMetadata:
 
     def with_sort_order(self, order: SortOrder, *, now_ms: int) -> TableMetadata:
         """Make a sort order the default; its id is assigned here."""
+        from pyiceberg.table.sorting import SortOrder
+
+        from frazil.format.plain import UNPARTITIONED, UNSORTED
+
         _check_fits(UNPARTITIONED, order, self.schema())
         for known in (*self.sort_orders, UNSORTED):
             if list(known.fields) == list(order.fields):
@@ -435,6 +445,8 @@ class TableMetadata:
         return upgraded.with_derived_columns()
 
     def with_derived_columns(self) -> TableMetadata:
+        from pyiceberg.transforms import IdentityTransform
+
         if self.format_version < FORMAT_VERSION:
             return self
         known = {column.partition_field_id for column in self.expressions}
@@ -467,11 +479,20 @@ def new_table(
     location: str,
     table_uuid: UUID,
     now_ms: int,
-    spec: PartitionSpec = UNPARTITIONED,
-    sort_order: SortOrder = UNSORTED,
+    spec: PartitionSpec | None = None,
+    sort_order: SortOrder | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> TableMetadata:
     """The metadata of a table just created: field ids fresh from 1, schema and spec ids from 0."""
+    from pyiceberg.exceptions import ValidationError
+    from pyiceberg.partitioning import assign_fresh_partition_spec_ids
+    from pyiceberg.schema import assign_fresh_schema_ids
+    from pyiceberg.table.sorting import assign_fresh_sort_order_ids
+
+    from frazil.format.plain import UNPARTITIONED, UNSORTED
+
+    spec = UNPARTITIONED if spec is None else spec
+    sort_order = UNSORTED if sort_order is None else sort_order
     check_properties(properties or {})
     check_path_properties(location, properties or {})
     check_schema(schema)
@@ -505,6 +526,8 @@ def new_table(
 
 def _with_defaults(fresh: Schema, original: Schema) -> Schema:
     """A renumbered schema with the column defaults that renumbering leaves behind."""
+    from pyiceberg.schema import Schema
+
     return Schema(
         *(_defaulted(*pair) for pair in zip(fresh.fields, original.fields, strict=True)),
         schema_id=fresh.schema_id,
@@ -513,6 +536,8 @@ def _with_defaults(fresh: Schema, original: Schema) -> Schema:
 
 
 def _defaulted(field: NestedField, original: NestedField) -> NestedField:
+    from pyiceberg.types import StructType
+
     changes: dict[str, Any] = {
         "initial_default": original.initial_default,
         "write_default": original.write_default,
@@ -555,12 +580,16 @@ def _identity(part: PartitionField) -> tuple[int, str, str]:
 
 
 def _renumbered(part: PartitionField, field_id: int) -> PartitionField:
+    from pyiceberg.partitioning import PartitionField
+
     return PartitionField(
         source_id=part.source_id, field_id=field_id, transform=part.transform, name=part.name
     )
 
 
 def _check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
+    from pyiceberg.exceptions import ValidationError
+
     try:
         spec.check_compatible(schema)
         order.check_compatible(schema)
@@ -569,6 +598,8 @@ def _check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
 
 
 def _check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
+    from pyiceberg.transforms import IdentityTransform
+
     names: set[str] = set()
     results: set[tuple[int, str]] = set()
     for part in spec.fields:

@@ -15,23 +15,18 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
-
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
-from pyiceberg.transforms import parse_transform
-from pyiceberg.typedef import IcebergBaseModel
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.json_fields import Fields, kind_of
+from frazil.format.later import Later
 from frazil.format.metadata import (
     FIRST_PARTITION_FIELD_ID,
     FORMAT_VERSION,
     MAIN,
-    UNSORTED,
     DerivedColumn,
     FieldId,
     History,
@@ -48,16 +43,14 @@ from frazil.format.metadata import (
 )
 from frazil.limits import DEFAULT, Limits, decompress
 
-Model = TypeVar("Model", bound=IcebergBaseModel)
+if TYPE_CHECKING:
+    from pyiceberg.typedef import IcebergBaseModel
 
 KNOWN_FEATURES: frozenset[str] = frozenset()
 """Names that `required-features` may hold: what a reader must understand to read the table."""
 
-_IDS: dict[type[IcebergBaseModel], str] = {
-    Schema: "schema-id",
-    PartitionSpec: "spec-id",
-    SortOrder: "order-id",
-}
+_UNSORTED_ID = 0
+_IDS = {"schemas": "schema-id", "partition-specs": "spec-id", "sort-orders": "order-id"}
 _VOLATILE = (
     "last-sequence-number",
     "last-updated-ms",
@@ -129,13 +122,14 @@ def load_definition(
     """The metadata of a stored definition; what every commit changes is still at its start.
 
     This and the two below read what a catalog keeps. A bad value in it never hides the table: it is
-    left out, and noted in `spoiled`.
+    left out, and noted in `spoiled`. Schemas, specs and sort orders are made when they are first
+    used, unless the caller asks what is spoiled.
     """
     raw = _stored(text, path, spoiled)
     for key in _VOLATILE:
         raw.values.pop(key, None)
     raw.values.update({"last-updated-ms": 0, "last-sequence-number": 0})
-    return _table(raw, location=None)[0]
+    return _table(raw, location=None, later=spoiled is None)[0]
 
 
 def refs_text(refs: Mapping[str, SnapshotRef]) -> str:
@@ -176,7 +170,9 @@ def _unzipped(data: bytes, path: str, limits: Limits) -> bytes:
     return decompress(data, "gzip", limits=limits, path=path)
 
 
-def _table(raw: Fields, *, location: str | None) -> tuple[TableMetadata, History]:
+def _table(
+    raw: Fields, *, location: str | None, later: bool = False
+) -> tuple[TableMetadata, History]:
     version = raw.need("format-version", int)
     if version > FORMAT_VERSION:
         raise Unsupported(
@@ -190,6 +186,8 @@ def _table(raw: Fields, *, location: str | None) -> tuple[TableMetadata, History
     if version == 1:
         _normalise_v1(raw, str(location or raw.values.get("location") or raw.path))
     stated = raw.take("location", str)
+    ids: dict[str, list[int]] = {}
+    columns = _column_ids(raw.values.get("schemas"))
     metadata = TableMetadata(
         format_version=version,
         table_uuid=_uuid(raw),
@@ -197,16 +195,16 @@ def _table(raw: Fields, *, location: str | None) -> tuple[TableMetadata, History
         last_sequence_number=raw.need("last-sequence-number", int),
         last_updated_ms=raw.need("last-updated-ms", int),
         last_column_id=raw.need("last-column-id", int),
-        schemas=_models(raw, "schemas", Schema),
+        schemas=_models(raw, "schemas", ids, later=later),
         current_schema_id=SchemaId(raw.need("current-schema-id", int)),
-        partition_specs=_models(raw, "partition-specs", PartitionSpec),
+        partition_specs=_models(raw, "partition-specs", ids, later=later),
         default_spec_id=SpecId(raw.need("default-spec-id", int)),
         last_partition_id=raw.need("last-partition-id", int),
-        sort_orders=_models(raw, "sort-orders", SortOrder),
+        sort_orders=_models(raw, "sort-orders", ids, later=later),
         default_sort_order_id=SortOrderId(raw.need("default-sort-order-id", int)),
         properties=raw.texts("properties"),
         next_row_id=raw.take("next-row-id", int) or 0,
-        expressions=tuple(_derived(each) for each in raw.each("expressions")),
+        expressions=_derived_columns(raw, ids, later=later),
         statistics=tuple(each.values for each in raw.each("statistics")),
         partition_statistics=tuple(each.values for each in raw.each("partition-statistics")),
     )
@@ -214,7 +212,10 @@ def _table(raw: Fields, *, location: str | None) -> tuple[TableMetadata, History
     refs = _refs(raw.inner("refs"))
     history = _history(raw, version)
     metadata = replace(metadata, refs=_with_main(raw, refs, current), extra=raw.values)
-    _check(metadata, history, raw)
+    _check(metadata, history, raw, ids)
+    both = sorted(columns.intersection(ids["expressions"]))
+    if both:
+        raise raw.bad("expressions", f"expr-id {both[0]} is a column's id")
     return metadata, history
 
 
@@ -284,17 +285,39 @@ def _location(raw: Fields, stated: str | None) -> str:
     return stated.rstrip("/")
 
 
-def _models(raw: Fields, key: str, model: type[Model]) -> tuple[Model, ...]:
+def _models(raw: Fields, key: str, ids: dict[str, list[int]], *, later: bool) -> Sequence[Any]:
+    """PyIceberg's objects; their ids are noted without making them."""
     items = raw.each(key)
     if not items:
         raise raw.bad(key, "is missing or empty")
-    return tuple(_model(item, model) for item in items)
+    found = ids[key] = []
+    for item in items:
+        # PyIceberg's models take defaults for these, which would make another table of it.
+        found.append(item.need(_IDS[key], int))
+        item.values[_IDS[key]] = found[-1]
+        item.values["fields"] = item.need("fields", list)
+    return _made([partial(_model, item, key) for item in items], later=later)
 
 
-def _model(item: Fields, model: type[Model]) -> Model:
-    # PyIceberg's models take defaults for these, which would make another table of it.
-    for key, kind in (_IDS[model], int), ("fields", list):
-        item.values[key] = item.need(key, kind)
+def _made(makers: Sequence[Callable[[], Any]], *, later: bool) -> Sequence[Any]:
+    return Later(makers) if later else tuple(make() for make in makers)
+
+
+def _model_of(key: str) -> type[IcebergBaseModel]:
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
+
+    models: dict[str, type[IcebergBaseModel]] = {
+        "schemas": Schema,
+        "partition-specs": PartitionSpec,
+        "sort-orders": SortOrder,
+    }
+    return models[key]
+
+
+def _model(item: Fields, key: str) -> IcebergBaseModel:
+    model = _model_of(key)
     try:
         return model.model_validate(item.values)
     except Exception as error:  # PyIceberg's validators let several kinds through
@@ -306,6 +329,21 @@ def _model(item: Fields, model: type[Model]) -> Model:
         reason = str(error).splitlines()
         problem = f"is not a valid {model.__name__}: {' '.join(reason[:3])}"
         raise FormatError(problem, path=item.path, field=item.at) from error
+
+
+def _column_ids(schemas: Any) -> set[int]:
+    """The ids of all columns in the JSON of schemas, nested ones included."""
+    found: set[int] = set()
+    rest: list[Any] = [schemas]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            ids = (value.get(key) for key in ("id", "element-id", "key-id", "value-id"))
+            found.update(each for each in ids if type(each) is int)
+            rest.extend(value.get(key) for key in ("fields", "type", "element", "key", "value"))
+        elif isinstance(value, list):
+            rest.extend(value)
+    return found
 
 
 def _has_variant(schema: dict[str, Any]) -> bool:
@@ -321,7 +359,20 @@ def _has_variant(schema: dict[str, Any]) -> bool:
     return False
 
 
-def _derived(raw: Fields) -> DerivedColumn:
+def _derived_columns(
+    raw: Fields, ids: dict[str, list[int]], *, later: bool
+) -> Sequence[DerivedColumn]:
+    found = ids["expressions"] = []
+    makers = []
+    for each in raw.each("expressions"):
+        expr_id, make = _derived(each)
+        found.append(expr_id)
+        makers.append(make)
+    return _made(makers, later=later)
+
+
+def _derived(raw: Fields) -> tuple[int, Callable[[], DerivedColumn]]:
+    """The id of a derived column, and what makes it."""
     expr_id = raw.need("expr-id", int)
     partition_field_id = raw.need("partition-field-id", int)
     expr = raw.inner("expr")
@@ -329,20 +380,26 @@ def _derived(raw: Fields) -> DerivedColumn:
     if not sources or not all(type(source) is int for source in sources):
         raise expr.bad("source-ids", "must list field ids")
     text = expr.need("transform", str)
-    try:
-        transform = parse_transform(text)
-    except Exception as error:  # PyIceberg's validators let several kinds through
-        raise expr.bad("transform", f"is {text!r}: {error}") from error
     name = expr.need("name", str)
     extra = {**raw.values, "expr": expr.values} if expr.values else raw.values
-    return DerivedColumn(
-        expr_id=FieldId(expr_id),
-        source_ids=tuple(sources),
-        transform=transform,
-        name=name,
-        partition_field_id=partition_field_id,
-        extra=extra,
-    )
+
+    def make() -> DerivedColumn:
+        from pyiceberg.transforms import parse_transform
+
+        try:
+            transform = parse_transform(text)
+        except Exception as error:  # PyIceberg's validators let several kinds through
+            raise expr.bad("transform", f"is {text!r}: {error}") from error
+        return DerivedColumn(
+            expr_id=FieldId(expr_id),
+            source_ids=tuple(sources),
+            transform=transform,
+            name=name,
+            partition_field_id=partition_field_id,
+            extra=extra,
+        )
+
+    return expr_id, make
 
 
 def _refs(raw: Fields) -> dict[str, SnapshotRef]:
@@ -440,28 +497,20 @@ def _snapshot(raw: Fields, version: int) -> Snapshot:
     )
 
 
-def _check(metadata: TableMetadata, history: History, raw: Fields) -> None:
+def _check(
+    metadata: TableMetadata, history: History, raw: Fields, ids: Mapping[str, list[int]]
+) -> None:
     """Refuse metadata that points at what it does not have."""
-    schema_ids = tuple(schema.schema_id for schema in metadata.schemas)
-    spec_ids = tuple(spec.spec_id for spec in metadata.partition_specs)
-    order_ids = tuple(order.order_id for order in metadata.sort_orders)
-    expr_ids: tuple[int, ...] = tuple(column.expr_id for column in metadata.expressions)
-    snapshot_ids: tuple[int, ...] = tuple(snap.snapshot_id for snap in history.snapshots)
-    for key, used, ids in (
-        ("schemas", metadata.current_schema_id, schema_ids),
-        ("partition-specs", metadata.default_spec_id, spec_ids),
-        ("sort-orders", metadata.default_sort_order_id, (*order_ids, UNSORTED.order_id)),
+    snapshot_ids: list[int] = [snap.snapshot_id for snap in history.snapshots]
+    for key, used, known_ids in (
+        ("schemas", metadata.current_schema_id, ids["schemas"]),
+        ("partition-specs", metadata.default_spec_id, ids["partition-specs"]),
+        ("sort-orders", metadata.default_sort_order_id, [*ids["sort-orders"], _UNSORTED_ID]),
     ):
-        if used not in ids:
-            raise raw.bad(key, f"has ids {list(ids)}, but the table uses {used}")
-    for key, ids in (
-        ("schemas", schema_ids),
-        ("partition-specs", spec_ids),
-        ("sort-orders", order_ids),
-        ("expressions", expr_ids),
-        ("snapshots", snapshot_ids),
-    ):
-        twice = [i for i, count in Counter(ids).items() if count > 1]
+        if used not in known_ids:
+            raise raw.bad(key, f"has ids {known_ids}, but the table uses {used}")
+    for key, given in (*ids.items(), ("snapshots", snapshot_ids)):
+        twice = [i for i, count in Counter(given).items() if count > 1]
         if twice:
             raise raw.bad(key, f"has the same id twice: {twice[:10]}")
     known = set(snapshot_ids)
@@ -469,10 +518,6 @@ def _check(metadata: TableMetadata, history: History, raw: Fields) -> None:
         if ref.snapshot_id not in known:
             problem = f"points to snapshot {ref.snapshot_id}, which is not there"
             raise raw.bad(f"refs.{name}", problem)
-    columns = {field_id for schema in metadata.schemas for field_id in schema.field_ids}
-    for column in metadata.expressions:
-        if column.expr_id in columns:
-            raise raw.bad("expressions", f"expr-id {column.expr_id} is a column's id")
 
 
 # Writing

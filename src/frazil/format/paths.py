@@ -16,11 +16,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
 
 from frazil.errors import FormatError, InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Written once, for `re` and for Arrow's RE2 alike.
 _SCHEME_PATTERN = r"^[A-Za-z][A-Za-z0-9+.\-]*:"
@@ -106,6 +107,8 @@ def resolve_legacy(location: str, path: str) -> str:
 
 def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`resolve` for a column; nulls stay null."""
+    import pyarrow.compute as pc
+
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
     _check_all(paths, absolute)
     joined = pc.binary_join_element_wise(_text(_base(location), paths), paths, _text("/", paths))
@@ -114,6 +117,8 @@ def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`relativise` for a column; nulls stay null."""
+    import pyarrow.compute as pc
+
     base = _base(_as_local(location))
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
     bare = pc.starts_with(paths, "/")
@@ -139,6 +144,8 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     `file://localhost/…` and one without a root as `file:…`, spellings that are not in use, so that
     `spelled` gives them back.
     """
+    import pyarrow.compute as pc
+
     base = _base(location)
     under = pc.starts_with(paths, f"{base}/")
     tails = pc.utf8_slice_codeunits(paths, len(base) + 1)
@@ -154,6 +161,8 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def spelled(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """The addresses of a column as other writers know them: `stored_exactly` undone."""
+    import pyarrow.compute as pc
+
     rooted = pc.replace_substring_regex(resolve_all(location, paths), f"^{_LOCALHOST}/", "/")
     return pc.replace_substring_regex(rooted, r"^file:([^/])", r"\1")
 
@@ -185,15 +194,21 @@ def _check_relative(path: str) -> None:
 
 
 def _check_all(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> None:
+    import pyarrow.compute as pc
+
     _check_all_relative(paths, pc.invert(absolute))
     _refuse(paths, _leads_up(paths, absolute), _upward)
 
 
 def _leads_up(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
     return pc.and_(absolute, pc.match_substring_regex(paths, _UP_PATTERN))
 
 
 def _check_all_relative(paths: pa.ChunkedArray, relative: pa.ChunkedArray) -> None:
+    import pyarrow.compute as pc
+
     _refuse(paths, pc.and_(relative, pc.equal(paths, _text("", paths))), _empty)
     _refuse(paths, pc.and_(relative, pc.match_substring_regex(paths, _DOT_PATTERN)), _dotted)
 
@@ -201,11 +216,15 @@ def _check_all_relative(paths: pa.ChunkedArray, relative: pa.ChunkedArray) -> No
 def _refuse(
     paths: pa.ChunkedArray, bad: pa.ChunkedArray, problem: Callable[[str], FormatError]
 ) -> None:
+    import pyarrow.compute as pc
+
     if pc.any(bad).as_py():
         raise problem(paths.filter(bad)[0].as_py())
 
 
 def _text(value: str, like: pa.ChunkedArray) -> pa.Scalar:
+    import pyarrow as pa
+
     return pa.scalar(value, like.type)
 
 

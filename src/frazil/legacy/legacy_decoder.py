@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot
-from frazil.legacy import carried_deletes, manifest_entries, manifest_list
 from frazil.tree.decoder import Positions
-from frazil.tree.read import LeafRef, Tree, TreeReader
+
+if TYPE_CHECKING:
+    from frazil.format.batch import EntryBatch
+    from frazil.tree.read import LeafRef, Tree, TreeReader
 
 
 class LegacyDecoder:
@@ -19,6 +21,8 @@ class LegacyDecoder:
 
     def root(self, reader: TreeReader, snapshot: Snapshot) -> EntryBatch:
         """The manifest list as a root."""
+        from frazil.legacy import manifest_list
+
         return manifest_list.root_of(
             snapshot,
             metadata=reader.metadata,
@@ -30,6 +34,8 @@ class LegacyDecoder:
         self, reader: TreeReader, leaf: LeafRef, keys: Collection[str] | None
     ) -> EntryBatch:
         """The entries of one manifest."""
+        from frazil.legacy import manifest_entries
+
         path = paths.resolve(reader.location, leaf.location)
         return manifest_entries.entries_of(
             reader.storage.read(path),
@@ -46,4 +52,6 @@ class LegacyDecoder:
         self, reader: TreeReader, tree: Tree, locations: Collection[str]
     ) -> dict[str, Positions]:
         """Rows retired by position deletes and vectors of v2 and v3."""
+        from frazil.legacy import carried_deletes
+
         return carried_deletes.deleted_rows(reader, tree, frozenset(locations))

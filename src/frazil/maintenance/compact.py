@@ -29,7 +29,8 @@ from frazil.errors import CommitUnknown, InvalidInput
 from frazil.expr.condition import Where
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
-from frazil.format.metadata import MAIN, UNSORTED
+from frazil.format.metadata import MAIN
+from frazil.format.plain import UNSORTED
 from frazil.maintenance.progress import Progress, silent
 from frazil.rows.actions import RowSink
 from frazil.rows.duckdb_engine import DuckDbEngine

@@ -21,17 +21,12 @@ from pyiceberg.table.name_mapping import NameMapping
 
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers, TableHead, TableName
-from frazil.commit.build import Surroundings
 from frazil.commit.handle import new_snapshot_id
 from frazil.commit.loop import discard
+from frazil.commit.surroundings import Surroundings
 from frazil.errors import CommitUnknown, InvalidInput, NotFound, Unsupported
-from frazil.format.metadata import (
-    UNSORTED,
-    SchemaId,
-    SortOrderId,
-    SpecId,
-    TableMetadata,
-)
+from frazil.format.metadata import SchemaId, SortOrderId, SpecId, TableMetadata
+from frazil.format.plain import UNSORTED
 from frazil.paimon import as_iceberg, course
 from frazil.paimon.apply import LOCATION, NAME_MAPPING, SNAPSHOT_ID, SNAPSHOT_TIME, Run, summary_of
 from frazil.paimon.course import Course, Leg

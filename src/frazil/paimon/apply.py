@@ -17,10 +17,11 @@ from pyiceberg.schema import Schema
 
 from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import PAIMON_LOCATION
-from frazil.commit.build import Builder, Surroundings
+from frazil.commit.build import Builder
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.head import Head, Landed, Lost, State
 from frazil.commit.loop import discard
+from frazil.commit.surroundings import Surroundings
 from frazil.commit.updates import MetadataUpdate, SetProperties, SetRef
 from frazil.errors import CommitConflict, CommitUnknown, InvalidInput
 from frazil.format import paths, puffin

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from frazil.catalog.names import Identifier
-from frazil.commit.build import Surroundings
 from frazil.commit.chain import Chain
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle, new_snapshot_id, now_ms
 from frazil.commit.head import Draft, Outcome, State
 from frazil.commit.loop import discard
+from frazil.commit.surroundings import Surroundings
 from frazil.commit.together import Work, commit_together
 from frazil.commit.updates import RemoveSnapshots, SetRef
 from frazil.errors import (

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from frazil.catalog.remote_wire import Definitions, Document, Known, state_document
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.sql_rows import is_redefined
-from frazil.commit.build import Surroundings
 from frazil.commit.change import Change
 from frazil.commit.grouped import GROUP_SIZE, append_ids, group_summary, is_grouped
 from frazil.commit.handle import new_snapshot_id, now_ms
@@ -33,6 +32,7 @@ from frazil.commit.summary import (
     METADATA_BYTES_WRITTEN,
     check_keys,
 )
+from frazil.commit.surroundings import Surroundings
 from frazil.commit.together import Work, commit_together
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput
 from frazil.format import metadata_json

@@ -16,7 +16,8 @@ from pyiceberg.table.sorting import SortOrder
 from frazil.catalog.names import Identifier
 from frazil.commit.handle import now_ms
 from frazil.errors import AlreadyExists, NotFound
-from frazil.format.metadata import UNPARTITIONED, UNSORTED, TableMetadata, new_table
+from frazil.format.metadata import TableMetadata, new_table
+from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.serve import facade, namespaces, wire
 from frazil.serve.errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint

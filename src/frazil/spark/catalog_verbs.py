@@ -18,7 +18,7 @@ from pyspark.sql import types as sql
 
 from frazil.errors import AlreadyExists, NotFound
 from frazil.expr.partition_by import parse_partition_by
-from frazil.format.metadata import UNPARTITIONED
+from frazil.format.plain import UNPARTITIONED
 from frazil.spark import writer
 from frazil.spark.alterations import alter
 from frazil.spark.bridge import Answers, Bridge

@@ -18,7 +18,8 @@ from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
-from frazil.format.metadata import UNPARTITIONED, UNSORTED, RefKind, SnapshotRef
+from frazil.format.metadata import RefKind, SnapshotRef
+from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.sql import statements as st
 from frazil.sql.result import Result, done
 from frazil.table.column_tree import default_of

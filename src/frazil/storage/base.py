@@ -8,12 +8,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
 from frazil.limits import DEFAULT, Limits
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _REQUESTS_AT_ONCE = 16
 

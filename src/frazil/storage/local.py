@@ -6,13 +6,15 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from frazil.errors import NotFound
 from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained, local_path
 from frazil.storage.streams import Sink, TailHeld
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WHOLE_FILE_BYTES = 64 * 1024
 """Files up to this size are read in one request: a second one costs more than the bytes."""
@@ -32,6 +34,8 @@ class _LocalFile:
         return data
 
     def arrow(self) -> pa.NativeFile:
+        import pyarrow as pa
+
         if self.size <= _WHOLE_FILE_BYTES:
             return pa.BufferReader(self.read_at(0, self.size))
         return TailHeld(self).arrow()
@@ -72,6 +76,8 @@ class LocalStorage(Counted):
         self.count("write", path, len(data))
 
     def create(self, path: str) -> pa.NativeFile:
+        import pyarrow as pa
+
         with explained(path, "write"):
             handle = _create_exclusive(local_path(path))
         sink = Sink(

@@ -6,15 +6,16 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import pyarrow as pa
 
 from frazil.errors import StorageError
 from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained
 from frazil.storage.streams import RangeFile, Sink
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WHOLE_OBJECT_BYTES = 2 * 1024 * 1024
 """Objects up to this size are read in one request: a round trip costs as much as these bytes."""
@@ -37,6 +38,8 @@ class _ObjectFile:
         return data
 
     def arrow(self) -> pa.NativeFile:
+        import pyarrow as pa
+
         if self.size <= _WHOLE_OBJECT_BYTES:
             return pa.BufferReader(self.read_at(0, self.size))
         return pa.PythonFile(RangeFile(_ReadAhead(self, self.path, self.size)), mode="r")
@@ -61,6 +64,8 @@ class _ReadAhead:
         return self._held[at : at + length]
 
     def arrow(self) -> pa.NativeFile:
+        import pyarrow as pa
+
         return pa.PythonFile(RangeFile(self), mode="r")
 
 
@@ -112,6 +117,8 @@ class ObjectStorage(Counted):
         return self._whole.open_output_stream(f"{parts.netloc}{parts.path}")
 
     def create(self, path: str) -> pa.NativeFile:
+        import pyarrow as pa
+
         with explained(path, "write"):
             stream = self._io.new_output(path).create(overwrite=True)
         sink = Sink(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from frazil.storage.base import Counted, RandomAccess, explained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class RangeFile:
@@ -74,6 +75,8 @@ class TailHeld:
 
     def arrow(self) -> pa.NativeFile:
         """The same file for pyarrow's readers."""
+        import pyarrow as pa
+
         return pa.PythonFile(RangeFile(self), mode="r")
 
 

@@ -12,20 +12,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
-import pyarrow as pa
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
-
 from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.ownership import UNCERTAIN
 from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
-from frazil.catalog.recover import Recovered, recover
 from frazil.catalog.storages import Secretive, Storages
 from frazil.catalog.unmade import UnmadeCatalog
 from frazil.commit.handle import TableHandle, now_ms
-from frazil.data.row_input import Rows, schema_of
-from frazil.data.schema import iceberg_schema
 from frazil.entrance import checked, entrance, is_text
 from frazil.errors import (
     AlreadyExists,
@@ -35,23 +27,26 @@ from frazil.errors import (
     StorageError,
     Unsupported,
 )
-from frazil.expr.partition_by import parse_partition_by
 from frazil.format.checks import check_text, check_texts
-from frazil.format.metadata import UNPARTITIONED, UNSORTED, new_table
+from frazil.format.metadata import new_table
 from frazil.format.property_table import check_values
 from frazil.legacy.legacy_decoder import LegacyDecoder
-from frazil.legacy.open import open_table
-from frazil.legacy.publish import publish_if_asked
-from frazil.maintenance.purge import PurgeResult, purge_table
 from frazil.storage import checked_location, is_local, local_path, same_store
-from frazil.table.evolve import parse_sort_order
 from frazil.table.table import Table
 from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
 from frazil.words import did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
+    import pyarrow as pa
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
 
+    from frazil.catalog.recover import Recovered
+    from frazil.commit.loop import Committed
+    from frazil.data.row_input import Rows
+    from frazil.maintenance.purge import PurgeResult
     from frazil.paimon.adopt import Adopted
     from frazil.sql.result import Result
     from frazil.sql.session import Session
@@ -467,6 +462,8 @@ class Catalog:
         `source` is a metadata file, a table's folder, a PyIceberg `Table`, or a PyIceberg `Catalog`
         with the table's `name`.
         """
+        from frazil.legacy.open import open_table
+
         if isinstance(source, str) and not is_text(source):
             raise InvalidInput(f"source is {source!a}; expected text that has a UTF-8 form")
         found = open_table(source, name, storage=self._pointers.storage, cache=self._cache)
@@ -475,6 +472,8 @@ class Catalog:
     def recover_table(self, name: TableName, location: str) -> tuple[Table, Recovered]:
         """Rebuild a lost catalog entry from the newest metadata JSON and the roots written
         since."""
+        from frazil.catalog.recover import recover
+
         identifier = Identifier.parse(name)
         place = checked_location(location)
         found = recover(place, self._pointers.storage(place))
@@ -504,6 +503,8 @@ class Catalog:
     def drop_table(self, name: TableName, *, purge: bool = False) -> PurgeResult | None:
         """Drop a table from the catalog. `purge` also deletes its files, but nothing that another
         table may use; it then returns what was deleted."""
+        from frazil.maintenance.purge import purge_table
+
         with self._naming(Identifier.parse(name)):
             if purge:
                 return purge_table(self._pointers, name)
@@ -520,7 +521,7 @@ class Catalog:
             cache=self._cache,
             decoder=LegacyDecoder(),
         )
-        handle.after_commit = (publish_if_asked,)
+        handle.after_commit = (_publish_if_asked,)
         return Table(handle)
 
     def __getitem__(self, name: str) -> Table:
@@ -533,8 +534,20 @@ class Catalog:
             return False
 
 
+def _publish_if_asked(handle: TableHandle, done: Committed) -> str | None:
+    from frazil.legacy.publish import publish_if_asked
+
+    return publish_if_asked(handle, done)
+
+
 def _columns_and_rows(given: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:
     """The columns of a new table, and its first rows, if rows are given."""
+    import pyarrow as pa
+    from pyiceberg.schema import Schema
+
+    from frazil.data.row_input import schema_of
+    from frazil.data.schema import iceberg_schema
+
     if isinstance(given, Schema):
         return given, None
     if isinstance(given, pa.Schema):
@@ -552,7 +565,13 @@ def _columns_and_rows(given: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:
 
 
 def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) -> PartitionSpec:
+    from pyiceberg.partitioning import PartitionSpec
+
+    from frazil.expr.partition_by import parse_partition_by
+
     if partition_by is None:
+        from frazil.format.plain import UNPARTITIONED
+
         return UNPARTITIONED
     if isinstance(partition_by, PartitionSpec):
         return partition_by
@@ -564,7 +583,13 @@ def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) ->
 
 
 def _order(sort_by: Sequence[str] | SortOrder | None, schema: Schema) -> SortOrder:
+    from pyiceberg.table.sorting import SortOrder
+
+    from frazil.table.evolve import parse_sort_order
+
     if sort_by is None:
+        from frazil.format.plain import UNSORTED
+
         return UNSORTED
     if isinstance(sort_by, SortOrder):
         return sort_by

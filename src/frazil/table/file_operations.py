@@ -7,26 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from pyiceberg.expressions import BooleanExpression, Or
-
-from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import discard
-from frazil.commit.result import CommitResult
-from frazil.commit.updates import HaveUnpartitionedSpec, MetadataUpdate
-from frazil.data.delete_files import write_equality_deletes
-from frazil.data.read_files import NAME_MAPPING
-from frazil.data.row_input import Rows
 from frazil.entrance import entrance
 from frazil.errors import CommitConflict, CommitUnknown, Conflict, InvalidInput, NotFound
-from frazil.format import bitmap, paths
-from frazil.format.batch import EntryBatch
+from frazil.format import paths
 from frazil.format.metadata import TableMetadata
-from frazil.rows.equal_rows import equal_rows, key_ids
-from frazil.table import adopt_files
 
 if TYPE_CHECKING:
+    import numpy as np
+    from pyiceberg.expressions import BooleanExpression
+
+    from frazil.commit.result import CommitResult
+    from frazil.commit.updates import MetadataUpdate
+    from frazil.data.row_input import Rows
+    from frazil.format.batch import EntryBatch
     from frazil.table.transaction import Transaction
 
 EQUALITY_DELETES_ENABLED = "write.equality-deletes.enabled"
@@ -53,6 +47,9 @@ class FileOperations:
         Files without field ids are read by the table's name mapping, which is extended with the
         current column names. A name that meant a different column in earlier files is rejected.
         """
+        from frazil.data.read_files import NAME_MAPPING
+        from frazil.table import adopt_files
+
         found = adopt_files.describe(self._handle, files, check_duplicates=check_duplicates)
         with self.transaction() as tx:
             if found.mapping is not None:
@@ -84,6 +81,9 @@ class FileOperations:
     ) -> CommitResult:
         """Replace files with others that hold the same rows. Row changes since `base_snapshot_id`,
         by default the last loaded snapshot, are conflicts."""
+        from frazil.commit.change import Change
+        from frazil.format.batch import EntryBatch
+
         if not remove:
             raise InvalidInput("rewrite needs files to remove")
         tip = self._handle.state.tip(self.branch_name)
@@ -146,6 +146,8 @@ class RowDelta:
 
     def delete_rows(self, path: str, positions: Sequence[int]) -> RowDelta:
         """Rows of a file to delete, by position from 0."""
+        from frazil.format import bitmap
+
         location = self._location(path)
         found = bitmap.as_positions(positions)
         before = self._vectors.get(location)
@@ -159,6 +161,10 @@ class RowDelta:
         found now and deleted by position, unless the table allows such files
         (`write.equality-deletes.enabled`).
         """
+        from frazil.commit.updates import HaveUnpartitionedSpec
+        from frazil.data.delete_files import write_equality_deletes
+        from frazil.rows.equal_rows import key_ids
+
         metadata = self._handle.metadata
         if not _writes_equality_deletes(metadata.properties):
             return self._delete_equal(rows, on)
@@ -180,6 +186,11 @@ class RowDelta:
         return self
 
     def _delete_equal(self, rows: Rows, on: Sequence[str]) -> RowDelta:
+        from pyiceberg.expressions import Or
+
+        from frazil.format import bitmap
+        from frazil.rows.equal_rows import equal_rows
+
         base = self.base_snapshot_id
         snapshot = None if base is None else self._handle.snapshot(base)
         found = equal_rows(self._handle, snapshot, rows, on)
@@ -194,6 +205,11 @@ class RowDelta:
 
     def commit(self, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Land the changes as one snapshot."""
+        from frazil.commit.change import Change, Isolation, VectorEdit
+        from frazil.commit.loop import discard
+        from frazil.commit.result import CommitResult
+        from frazil.format.batch import EntryBatch
+
         change = Change(
             branch=self.branch,
             base_snapshot_id=self.base_snapshot_id,

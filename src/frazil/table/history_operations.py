@@ -8,40 +8,33 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Self, cast
 
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
-
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import TableName
 from frazil.commit.handle import TableHandle
-from frazil.commit.result import CommitResult
-from frazil.data.metadata_columns import with_dropped
-from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.entrance import entrance
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
-from frazil.expr.condition import Where
 from frazil.format.checks import check_count
 from frazil.format.metadata import RefKind, Snapshot
-from frazil.maintenance.analyze import Health, analyze
-from frazil.maintenance.check import check
-from frazil.maintenance.clone import clone
-from frazil.maintenance.compact import compact
-from frazil.maintenance.compare import Comparison, Side, compare
-from frazil.maintenance.expire import Expired, expire_snapshots
-from frazil.maintenance.orphans import Orphans, remove_orphan_files
-from frazil.maintenance.pick import cherry_pick, fast_forward
-from frazil.maintenance.problems import CheckReport
-from frazil.maintenance.progress import Progress, silent
-from frazil.maintenance.relocate import copy_table, move_table
-from frazil.maintenance.rewrite_manifests import compact_metadata, rewrite_manifests
-from frazil.rows.engine import Engine
-from frazil.rows.scan import select_columns
-from frazil.scan.change_feed import Changes
+from frazil.maintenance.progress import silent
 from frazil.storage import checked_location
 from frazil.table import refs
 from frazil.table.refs import AsOf
 
 if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
+
+    from frazil.commit.result import CommitResult
+    from frazil.data.read_files import Reading
+    from frazil.expr.condition import Where
+    from frazil.maintenance.analyze import Health
+    from frazil.maintenance.compare import Comparison, Side
+    from frazil.maintenance.expire import Expired
+    from frazil.maintenance.orphans import Orphans
+    from frazil.maintenance.problems import CheckReport
+    from frazil.maintenance.progress import Progress
+    from frazil.rows.engine import Engine
+    from frazil.scan.change_feed import Changes
     from frazil.table.catalog import Catalog
 
 Moment = int | str | date | datetime | timedelta
@@ -73,6 +66,8 @@ class HistoryOperations:
 
         >>> orders.changes(since="yesterday").to_arrow()                     # doctest: +SKIP
         """
+        from frazil.scan.change_feed import Changes
+
         handle = replace(self._handle)
         last = handle.tip(self.branch_name) if until is None else self._at(until)
         first = None if since is None else self._since(since)
@@ -103,6 +98,10 @@ class HistoryOperations:
             return None
 
     def _feed_reading(self, schema: Schema, columns: Sequence[str] | None) -> Reading:
+        from frazil.data.metadata_columns import with_dropped
+        from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
+        from frazil.rows.scan import select_columns
+
         metadata = self._handle.metadata
         chosen = schema
         if columns is not None:
@@ -123,12 +122,16 @@ class HistoryOperations:
 
         >>> print(orders.compare("audit"))                                  # doctest: +SKIP
         """
+        from frazil.maintenance.compare import compare
+
         left = self._side(as_of)
         if isinstance(other, HistoryOperations):
             return compare(left, other._side(None))
         return compare(left, self._side(other))
 
     def _side(self, as_of: AsOf | None) -> Side:
+        from frazil.maintenance.compare import Side
+
         handle = replace(self._handle)
         snapshot = handle.tip(self.branch_name) if as_of is None else self._at(as_of)
         ref = handle.metadata.refs.get(as_of) if isinstance(as_of, str) else None
@@ -141,10 +144,14 @@ class HistoryOperations:
 
     def fast_forward(self, branch: str | None = None, *, to: AsOf) -> CommitResult:
         """Move a branch, by default this one, forward to a snapshot that descends from it."""
+        from frazil.maintenance.pick import fast_forward
+
         return fast_forward(self._handle, branch or self.branch_name, self._at(to))
 
     def cherry_pick(self, snapshot: AsOf) -> CommitResult:
         """Apply the changes of a snapshot from another branch to this one."""
+        from frazil.maintenance.pick import cherry_pick
+
         return cherry_pick(self._handle, self.branch_name, self._at(snapshot))
 
     # Maintenance
@@ -166,6 +173,8 @@ class HistoryOperations:
 
         >>> orders.expire_snapshots(older_than="7 days")                    # doctest: +SKIP
         """
+        from frazil.maintenance.expire import expire_snapshots
+
         return expire_snapshots(
             self._handle,
             older_than_ms=_moment_ms(older_than, self._handle),
@@ -185,6 +194,8 @@ class HistoryOperations:
     ) -> Orphans:
         """Delete files in the table's folders that no snapshot references. Files younger than
         `older_than` (default: three days) are kept."""
+        from frazil.maintenance.orphans import remove_orphan_files
+
         return remove_orphan_files(
             self._handle,
             older_than_ms=_moment_ms(older_than, self._handle),
@@ -197,12 +208,16 @@ class HistoryOperations:
         self, *, leaves: Sequence[str] | None = None, progress: Progress = silent
     ) -> CommitResult:
         """Rewrite leaves, clustered and without dead entries. Commits nothing if none needs it."""
+        from frazil.maintenance.rewrite_manifests import rewrite_manifests
+
         return rewrite_manifests(
             self._handle, branch=self.branch_name, leaves=leaves, progress=progress
         )
 
     def compact_metadata(self, *, progress: Progress = silent) -> CommitResult:
         """Move the root's entries to leaves and merge small leaves, if that gains anything."""
+        from frazil.maintenance.rewrite_manifests import compact_metadata
+
         return compact_metadata(self._handle, branch=self.branch_name, progress=progress)
 
     def compact(
@@ -230,6 +245,8 @@ class HistoryOperations:
 
         >>> orders.compact(where="day >= '2024-01-01'")                     # doctest: +SKIP
         """
+        from frazil.maintenance.compact import compact
+
         return compact(
             self._handle,
             where,
@@ -246,6 +263,8 @@ class HistoryOperations:
 
     def analyze(self, *, progress: Progress = silent) -> Health:
         """Measure the table's health and suggest what to run."""
+        from frazil.maintenance.analyze import analyze
+
         return analyze(self._handle, branch=self.branch_name, progress=progress)
 
     def check(
@@ -261,6 +280,8 @@ class HistoryOperations:
         `deep` also reads data files. `repair` replaces unusable values in the catalog, such as a
         summary that is not text; files are never changed.
         """
+        from frazil.maintenance.check import check
+
         return check(self._handle, deep=deep, history=history, repair=repair, progress=progress)
 
     # Copies
@@ -279,6 +300,8 @@ class HistoryOperations:
 
         A tag `clone/<name>` on this table protects the files that the clone uses.
         """
+        from frazil.maintenance.clone import clone
+
         identifier = Identifier.parse(name)
         snapshot = self._handle.tip(self.branch_name) if as_of is None else self._at(as_of)
         place = None if location is None else checked_location(location)
@@ -298,6 +321,8 @@ class HistoryOperations:
         self, location: str, *, catalog: Catalog, name: TableName, progress: Progress = silent
     ) -> Self:
         """Copy the table with its history to another location and register the copy."""
+        from frazil.maintenance.relocate import copy_table
+
         place = checked_location(location)
         _check_free(catalog, Identifier.parse(name))
         storage = catalog._pointers.storage(place)
@@ -306,6 +331,8 @@ class HistoryOperations:
 
     def move_to(self, location: str, *, catalog: Catalog, progress: Progress = silent) -> Self:
         """Copy the table to another location and point its name there. The old files are kept."""
+        from frazil.maintenance.relocate import move_table
+
         move_table(self._handle, catalog._pointers, checked_location(location), progress=progress)
         return cast(Self, catalog.load_table(self._handle.name))
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from frazil.commit.handle import TableHandle
 from frazil.entrance import entrance
-from frazil.legacy.publish import FORMAT_PROPERTY, Published, publish
-from frazil.legacy.upgrade import UpgradeReport, upgrade
 from frazil.table import refs
 from frazil.table.refs import AsOf
+
+if TYPE_CHECKING:
+    from frazil.legacy.publish import Published
+    from frazil.legacy.upgrade import UpgradeReport
 
 
 @entrance
@@ -22,6 +26,8 @@ class IcebergOperations:
 
         No manifest and no data file is rewritten, and old snapshots stay readable.
         """
+        from frazil.legacy.upgrade import upgrade
+
         return upgrade(self._handle, dry_run=dry_run)
 
     def publish(
@@ -35,6 +41,8 @@ class IcebergOperations:
         The version defaults to the property `publish.format-version`, else 3. With the property
         set, every commit on `main` is published.
         """
+        from frazil.legacy.publish import FORMAT_PROPERTY, publish
+
         if format_version is None:
             asked = self._handle.metadata.properties.get(FORMAT_PROPERTY, "3")
             format_version = int(asked) if asked.isdigit() else 0

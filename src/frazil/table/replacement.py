@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
 
 from frazil.commit.updates import SetSchema, SetSortOrder, SetSpec
-from frazil.format.metadata import UNPARTITIONED, UNSORTED
+from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
-
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
+from typing import TYPE_CHECKING, Any, cast
 
 from frazil.catalog.pointers import TableHead
-from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
-from frazil.commit.result import CommitResult
-from frazil.commit.updates import RemoveRef, SetProperties, SetRef
-from frazil.data.row_input import Rows
 from frazil.entrance import entrance
 from frazil.errors import AlreadyExists, InvalidInput
-from frazil.expr.condition import Where
-from frazil.expr.sql_text import Expression
 from frazil.format.metadata import (
     MAIN,
     RefKind,
@@ -29,19 +18,31 @@ from frazil.format.metadata import (
     SnapshotRef,
     TableMetadata,
 )
-from frazil.rows.editor import RowEditor
-from frazil.rows.engine import Engine
-from frazil.rows.merge import Merge, merge
-from frazil.rows.scan import Scan
 from frazil.table import refs
-from frazil.table.evolve import EvolvePartitions, EvolveSchema, sort_order_update
 from frazil.table.file_operations import FileOperations
 from frazil.table.history_operations import HistoryOperations
 from frazil.table.iceberg import IcebergOperations
-from frazil.table.inspect import Inspect
 from frazil.table.refs import AsOf
-from frazil.table.transaction import Transaction
 from frazil.words import card
+
+if TYPE_CHECKING:
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.partitioning import PartitionSpec
+    from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
+
+    from frazil.commit.change import Change
+    from frazil.commit.result import CommitResult
+    from frazil.data.row_input import Rows
+    from frazil.expr.condition import Where
+    from frazil.expr.sql_text import Expression
+    from frazil.rows.editor import RowEditor
+    from frazil.rows.engine import Engine
+    from frazil.rows.merge import Merge
+    from frazil.rows.scan import Scan
+    from frazil.table.evolve import EvolvePartitions, EvolveSchema
+    from frazil.table.inspect import Inspect
+    from frazil.table.transaction import Transaction
 
 
 @entrance
@@ -147,6 +148,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
         >>> table.scan(where="price > 100", columns=["id"]).to_arrow()   # doctest: +SKIP
         """
+        from frazil.rows.scan import Scan
+
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit is {limit}; expected 0 or more")
         snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
@@ -171,6 +174,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     @property
     def inspect(self) -> Inspect:
         """Metadata as Arrow tables: snapshots, files, manifests, partitions, …"""
+        from frazil.table.inspect import Inspect
+
         return Inspect(self._handle, self.current_snapshot())
 
     # Writing rows
@@ -178,6 +183,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def transaction(self, *, engine: Engine | None = None) -> Transaction:
         """Several changes as one snapshot, all or nothing. Pass an engine to configure it:
         `DuckDbEngine(memory_limit="2GB")`."""
+        from frazil.table.transaction import Transaction
+
         return Transaction(self._handle, branch=self.branch_name, engine=engine)
 
     def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> CommitResult:
@@ -255,6 +262,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         ...     .execute()
         ... )
         """
+        from frazil.rows.merge import merge
 
         def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
             with self.transaction() as tx:
@@ -288,20 +296,28 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def evolve_schema(self) -> EvolveSchema:
         """Add, drop, rename, widen and reorder columns."""
+        from frazil.table.evolve import EvolveSchema
+
         return EvolveSchema(self.metadata, self._handle.commit)
 
     def evolve_partitions(self) -> EvolvePartitions:
         """Change how new files are partitioned; old files stay as they are."""
+        from frazil.table.evolve import EvolvePartitions
+
         return EvolvePartitions(self.metadata, self._handle.commit)
 
     def sort_by(self, *columns: str) -> CommitResult:
         """Set the order of rows in new files: `sort_by("day", "price desc")`."""
+        from frazil.table.evolve import sort_order_update
+
         return self._update(sort_order_update(self.metadata, columns))
 
     def set_properties(
         self, updates: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()
     ) -> CommitResult:
         """Set and remove table properties."""
+        from frazil.commit.updates import SetProperties
+
         return self._update(SetProperties.of(updates, remove))
 
     def export(self) -> str:
@@ -337,6 +353,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     def drop_ref(self, name: str) -> CommitResult:
         """Drop a branch or tag. Its snapshots stay until they expire."""
+        from frazil.commit.updates import RemoveRef
+
         if name == MAIN:
             raise InvalidInput("the main branch cannot be removed")
         return self._update(RemoveRef(name=name))
@@ -356,6 +374,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return self._move(self.snapshot(to))
 
     def _move(self, target: Snapshot) -> CommitResult:
+        from frazil.commit.updates import SetRef
+
         now = self.metadata.refs.get(self.branch_name)
         ref = (
             SnapshotRef(snapshot_id=target.snapshot_id)
@@ -368,8 +388,12 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def _set_ref(
         self, name: str, snapshot: Snapshot, kind: RefKind, **options: Any
     ) -> CommitResult:
+        from frazil.commit.updates import SetRef
+
         ref = SnapshotRef(snapshot_id=SnapshotId(snapshot.snapshot_id), kind=kind, **options)
         return self._update(SetRef(name=name, ref=ref, expected=None))
 
     def _update(self, update: Any) -> CommitResult:
+        from frazil.commit.change import Change
+
         return self._handle.commit(Change(branch=self.branch_name, updates=(update,)))

@@ -10,12 +10,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from frazil.format.batch import EntryBatch
+if TYPE_CHECKING:
+    from frazil.format.batch import EntryBatch
 
 DEFAULT_BYTES = 256 * 1024 * 1024
 
-Load = Callable[[Collection[str] | None], EntryBatch]
+Load: TypeAlias = "Callable[[Collection[str] | None], EntryBatch]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,19 @@ the reader. Stateless and picklable, as readers travel to other processes.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import numpy as np
-
-from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot
 
 if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from frazil.format.batch import EntryBatch
     from frazil.tree.read import LeafRef, Tree, TreeReader
 
-Positions = np.ndarray[Any, np.dtype[np.int64]]
+Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 class ManifestDecoder(Protocol):

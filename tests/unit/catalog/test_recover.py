@@ -123,7 +123,7 @@ def test_two_last_roots_are_ambiguous(place: str) -> None:
     found = recover(place, STORAGE)
     assert not found.is_certain
     assert found.metadata.current_snapshot_id == 3
-    assert any("nothing tells which one landed" in note for note in found.notes)
+    assert any("not known which one landed" in note for note in found.notes)
 
 
 def test_a_gap_is_reported(place: str) -> None:

@@ -24,7 +24,7 @@ from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
 from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
-from frazil.format.metadata import UNSORTED
+from frazil.format.plain import UNSORTED
 from frazil.maintenance.compact import every_row, replacement
 from frazil.maintenance.progress import Progress
 from frazil.rows.planned import Planned
