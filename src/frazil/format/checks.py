@@ -17,6 +17,7 @@ from frazil.format import paths
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
+    from pyiceberg.table.sorting import SortOrder
     from pyiceberg.types import NestedField
 
 METADATA_PATH = "write.metadata.path"
@@ -152,3 +153,38 @@ def _check_field(field: NestedField) -> None:
 
 def _store(scheme: str | None) -> str:
     return _SAME_STORE.get(scheme or "file", scheme or "file")
+
+
+def check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
+    """Refuse a spec and an order that name columns the schema does not have, or cannot use."""
+    from pyiceberg.exceptions import ValidationError
+
+    try:
+        spec.check_compatible(schema)
+        order.check_compatible(schema)
+    except (ValueError, ValidationError) as error:
+        raise InvalidInput(str(error)) from error
+
+
+def check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
+    """Refuse partition fields without a name of their own, and the same one twice."""
+    from pyiceberg.transforms import IdentityTransform
+
+    names: set[str] = set()
+    results: set[tuple[int, str]] = set()
+    for part in spec.fields:
+        if not part.name or part.name in names:
+            raise InvalidInput(f"partition field name {part.name!r} is empty or used twice")
+        result = (part.source_id, str(part.transform))
+        if result in results:
+            raise InvalidInput(
+                f"partition field {part.name!r} repeats {part.transform} of a column"
+            )
+        names.add(part.name)
+        results.add(result)
+        column = next((f for f in schema.fields if f.name == part.name), None)
+        same = isinstance(part.transform, IdentityTransform) and (
+            column is not None and column.field_id == part.source_id
+        )
+        if column is not None and not same:
+            raise InvalidInput(f"partition field {part.name!r} has the name of a column")

@@ -19,6 +19,8 @@ from uuid import UUID
 from frazil.errors import InvalidInput, NotFound, Unsupported
 from frazil.format.checks import (
     check_count,
+    check_fits,
+    check_partition_names,
     check_path_properties,
     check_properties,
     check_ref_name,
@@ -278,7 +280,7 @@ class TableMetadata:
             raise InvalidInput(
                 f"field ids {stale} are not free: new fields start at {self.last_column_id + 1}"
             )
-        _check_fits(self.spec(), self.sort_order(), schema)
+        check_fits(self.spec(), self.sort_order(), schema)
         for known in self.schemas:
             if known == schema:
                 schema_id = SchemaId(known.schema_id)
@@ -308,8 +310,8 @@ class TableMetadata:
         from frazil.format.plain import UNSORTED
 
         check_spec(spec)
-        _check_partition_names(spec, self.schema())
-        _check_fits(spec, UNSORTED, self.schema())
+        check_partition_names(spec, self.schema())
+        check_fits(spec, UNSORTED, self.schema())
         known = {_identity(f): f.field_id for s in self.partition_specs for f in s.fields}
         renamed = {(f.field_id, *_identity(f)[:2]) for f in self.spec().fields}
         last = self.last_partition_id
@@ -339,7 +341,7 @@ class TableMetadata:
 
         from frazil.format.plain import UNPARTITIONED, UNSORTED
 
-        _check_fits(UNPARTITIONED, order, self.schema())
+        check_fits(UNPARTITIONED, order, self.schema())
         for known in (*self.sort_orders, UNSORTED):
             if list(known.fields) == list(order.fields):
                 added = known
@@ -504,8 +506,8 @@ def new_table(
         fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh)
     except (ValueError, ValidationError) as error:
         raise InvalidInput(str(error)) from error
-    _check_partition_names(fresh_spec, fresh)
-    _check_fits(fresh_spec, fresh_order, fresh)
+    check_partition_names(fresh_spec, fresh)
+    check_fits(fresh_spec, fresh_order, fresh)
     return TableMetadata(
         table_uuid=table_uuid,
         location=location.rstrip("/"),
@@ -585,36 +587,3 @@ def _renumbered(part: PartitionField, field_id: int) -> PartitionField:
     return PartitionField(
         source_id=part.source_id, field_id=field_id, transform=part.transform, name=part.name
     )
-
-
-def _check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
-    from pyiceberg.exceptions import ValidationError
-
-    try:
-        spec.check_compatible(schema)
-        order.check_compatible(schema)
-    except (ValueError, ValidationError) as error:
-        raise InvalidInput(str(error)) from error
-
-
-def _check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
-    from pyiceberg.transforms import IdentityTransform
-
-    names: set[str] = set()
-    results: set[tuple[int, str]] = set()
-    for part in spec.fields:
-        if not part.name or part.name in names:
-            raise InvalidInput(f"partition field name {part.name!r} is empty or used twice")
-        result = (part.source_id, str(part.transform))
-        if result in results:
-            raise InvalidInput(
-                f"partition field {part.name!r} repeats {part.transform} of a column"
-            )
-        names.add(part.name)
-        results.add(result)
-        column = next((f for f in schema.fields if f.name == part.name), None)
-        same = isinstance(part.transform, IdentityTransform) and (
-            column is not None and column.field_id == part.source_id
-        )
-        if column is not None and not same:
-            raise InvalidInput(f"partition field {part.name!r} has the name of a column")

@@ -15,20 +15,17 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.json_fields import Fields, kind_of
-from frazil.format.later import Later
 from frazil.format.metadata import (
     FIRST_PARTITION_FIELD_ID,
     FORMAT_VERSION,
     MAIN,
     DerivedColumn,
-    FieldId,
     History,
     MetadataLogEntry,
     RefKind,
@@ -41,16 +38,13 @@ from frazil.format.metadata import (
     SpecId,
     TableMetadata,
 )
+from frazil.format.metadata_models import column_ids, derived_columns, models
 from frazil.limits import DEFAULT, Limits, decompress
-
-if TYPE_CHECKING:
-    from pyiceberg.typedef import IcebergBaseModel
 
 KNOWN_FEATURES: frozenset[str] = frozenset()
 """Names that `required-features` may hold: what a reader must understand to read the table."""
 
 _UNSORTED_ID = 0
-_IDS = {"schemas": "schema-id", "partition-specs": "spec-id", "sort-orders": "order-id"}
 _VOLATILE = (
     "last-sequence-number",
     "last-updated-ms",
@@ -187,7 +181,7 @@ def _table(
         _normalise_v1(raw, str(location or raw.values.get("location") or raw.path))
     stated = raw.take("location", str)
     ids: dict[str, list[int]] = {}
-    columns = _column_ids(raw.values.get("schemas"))
+    columns = column_ids(raw.values.get("schemas"))
     metadata = TableMetadata(
         format_version=version,
         table_uuid=_uuid(raw),
@@ -195,16 +189,16 @@ def _table(
         last_sequence_number=raw.need("last-sequence-number", int),
         last_updated_ms=raw.need("last-updated-ms", int),
         last_column_id=raw.need("last-column-id", int),
-        schemas=_models(raw, "schemas", ids, later=later),
+        schemas=models(raw, "schemas", ids, later=later),
         current_schema_id=SchemaId(raw.need("current-schema-id", int)),
-        partition_specs=_models(raw, "partition-specs", ids, later=later),
+        partition_specs=models(raw, "partition-specs", ids, later=later),
         default_spec_id=SpecId(raw.need("default-spec-id", int)),
         last_partition_id=raw.need("last-partition-id", int),
-        sort_orders=_models(raw, "sort-orders", ids, later=later),
+        sort_orders=models(raw, "sort-orders", ids, later=later),
         default_sort_order_id=SortOrderId(raw.need("default-sort-order-id", int)),
         properties=raw.texts("properties"),
         next_row_id=raw.take("next-row-id", int) or 0,
-        expressions=_derived_columns(raw, ids, later=later),
+        expressions=derived_columns(raw, ids, later=later),
         statistics=tuple(each.values for each in raw.each("statistics")),
         partition_statistics=tuple(each.values for each in raw.each("partition-statistics")),
     )
@@ -283,123 +277,6 @@ def _location(raw: Fields, stated: str | None) -> str:
         if last != "metadata" or not stated:
             raise raw.bad("location", "is missing, and cannot be derived from the file's path")
     return stated.rstrip("/")
-
-
-def _models(raw: Fields, key: str, ids: dict[str, list[int]], *, later: bool) -> Sequence[Any]:
-    """PyIceberg's objects; their ids are noted without making them."""
-    items = raw.each(key)
-    if not items:
-        raise raw.bad(key, "is missing or empty")
-    found = ids[key] = []
-    for item in items:
-        # PyIceberg's models take defaults for these, which would make another table of it.
-        found.append(item.need(_IDS[key], int))
-        item.values[_IDS[key]] = found[-1]
-        item.values["fields"] = item.need("fields", list)
-    return _made([partial(_model, item, key) for item in items], later=later)
-
-
-def _made(makers: Sequence[Callable[[], Any]], *, later: bool) -> Sequence[Any]:
-    return Later(makers) if later else tuple(make() for make in makers)
-
-
-def _model_of(key: str) -> type[IcebergBaseModel]:
-    from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.schema import Schema
-    from pyiceberg.table.sorting import SortOrder
-
-    models: dict[str, type[IcebergBaseModel]] = {
-        "schemas": Schema,
-        "partition-specs": PartitionSpec,
-        "sort-orders": SortOrder,
-    }
-    return models[key]
-
-
-def _model(item: Fields, key: str) -> IcebergBaseModel:
-    model = _model_of(key)
-    try:
-        return model.model_validate(item.values)
-    except Exception as error:  # PyIceberg's validators let several kinds through
-        if _has_variant(item.values):
-            raise Unsupported(
-                f"{item.path}: {item.at}: columns of type variant cannot be read",
-                feature="variant",
-            ) from error
-        reason = str(error).splitlines()
-        problem = f"is not a valid {model.__name__}: {' '.join(reason[:3])}"
-        raise FormatError(problem, path=item.path, field=item.at) from error
-
-
-def _column_ids(schemas: Any) -> set[int]:
-    """The ids of all columns in the JSON of schemas, nested ones included."""
-    found: set[int] = set()
-    rest: list[Any] = [schemas]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            ids = (value.get(key) for key in ("id", "element-id", "key-id", "value-id"))
-            found.update(each for each in ids if type(each) is int)
-            rest.extend(value.get(key) for key in ("fields", "type", "element", "key", "value"))
-        elif isinstance(value, list):
-            rest.extend(value)
-    return found
-
-
-def _has_variant(schema: dict[str, Any]) -> bool:
-    rest: list[Any] = [schema]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            if "variant" in (value.get("type"), value.get("element"), value.get("value")):
-                return True
-            rest.extend(value.values())
-        elif isinstance(value, list):
-            rest.extend(value)
-    return False
-
-
-def _derived_columns(
-    raw: Fields, ids: dict[str, list[int]], *, later: bool
-) -> Sequence[DerivedColumn]:
-    found = ids["expressions"] = []
-    makers = []
-    for each in raw.each("expressions"):
-        expr_id, make = _derived(each)
-        found.append(expr_id)
-        makers.append(make)
-    return _made(makers, later=later)
-
-
-def _derived(raw: Fields) -> tuple[int, Callable[[], DerivedColumn]]:
-    """The id of a derived column, and what makes it."""
-    expr_id = raw.need("expr-id", int)
-    partition_field_id = raw.need("partition-field-id", int)
-    expr = raw.inner("expr")
-    sources = expr.need("source-ids", list)
-    if not sources or not all(type(source) is int for source in sources):
-        raise expr.bad("source-ids", "must list field ids")
-    text = expr.need("transform", str)
-    name = expr.need("name", str)
-    extra = {**raw.values, "expr": expr.values} if expr.values else raw.values
-
-    def make() -> DerivedColumn:
-        from pyiceberg.transforms import parse_transform
-
-        try:
-            transform = parse_transform(text)
-        except Exception as error:  # PyIceberg's validators let several kinds through
-            raise expr.bad("transform", f"is {text!r}: {error}") from error
-        return DerivedColumn(
-            expr_id=FieldId(expr_id),
-            source_ids=tuple(sources),
-            transform=transform,
-            name=name,
-            partition_field_id=partition_field_id,
-            extra=extra,
-        )
-
-    return expr_id, make
 
 
 def _refs(raw: Fields) -> dict[str, SnapshotRef]:
