@@ -102,7 +102,7 @@ class Conformer:
         for (index, plan), field in zip(self.plans, self.schema.fields, strict=True):
             source = None if index is None else batch.column(index)
             try:
-                column = reshape.reshape(plan, source, batch.num_rows)
+                column = _reshaped(plan, source, batch.num_rows)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
                 kind = "a constant" if source is None else str(source.type)
                 found = f"{kind} with a value that does not fit ({error})"
@@ -114,6 +114,17 @@ class Conformer:
         if problems:
             raise refuse("The data does not fit the table", problems)
         return reshape.record_batch(columns, self.arrow, batch.num_rows)
+
+
+def _reshaped(plan: Plan, source: pa.Array | None, rows: int) -> pa.Array:
+    """A column in the table's type. A piece of a column of more than 2 GiB keeps offsets that are
+    too large for it until it is copied."""
+    try:
+        return reshape.reshape(plan, source, rows)
+    except pa.ArrowInvalid as error:
+        if source is None or "too large" not in str(error):
+            raise
+        return reshape.reshape(plan, source.take(pa.array(range(rows))), rows)
 
 
 def _bytes(batch: pa.RecordBatch) -> int:

@@ -54,6 +54,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
         return pa.map_(key.with_type(_plain(key.type)), item.with_type(_plain(item.type)))
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_plain(kind.value_type)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_plain(kind.value_type)))
     return kind
 
 

@@ -24,7 +24,7 @@ from frazil.errors import InvalidInput
 from frazil.expr.sql_text import SOURCE, TARGET, SqlText
 from frazil.rows import duckdb_scan
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
-from frazil.rows.duckdb_scan import explained
+from frazil.rows.duckdb_scan import explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
 from frazil.rows.duckdb_types import check_columns, literal, quoted, text, type_text
@@ -66,7 +66,8 @@ class DuckDbEngine:
         found = planned.scan.condition.sql
         what = "filter" if found is None else f"filter {found.text!r}"
         with explained(what), self._rows(chosen, filtered=True) as rows:
-            found = self.connection.sql(f"SELECT {KEY} FROM ({rows})").fetchnumpy()[KEY]
+            with streaming(self.connection, rows):
+                found = self.connection.sql(f"SELECT {KEY} FROM ({rows})").fetchnumpy()[KEY]
             return np.asarray(found, dtype=np.int64)
 
     def update(self, planned: Planned, values: Assignments, sink: RowSink) -> list[SinkResult]:
@@ -130,7 +131,8 @@ class DuckDbEngine:
 
     def _into(self, sink: RowSink, query: str, values: _Values) -> SinkResult:
         try:
-            return sink.run(self.connection.sql(query).to_arrow_reader(BATCH_ROWS))
+            with streaming(self.connection, query):
+                return sink.run(self.connection.sql(query).to_arrow_reader(BATCH_ROWS))
         finally:
             values.release()
 

@@ -14,7 +14,7 @@ import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,6 +58,9 @@ SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET arrow_lossless_conversion = true",
 )
+_LONG: Final = 2_000
+"""Characters of a query; a sum of 200 columns is planned in 0.2 s."""
+_ERROR: Final = re.compile(r"([A-Z][A-Za-z ]*) Error: ")
 _PATTERN: Final = re.compile(r"[*?\[]")
 
 
@@ -73,6 +76,39 @@ def connect(**config: Any) -> duckdb.DuckDBPyConnection:
 
 
 @contextmanager
+def streaming(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[None]:
+    """Settings for a query whose rows become Arrow batches; they are as before afterwards.
+
+    A batch may hold more than 2 GiB of text. A long query is planned without looking for common
+    subexpressions: that takes time with the cube of an expression's length, 11 s for a sum of 800
+    columns. Read all rows inside: DuckDB ends a stream when the next statement runs.
+    """
+    import duckdb
+
+    wanted = {"arrow_large_buffer_size": "true"}
+    if len(query) > _LONG:
+        wanted["disabled_optimizers"] = "common_subexpressions"
+    before = {name: _setting(connection, name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            connection.execute(f"SET {name} = {text(value)}")
+    except duckdb.Error:  # the settings of a connection that was given may be locked
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(duckdb.Error):  # a transaction of the connection's owner may be aborted
+            for name, value in before.items():
+                connection.execute(f"SET {name} = {text(value)}")
+
+
+def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> str:
+    ((value,),) = connection.execute(f"SELECT current_setting('{name}')::VARCHAR").fetchall()
+    return str(value)
+
+
+@contextmanager
 def explained(what: str) -> Iterator[None]:
     """DuckDB's errors as ours: most say that an expression is wrong."""
     import duckdb
@@ -80,12 +116,36 @@ def explained(what: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        problem = str(error).split("\n\nLINE ")[0].replace("\n", " ")
-        if isinstance(error, duckdb.IOException | duckdb.HTTPException):
-            raise StorageError(f"{what}: {problem}") from error
-        if isinstance(error, duckdb.OutOfMemoryException):
-            raise FrazilError(f"{what}: {problem} Raise the engine's memory limit") from error
-        raise InvalidInput(f"{what}: {problem}") from error
+        raise _told(what, error, duckdb_kind(error)) from error
+    except OSError as error:
+        if (kind := duckdb_kind(error)) is None:
+            raise
+        raise _told(what, error, kind) from error
+
+
+def duckdb_kind(error: Exception) -> type[FrazilError] | None:
+    """The error of ours that one of DuckDB is; None for those of others.
+
+    What DuckDB finds wrong in the middle of an Arrow stream arrives as an OSError with its text.
+    """
+    import duckdb
+
+    found = _ERROR.match(str(error))
+    if not isinstance(error, duckdb.Error) and found is None:
+        return None
+    name = "" if found is None else found[1]
+    if name in ("IO", "HTTP") or isinstance(error, duckdb.IOException | duckdb.HTTPException):
+        return StorageError
+    if name == "Out of Memory" or isinstance(error, duckdb.OutOfMemoryException):
+        return FrazilError
+    return InvalidInput
+
+
+def _told(what: str, error: Exception, kind: type[FrazilError] | None) -> FrazilError:
+    problem = str(error).split("\n\nLINE ")[0].replace("\n", " ")
+    if kind is FrazilError:
+        problem += " Raise the engine's memory limit"
+    return (kind or InvalidInput)(f"{what}: {problem}")
 
 
 @dataclass(slots=True)

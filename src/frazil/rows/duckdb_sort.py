@@ -16,6 +16,7 @@ from pyiceberg.types import NestedField, StructType
 
 from frazil.data.metadata_columns import path_of
 from frazil.expr.transforms import result_type, transform_array
+from frazil.rows.duckdb_scan import streaming
 from frazil.rows.duckdb_types import quoted, text, type_text
 from frazil.rows.z_order import SAMPLE_ROWS, ZOrder, ZValue
 
@@ -87,9 +88,11 @@ def _column(schema: Schema, field_id: int) -> str:
 
 def _z_value(functions: _Functions, rows: str, order: ZOrder, schema: Schema) -> str:
     columns = ", ".join(map(quoted, order.columns))
-    sample = functions.connection.sql(
+    query = (
         f"SELECT {columns} FROM ({rows}) USING SAMPLE reservoir({SAMPLE_ROWS} ROWS) REPEATABLE (7)"
-    ).to_arrow_table()
+    )
+    with streaming(functions.connection, query):
+        sample = functions.connection.sql(query).to_arrow_table()
     z = ZValue.sampled(order.columns, sample)
 
     def z_values(values: Any) -> pa.Array:

@@ -275,8 +275,13 @@ class Scan:
     def _engine_batches(self) -> Iterator[pa.RecordBatch]:
         from frazil.rows import duckdb_scan
 
-        with duckdb_scan.explained(self._what):
-            yield from conformed(self.to_duckdb().to_arrow_reader(1 << 17), self.schema)
+        connection = duckdb_scan.connect()
+        relation = self.to_duckdb(connection=connection)
+        with (
+            duckdb_scan.explained(self._what),
+            duckdb_scan.streaming(connection, relation.sql_query()),
+        ):
+            yield from conformed(relation.to_arrow_reader(1 << 17), self.schema)
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries."""

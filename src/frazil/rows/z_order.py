@@ -105,12 +105,16 @@ def ordered(array: pa.Array, name: str) -> Codes:
         whole = array.cast(pa.int64())
     elif pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _floats(array.cast(pa.float64()))
-    elif pa.types.is_string(kind) or pa.types.is_binary(kind) or _is_fixed(kind):
-        return _texts(array.cast(pa.binary()))
+    elif _is_text(kind) or _is_fixed(kind):
+        return _texts(array.cast(pa.large_binary()))
     else:
         raise Unsupported(f"z-order cannot use column {name} of type {kind}", feature="z-order")
     filled = np.asarray(whole.fill_null(np.iinfo(np.int64).min)).astype(np.int64)
     return filled.view(np.uint64) ^ _SIGN
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 
 def _is_fixed(kind: pa.DataType) -> bool:

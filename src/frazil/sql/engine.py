@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from frazil.errors import FrazilError, InvalidInput, StorageError
+from frazil.errors import FrazilError, InvalidInput
+from frazil.rows.duckdb_scan import duckdb_kind
 from frazil.sql.rewriting import Rewritten
 from frazil.sql.text import Source
 
@@ -34,18 +35,16 @@ def failure(
     ran: Rewritten | None = None,
 ) -> FrazilError:
     """An error of the engine in the user's words and places."""
-    import duckdb
-
     if isinstance(error, FrazilError):
         return error
-    if not isinstance(error, duckdb.Error):
+    kind = duckdb_kind(error)
+    if kind is None:
         raise error
     text = str(error)
     message = _message(text)
     for made, name in sorted(shown.items(), key=lambda item: -len(item[0])):
         message = message.replace(made, name)
     place = "" if ran is None else _place(text, source, ran)
-    kind = StorageError if isinstance(error, duckdb.IOException) else InvalidInput
     return kind(f"{place}{message}")
 
 

@@ -307,3 +307,16 @@ def test_a_list_of_key_value_structs_makes_a_map() -> None:
     data = pa.table({"c": pa.array([[{"key": "a", "value": 1}], None], pa.large_list(pair))})
     schema = _one(MapType(2, StringType(), 3, LongType(), value_required=False))
     assert _table(data, schema).column("c").to_pylist() == [[("a", 1)], None]
+
+
+def test_a_piece_of_more_than_2_gib_of_text_fits_a_column() -> None:
+    """Offsets as those of the end of such a column have them; the text itself is not there."""
+    start = 1 << 31
+    text = pa.py_buffer(b"abc")
+    far = pa.foreign_buffer(text.address - start, start + 3, base=text)
+    offsets = pa.array([start, start + 1, start + 3], pa.int64()).buffers()[1]
+    column = pa.Array.from_buffers(pa.large_string(), 2, [None, offsets, far])
+    assert column.to_pylist() == ["a", "bc"]
+    found = _table(pa.table({"c": column}), _one(StringType()))
+    assert found.column("c").to_pylist() == ["a", "bc"]
+    assert found.column("c").type == pa.string()

@@ -1,0 +1,173 @@
+"""Rows that stream out of DuckDB: errors that come late, wide rows, long expressions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.errors import FrazilError, InvalidInput, StorageError
+from frazil.rows import duckdb_scan
+from frazil.rows.duckdb_engine import BATCH_ROWS, DuckDbEngine
+
+SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
+ROWS = 3 * BATCH_ROWS
+SETTINGS = ("arrow_large_buffer_size", "disabled_optimizers")
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> frazil.Table:
+    """A table whose last row alone is no number: the first batches are good."""
+    catalog = frazil.connect(tmp_path_factory.mktemp("late"))
+    table = catalog.create_table("s.t", SCHEMA)
+    texts = ["1"] * (ROWS - 1) + ["x"]
+    table.append(pa.table({"id": range(ROWS), "n": [1] * ROWS, "s": texts}, schema=SCHEMA))
+    return table
+
+
+def _files(table: frazil.Table) -> set[Path]:
+    return set(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda table: table.update({"n": frazil.expr("cast(s as int)")}),
+        lambda table: table.delete("cast(s as int) = 1"),
+        lambda table: table.scan("cast(s as int) = 1 and id >= 0").to_arrow(),
+        lambda table: table.scan("cast(s as int) = 1 and id >= 0").count(),
+        lambda table: table._catalog_sql("SELECT cast(s AS int) FROM s.t").to_arrow(),
+        lambda table: list(table._catalog_sql("SELECT cast(s AS int) FROM s.t").to_reader()),
+        lambda table: table._catalog_sql("INSERT INTO s.t SELECT id, cast(s AS int), s FROM s.t"),
+    ],
+    ids=["update", "delete", "scan", "count", "query", "stream", "insert"],
+)
+def test_an_error_in_a_later_batch_is_one_of_ours(
+    late: frazil.Table, work: Callable[[Any], object]
+) -> None:
+    before = _files(late)
+    with pytest.raises(InvalidInput, match=r"(?i)could not convert string 'x'"):
+        work(_WithSql(late))
+    assert _files(late) == before
+
+
+class _WithSql:
+    """A table that can also be asked in SQL."""
+
+    def __init__(self, table: frazil.Table) -> None:
+        self._table = table
+
+    def _catalog_sql(self, text: str) -> Any:
+        folder = Path(self._table.location.removeprefix("file://")).parents[1]
+        return frazil.connect(folder).sql(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Conversion Error: Could not convert string 'x'", InvalidInput),
+        ("IO Error: Cannot open file", StorageError),
+        ("HTTP Error: 503", StorageError),
+        ("Out of Memory Error: could not allocate", FrazilError),
+        ("[Errno 28] No space left on device", None),
+    ],
+)
+def test_errors_of_a_stream_are_told_apart_by_their_text(
+    text: str, kind: type[FrazilError] | None
+) -> None:
+    assert duckdb_scan.duckdb_kind(OSError(text)) is kind
+    with pytest.raises(kind or OSError), duckdb_scan.explained("scan"):
+        raise OSError(text)
+
+
+def _settings(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    return [
+        connection.execute(f"SELECT current_setting('{name}')::VARCHAR").fetchall()[0][0]
+        for name in SETTINGS
+    ]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> frazil.Table:
+    made = frazil.connect(tmp_path).create_table("s.t", SCHEMA)
+    made.append(pa.table({"id": [1, 2], "n": [5, 6], "s": ["a", "b"]}, schema=SCHEMA))
+    return made
+
+
+def test_a_long_sum_is_planned_without_the_search_for_common_parts(table: frazil.Table) -> None:
+    connection = duckdb_scan.connect()
+    connection.execute("SET disabled_optimizers = 'join_order'")
+    seen: list[list[str]] = []
+
+    class Watching(DuckDbEngine):
+        def _into(self, sink: Any, query: str, values: Any) -> Any:
+            with duckdb_scan.streaming(self.connection, query):
+                seen.append(_settings(self.connection))
+            return super()._into(sink, query, values)
+
+    long = " + ".join(["id"] * 800)
+    with table.transaction(engine=Watching(connection)) as tx:
+        tx.update({"n": frazil.expr(long)}, f"{long} = 800")
+        tx.update({"s": "c"}, "id = 2")
+    assert [optimizers for _, optimizers in seen] == ["common_subexpressions", "join_order"]
+    assert _settings(connection) == ["false", "join_order"]
+    found = sorted(table.scan().to_pylist(), key=lambda row: row["id"])
+    assert found == [{"id": 1, "n": 800, "s": "a"}, {"id": 2, "n": 6, "s": "c"}]
+    assert table.scan(f"{long} = 1600").count() == 1
+
+
+def test_settings_are_as_before_after_an_error(table: frazil.Table) -> None:
+    connection = duckdb_scan.connect()
+    tx = table.transaction(engine=DuckDbEngine(connection))
+    with pytest.raises(InvalidInput):
+        tx.update({"n": frazil.expr("cast(s as int)")})
+    assert _settings(connection) == ["false", ""]
+
+
+def test_a_connection_whose_settings_are_locked_is_used_as_it_is(table: frazil.Table) -> None:
+    connection = duckdb_scan.connect()
+    connection.execute("SET lock_configuration = true")
+    with table.transaction(engine=DuckDbEngine(connection)) as tx:
+        tx.update({"s": "c"}, "id = 2")
+    assert table.scan("s = 'c'").count() == 1
+
+
+def test_offsets_of_a_stream_have_64_bits() -> None:
+    connection = duckdb_scan.connect()
+    query = "SELECT 'a' AS t, 'a'::BLOB AS b, [1] AS l"
+    with duckdb_scan.streaming(connection, query):
+        stream = connection.sql(query).to_arrow_reader(10)
+        assert stream.schema.types[:2] == [pa.large_string(), pa.large_binary()]
+        assert pa.types.is_large_list(stream.schema.types[2])
+        assert stream.read_all().num_rows == 1
+
+
+def test_texts_are_sorted_in_any_order(table: frazil.Table) -> None:
+    table.append(pa.table({"id": [3, 4], "n": [0, 0], "s": ["ba", None]}, schema=SCHEMA))
+    table.compact(sort_by=["truncate[1](s) desc", "s desc"])
+    assert table.scan().to_arrow()["s"].to_pylist() == ["ba", "b", "a", None]
+    table.compact(zorder_by=["s", "n"])
+    assert table.scan().to_arrow()["s"].to_pylist()[0] is None
+
+
+@pytest.mark.skipif("FRAZIL_SOAK_SECONDS" not in os.environ, reason="takes 8 GB of memory")
+def test_a_column_of_more_than_2_gib_of_text(tmp_path: Path) -> None:
+    table = frazil.connect(tmp_path).create_table("s.t", SCHEMA)
+    texts = pa.chunked_array([pa.array(["x" * (1 << 20)] * 100)] * 22)
+    rows = pa.table([pa.array(range(2_200)), pa.array([1] * 2_200), texts], schema=SCHEMA)
+    table.append(rows)
+    assert table.update({"n": frazil.expr("n + length(s)")}, "id >= 0").rows_updated == 2_200
+    rows = rows.set_column(1, "n", pa.array([7] * 2_200))
+    assert table.upsert(rows, on="id").rows_updated == 2_200
+    assert table.scan("n = 7 and length(s) = 1048576").count() == 2_200
+    read = table.scan("n = 7 and length(s) = 1048576").to_batches()
+    assert sum(batch.num_rows for batch in read) == 2_200
