@@ -13,7 +13,7 @@ from pyspark.sql import types as sql
 import frazil
 import frazil.spark
 from frazil.format import paths
-from frazil.spark import writer
+from frazil.spark import overwrites, writer
 
 pytestmark = pytest.mark.spark
 
@@ -211,7 +211,7 @@ def test_a_commit_that_conflicts_removes_the_files_it_would_have_added(
         catalog.load_table("e.events").delete("kind = 'k1'")
         return written
 
-    monkeypatch.setattr(writer, "write_frame", slow)
+    monkeypatch.setattr(overwrites, "write_frame", slow)
     with pytest.raises(frazil.CommitConflict):
         frazil.spark.overwrite(made, frame, "kind = 'k1'")
     after = {file.path for file in made._handle.storage.list(f"{made.location}/data")}

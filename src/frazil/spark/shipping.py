@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 _COLUMN, _ANSWER = "work", "answer"
 _MAX_PARTITIONS = 10_000
-_REFUSAL = re.compile(r"^frazil\.errors\.(\w+): (.+)$", re.MULTILINE)
+_REFUSAL = re.compile(r"^frazil\.errors\.(\w+): (.+(?:\n  .+)*)$", re.MULTILINE)
+"""The last lines of a trace: a message, and what it lists in lines of its own."""
 
 
 def spread(spark: SparkSession, work: Sequence[Any]) -> DataFrame:
