@@ -11,7 +11,7 @@ import pytest
 import frazil
 from frazil.cli.app import main
 from frazil.cli.sql_shell import Shell
-from frazil.sql.result import Result
+from frazil.sql.query_result import Result
 from tests.cli.conftest import Run
 
 

@@ -12,7 +12,7 @@ import pytest
 from frazil import serve
 from frazil.catalog.pointers import Pointers
 from frazil.catalog.remote import RemoteCatalog
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.serve.settings import Settings
 from frazil.table import Catalog
 from tests.support.memory_catalog import MemoryCatalog

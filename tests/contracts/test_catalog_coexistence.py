@@ -14,7 +14,7 @@ from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.commit.head import Landed, Lost
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound, Unsupported
 from tests.support.catalogs import append_and_land, orders

@@ -15,7 +15,7 @@ import pytest
 
 from frazil.catalog import sql_rows
 from frazil.catalog.database import Database, Parameters, Row
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.head import Draft, Landed, Lost, Unknown

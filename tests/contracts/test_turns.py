@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.catalog.sql_head import SqlHead
 from frazil.catalog.turns import Turns
 from frazil.commit.head import Landed, Lost

@@ -8,7 +8,7 @@ import pytest
 
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound
 from tests.support.catalogs import orders
 

@@ -10,7 +10,7 @@ import pytest
 from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import StaticTable
 
-from frazil.legacy.shown import shown_files
+from frazil.legacy.published_notes import shown_files
 from frazil.serve.facade import Facade
 from frazil.table import Catalog, Table
 

@@ -11,7 +11,7 @@ import typer
 from frazil.cli.app import CatalogOption, JsonOption, app, open_catalog
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import InvalidInput
-from frazil.sql.result import Result
+from frazil.sql.query_result import Result
 
 
 @app.command()

@@ -10,9 +10,9 @@ from typing import Final
 
 from frazil.cli import output
 from frazil.errors import FrazilError
-from frazil.sql.parse import is_complete
+from frazil.sql.parse_statement import is_complete
 from frazil.sql.procedures import PROCEDURES
-from frazil.sql.result import Result
+from frazil.sql.query_result import Result
 from frazil.sql.session import Session
 
 _KEYWORDS: Final = (

@@ -1,7 +1,7 @@
 """Which rows: a filter that prunes, and SQL for an engine where the filter does not say it all.
 
-Plain filters (`frazil.expr.text`) say everything themselves. Any other SQL is parsed by sqlglot;
-of the conditions that all have to hold, those that are plain filters prune, and an engine
+Plain filters (`frazil.expr.filter_text`) say everything themselves. Any other SQL is parsed by
+sqlglot; of the conditions that all have to hold, those that are plain filters prune, and an engine
 evaluates the whole.
 """
 

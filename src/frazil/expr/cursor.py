@@ -1,7 +1,7 @@
 """A walk over the tokens of filter or expression text, and what both languages write alike.
 
 Names of columns and literals are read here; what may stand around them is the business of the
-parser (`text`).
+parser (`filter_text`).
 """
 
 from __future__ import annotations

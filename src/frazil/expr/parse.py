@@ -8,7 +8,7 @@ from pyiceberg.schema import Schema
 from frazil.errors import InvalidInput
 from frazil.expr.bind import bind
 from frazil.expr.filter_columns import ColumnIndex
-from frazil.expr.text import parse_text
+from frazil.expr.filter_text import parse_text
 
 
 def parse(

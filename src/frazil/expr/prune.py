@@ -35,8 +35,8 @@ from frazil.errors import InvalidInput
 from frazil.expr import bounds, transform_predicates
 from frazil.expr.bounds import Stats, both, either
 from frazil.expr.comparable import Mask, Vector, vector
+from frazil.expr.filter_display import shown
 from frazil.expr.partition_test import PartitionTest, holds, partition_tests
-from frazil.expr.shown import shown
 from frazil.expr.transform_predicates import Condition
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key, stats_key

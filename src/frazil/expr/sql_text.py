@@ -1,7 +1,7 @@
 """SQL expressions as text: parsed by sqlglot, checked against columns, with values filled in.
 
 The dialect is DuckDB's, which evaluates the text; other engines are given a translation. sqlglot
-is imported when text needs it, which plain filters (`frazil.expr.text`) do not.
+is imported when text needs it, which plain filters (`frazil.expr.filter_text`) do not.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from frazil.commit.handle import TableHandle
 from frazil.commit.updates import MetadataUpdate, RemoveRef, RemoveSnapshots, SetProperties
 from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata import FORMAT_VERSION, RefKind, Snapshot, TableMetadata
-from frazil.legacy.shown import forget_snapshots
+from frazil.legacy.published_notes import forget_snapshots
 from frazil.maintenance import retention
 from frazil.maintenance.ancestry import Ancestry
-from frazil.maintenance.files import deletable, delete_all, ownership_of
+from frazil.maintenance.file_deletion import deletable, delete_all, ownership_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Holdings, Reach, Unreachable, statistics_files
 from frazil.maintenance.retention import Due, Retention

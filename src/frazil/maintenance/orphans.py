@@ -17,8 +17,8 @@ from frazil.catalog.ownership import Ownership
 from frazil.commit.handle import TableHandle
 from frazil.format.metadata import History
 from frazil.legacy.published import published_files
-from frazil.legacy.shown import forget_snapshots, shown_files
-from frazil.maintenance.files import delete_all, ownership_of
+from frazil.legacy.published_notes import forget_snapshots, shown_files
+from frazil.maintenance.file_deletion import delete_all, ownership_of
 from frazil.maintenance.listing import Lister, list_files
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files

@@ -18,7 +18,7 @@ from frazil.commit.handle import TableHandle
 from frazil.errors import FrazilError
 from frazil.legacy.published import published_files
 from frazil.maintenance.clone import check_not_cloned
-from frazil.maintenance.files import deletable, delete_all, ownership_of
+from frazil.maintenance.file_deletion import deletable, delete_all, ownership_of
 from frazil.maintenance.listing import list_files
 from frazil.maintenance.orphans import json_files, other_tables
 from frazil.maintenance.progress import Progress, silent

@@ -17,8 +17,8 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
 
+from frazil.expr.filter_display import shown
 from frazil.expr.prune import Codes, PruneContext, PruneResult, Reason, compile_filter
-from frazil.expr.shown import shown
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType

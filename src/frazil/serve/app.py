@@ -29,7 +29,7 @@ from frazil.serve.access import authenticated
 from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
-from frazil.serve.explorer import files
+from frazil.serve.explorer import static_files
 from frazil.serve.guard import API_HEADERS
 from frazil.serve.service import Service
 
@@ -86,7 +86,7 @@ async def _health(_: Request) -> Response:
 async def _page(request: Request) -> Response:
     """A file of the explorer's page."""
     path = request.path_params.get("path", "")
-    found = await to_thread.run_sync(files.page, path, request.headers.get("if-none-match"))
+    found = await to_thread.run_sync(static_files.page, path, request.headers.get("if-none-match"))
     return Response(found.encoded(), status_code=found.status, headers=dict(found.headers))
 
 

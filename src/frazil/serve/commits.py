@@ -40,15 +40,15 @@ from frazil.format.metadata import (
     TableMetadata,
     log_entry,
 )
-from frazil.serve import tables, updates, wire
+from frazil.serve import metadata_updates, tables, wire
 from frazil.serve.errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import SHOWN_LOCATION, head_of, shown_version
 from frazil.serve.locations import check_location
+from frazil.serve.metadata_updates import Added, PostedUpdates
 from frazil.serve.posted import PostedFiles
 from frazil.serve.service import Service
 from frazil.serve.translate import change_of
-from frazil.serve.updates import Added, PostedUpdates
 
 log = logging.getLogger("frazil.serve")
 
@@ -193,7 +193,7 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
         now_ms=now_ms,
         new_snapshot_id=new_snapshot_id,
     )
-    state = State(version=0, metadata=updates.blank(location.rstrip("/")))
+    state = State(version=0, metadata=metadata_updates.blank(location.rstrip("/")))
     head = _NoHead(state)
     planned = _Plan(
         service=service, posted=posted, around=around, lists={}, format_version=3
@@ -269,7 +269,7 @@ class _Work:
     def plan(self, state: State) -> Sequence[Change]:
         """What the commit does to a state; 409 when the state is not what the client expects."""
         for requirement in self.posted.requirements:
-            updates.check(requirement, state.metadata)
+            metadata_updates.check(requirement, state.metadata)
         self.handle.state = state
         version = shown_version(state.metadata, self.call.format_version)
         return _Plan(
@@ -308,7 +308,9 @@ class _Plan:
             if not pending:
                 return ()
             update = PostedUpdates(updates=tuple(pending), added=replace_added(added))
-            metadata = updates.applied(metadata, pending, added, now_ms=metadata.last_updated_ms)
+            metadata = metadata_updates.applied(
+                metadata, pending, added, now_ms=metadata.last_updated_ms
+            )
             pending.clear()
             return (update,)
 

@@ -28,7 +28,7 @@ from frazil.format.metadata import (
     Snapshot,
     TableMetadata,
 )
-from frazil.legacy import published, shown, write_manifests
+from frazil.legacy import published, published_notes, write_manifests
 from frazil.legacy.manifest_list import address
 from frazil.legacy.publish_manifests import ManifestPublisher
 from frazil.legacy.published import FOLDER
@@ -81,7 +81,7 @@ class Facade:
         if metadata.format_version < FORMAT_VERSION:
             return self._as_it_is(handle)
         version = shown_version(metadata, format_version)
-        key = shown.document_key(version, handle.state.version)
+        key = published_notes.document_key(version, handle.state.version)
         where = head.notes.get([key]).get(key)
         if where is not None:
             return self._read(handle, where, version)
@@ -110,7 +110,7 @@ class Facade:
         """The manifest list that stands for a snapshot, published now if it is not yet."""
         if _is_listed(snapshot, format_version):
             return address(handle.location, snapshot.manifest_list or "")
-        key = shown.list_key(format_version, snapshot.snapshot_id)
+        key = published_notes.list_key(format_version, snapshot.snapshot_id)
         found = head_of(handle).notes.get([key]).get(key)
         return found or _publish(handle, snapshot, format_version)
 
@@ -118,7 +118,7 @@ class Facade:
         """Every published snapshot. Publishes the tips of branches and tags, and what lies between
         them and what is published already: clients check all that landed since they loaded."""
         head = head_of(handle)
-        lists = shown.lists(head.notes, version)
+        lists = published_notes.lists(head.notes, version)
         for snapshot in _unpublished(handle, version, lists):
             lists[int(snapshot.snapshot_id)] = self.list_of(handle, snapshot, version)
         history = head.history()
@@ -223,8 +223,8 @@ def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
         handle=handle,
         snapshot=snapshot,
         format_version=version,
-        known=lambda keys: shown.known_leaves(notes, version, keys),
-        known_positions={} if version >= 3 else shown.positions(notes),
+        known=lambda keys: published_notes.known_leaves(notes, version, keys),
+        known_positions={} if version >= 3 else published_notes.positions(notes),
         folder=FOLDER,
     )
     rows = work.rows()
@@ -240,17 +240,17 @@ def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
     where = paths.resolve(handle.location, name)
     handle.storage.write_new(where, data)
     leaves = {
-        shown.leaf_key(version, key): published.dump_rows(found)
+        published_notes.leaf_key(version, key): published.dump_rows(found)
         for key, found in work.leaves.items()
     }
     own = [row.path for row in work.own]
     vectors = sorted(work.positions)
-    listed = shown.list_key(version, snapshot.snapshot_id)
+    listed = published_notes.list_key(version, snapshot.snapshot_id)
     kept = notes.add(
         {
             **leaves,
             **{f"positions:{k}": json.dumps([r.path, r.size]) for k, r in work.positions.items()},
-            shown.uses_key(version, snapshot.snapshot_id): json.dumps(
+            published_notes.uses_key(version, snapshot.snapshot_id): json.dumps(
                 {"list": where, "leaves": sorted(leaves), "own": own, "positions": vectors}
             ),
             listed: where,
@@ -306,7 +306,7 @@ def _document(
 def _metadata_log(
     notes: Notes, version: int, metadata: TableMetadata
 ) -> tuple[MetadataLogEntry, ...]:
-    earlier = list(shown.documents(notes, version).values())
+    earlier = list(published_notes.documents(notes, version).values())
     return tuple(
         MetadataLogEntry(metadata_file=where, timestamp_ms=at)
         for where, at in earlier[-previous_max(metadata) :]
@@ -316,7 +316,7 @@ def _metadata_log(
 def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
     """Delete documents that no log names any more."""
     notes = head_of(handle).notes
-    known = shown.documents(notes, version)
+    known = published_notes.documents(notes, version)
     stale = list(known)[: -(keep + 1)]
     notes.remove(stale)
     for key in stale:

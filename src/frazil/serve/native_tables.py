@@ -19,7 +19,7 @@ from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import Neighbourhood, Place
 from frazil.catalog.pointers import TableHead
 from frazil.catalog.remote_wire import Definitions, Document, Known
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.catalog.sql_head import SqlHead
 from frazil.commit.head import AllLanded, Draft, Landed, State, Unknown
 from frazil.errors import CommitUnknown, InvalidInput, NotFound

@@ -25,7 +25,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import FILE_KEYS, MUST_MATCH, LeafPlan, LeafPlanner, plan, prune_context
-from frazil.serve.filters import Filter, bound_filter
+from frazil.serve.wire_filters import Filter, bound_filter
 from frazil.serve.wire_plans import PlanState
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.read import LEAF, LeafRef

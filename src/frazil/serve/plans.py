@@ -18,7 +18,7 @@ import msgspec
 
 from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput
-from frazil.legacy import shown
+from frazil.legacy import published_notes
 from frazil.serve import plan_files, tables, wire_plans
 from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
@@ -144,7 +144,7 @@ def _tasks(service: Service, call: Call, handle: TableHandle, state: PlanState) 
     if version < 3:
         snapshot = snapshot_of(handle, state.snapshot_id)
         service.facade.list_of(handle, snapshot, version)  # writes what is not there yet
-        positions = shown.positions(head_of(handle).notes)
+        positions = published_notes.positions(head_of(handle).notes)
     shapes = FileShapes(
         handle=handle,
         residual=msgspec.Raw(residual),

@@ -11,7 +11,7 @@ from frazil.spark.connect_sql import sql
 from frazil.spark.delete import delete
 from frazil.spark.engine import SparkEngine
 from frazil.spark.foreach import foreach_batch
-from frazil.spark.iceberg import iceberg_session
+from frazil.spark.iceberg_runtime import iceberg_session
 from frazil.spark.jar import jar_path
 from frazil.spark.merge import Merge, merge
 from frazil.spark.overwrites import overwrite, overwrite_partitions

@@ -20,7 +20,7 @@ from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.spark.values import geo_values, texts_of_uuids, uuids_of_texts
+from frazil.spark.spark_values import geo_values, texts_of_uuids, uuids_of_texts
 
 _IN_UTC: Final = {"timezone": "UTC"} if "timezone" in signature(to_arrow_type).parameters else {}
 """Spark 4.1 has no such argument: its times are in UTC anyway."""

@@ -25,10 +25,9 @@ from frazil.rows import duckdb_filter, duckdb_scan
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.scan.report import ScanReport
-from frazil.sql.conditions import Found, conditions
-from frazil.sql.engine import failure, value_of
+from frazil.sql.duckdb_calls import failure, value_of
 from frazil.sql.filters import Constants, filter_of, key_filter
-from frazil.sql.names import (
+from frazil.sql.name_resolution import (
     AsOf,
     GivenMeant,
     Meant,
@@ -37,6 +36,7 @@ from frazil.sql.names import (
     ViewMeant,
     metadata_rows,
 )
+from frazil.sql.pushed_conditions import Found, conditions
 from frazil.sql.rewriting import Edit, Rewritten, rewrite
 from frazil.sql.scopes import Scope, aliases_around, is_cte
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, quoted, tokens

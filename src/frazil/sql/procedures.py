@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from frazil.errors import InvalidInput, NotFound
 from frazil.sql import statements as st
-from frazil.sql.result import Result
+from frazil.sql.query_result import Result
 from frazil.table import refs
 from frazil.table.table import Table
 

@@ -12,7 +12,7 @@ from frazil.rows.duckdb_types import type_text
 from frazil.rows.merge import Merge
 from frazil.sql import statements as st
 from frazil.sql.parse_rows import table_and_alias
-from frazil.sql.result import Result, done
+from frazil.sql.query_result import Result, done
 from frazil.sql.rewriting import Rewritten
 from frazil.sql.run_tables import CountedRows
 from frazil.sql.scopes import Scope

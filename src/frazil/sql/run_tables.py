@@ -21,7 +21,7 @@ from frazil.expr.type_text import parse_type
 from frazil.format.metadata import RefKind, SnapshotRef
 from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.sql import statements as st
-from frazil.sql.result import Result, done
+from frazil.sql.query_result import Result, done
 from frazil.table.column_tree import default_of
 from frazil.table.evolve import EvolveSchema
 from frazil.table.evolve_partitions import sort_order_update

@@ -11,7 +11,7 @@ import pyarrow as pa
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.sql import statements as st
-from frazil.sql.result import Result, done
+from frazil.sql.query_result import Result, done
 
 if TYPE_CHECKING:
     from frazil.sql.statement import Statement

@@ -16,8 +16,8 @@ from frazil.errors import InvalidInput
 from frazil.format.metadata import RefKind
 from frazil.rows.duckdb_types import type_text
 from frazil.sql import statements as st
-from frazil.sql.names import TableMeant, ViewMeant
-from frazil.sql.result import Result
+from frazil.sql.name_resolution import TableMeant, ViewMeant
+from frazil.sql.query_result import Result
 from frazil.sql.run_views import view_text
 from frazil.sql.text import literal, quoted
 from frazil.table.table import Table

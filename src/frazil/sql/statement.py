@@ -18,9 +18,9 @@ from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
 from frazil.sql.binding import Binder, Engine
-from frazil.sql.engine import failure, value_of
-from frazil.sql.names import AsOf, Names
-from frazil.sql.result import Result
+from frazil.sql.duckdb_calls import failure, value_of
+from frazil.sql.name_resolution import AsOf, Names
+from frazil.sql.query_result import Result
 from frazil.sql.rewriting import Parameters, Rewritten
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, quoted, tokens
 from frazil.sql.transactions import Transactions

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from frazil.sql.names import AsOf
+from frazil.sql.name_resolution import AsOf
 from frazil.sql.text import Cursor, Kind, Part, Source, Token
 
 _CLAUSES: Final = (

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from frazil.data.row_input import Rows
     from frazil.maintenance.purge import PurgeResult
     from frazil.paimon.adopt import Adopted
-    from frazil.sql.result import Result
+    from frazil.sql.query_result import Result
     from frazil.sql.session import Session
 
 CACHE_BYTES = "cache.manifest-bytes"
@@ -95,7 +95,7 @@ def connect(
     >>> catalog = connect("warehouse")                                    # doctest: +SKIP
     """
     from frazil.catalog.database import Database
-    from frazil.catalog.sql import SqlCatalog
+    from frazil.catalog.sql_catalog import SqlCatalog
 
     text = _address(uri)
     check_text(name, "the name of the catalog", empty=False)
@@ -145,7 +145,7 @@ def _embedded(
 ) -> Pointers:
     """The catalog of a folder; one that does not exist is left to the first table."""
     from frazil.catalog.database import Database
-    from frazil.catalog.sql import SqlCatalog
+    from frazil.catalog.sql_catalog import SqlCatalog
 
     place = place or f"file://{folder}"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from frazil.serve.exchange import Call
-from frazil.serve.explorer import plan as endpoint
+from frazil.serve.explorer import plan_page as endpoint
 from frazil.serve.service import Service
 from frazil.table import Catalog, Table
 from tests.serve.explorer.conftest import Get

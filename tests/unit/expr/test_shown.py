@@ -15,8 +15,8 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from frazil.expr.filter_display import shown
 from frazil.expr.parse import parse
-from frazil.expr.shown import shown
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

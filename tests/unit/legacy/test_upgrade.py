@@ -23,7 +23,7 @@ from frazil import (
     Unsupported,
     connect,
 )
-from frazil.catalog.sql import SqlCatalog
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.commit.head import Lost, Outcome, State, Unknown
 from frazil.errors import CatalogError
 from frazil.format.metadata import TableMetadata

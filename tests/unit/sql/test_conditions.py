@@ -6,7 +6,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from frazil.sql.conditions import conditions
+from frazil.sql.pushed_conditions import conditions
 
 COLUMNS = {
     "o": ["id", "k", "d", "p"],

@@ -10,7 +10,7 @@ import pytest
 
 from frazil.errors import InvalidInput
 from frazil.sql.display import cell, csv_lines, text_table
-from frazil.sql.result import Result
+from frazil.sql.query_result import Result
 from frazil.sql.rewriting import Parameters, rewrite
 from frazil.sql.text import Part, Source, statements, tokens
 

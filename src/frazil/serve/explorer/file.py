@@ -21,7 +21,7 @@ from frazil.format.metadata import Snapshot
 from frazil.format.stats import tracked_fields
 from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import values
+from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.leaf import ROOT, partitions
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import bins, number
@@ -70,8 +70,8 @@ def show(service: Service, call: Call) -> Answer:
             "rows": row.get("record_count"),
             "bytes": row.get("file_size_in_bytes"),
             "sequence": row.get("tracking.sequence_number"),
-            "first_row_id": values.text(row.get("tracking.first_row_id")),
-            "added_by": values.ids([row.get("tracking.snapshot_id")])[0],
+            "first_row_id": shown_values.text(row.get("tracking.first_row_id")),
+            "added_by": shown_values.ids([row.get("tracking.snapshot_id")])[0],
             "leaf": ROOT if leaf is None else leaf.location,
             "position": row.get(POSITION),
             "partition": partitions(subject, entry)[0],
@@ -153,7 +153,7 @@ def _columns(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
 
 
 def _only(column: Any) -> str | None:
-    return None if column is None else values.texts(column)[0]
+    return None if column is None else shown_values.texts(column)[0]
 
 
 def _footer(subject: Subject, path: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _vector(subject: Subject, row: dict[str, Any]) -> dict[str, Any] | None:
         "offset": offset,
         "bytes": length,
         "rows": count,
-        "by": values.ids([row.get("tracking.modified_snapshot_id")])[0],
+        "by": shown_values.ids([row.get("tracking.modified_snapshot_id")])[0],
         "bins": None,
         "error": None,
     }

@@ -19,8 +19,8 @@ from frazil.format.stats import TrackedField
 from frazil.scan.plan import prune_context
 from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import values
-from frazil.serve.explorer.plan import scan_of
+from frazil.serve.explorer import shown_values
+from frazil.serve.explorer.plan_page import scan_of
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import MOST_CELLS, RootView, cell_bounds, cell_counts, leaf_name
@@ -116,7 +116,7 @@ def show(service: Service, call: Call) -> Answer:
             "dead": int((~live).sum()),
             "matching": int(view.matching.sum()),
             "bytes": root.root_bytes if leaf is None else leaf.file_size_in_bytes,
-            "written_by": values.ids([None if leaf is None else leaf.snapshot_id])[0],
+            "written_by": shown_values.ids([None if leaf is None else leaf.snapshot_id])[0],
             "format_version": 4 if leaf is None else leaf.format_version,
             "columns": [each for each in (_column(view, c) for c in columns) if each],
             "cells": _cells(view, chosen),
@@ -178,7 +178,10 @@ def _column(view: LeafView, column: TrackedField) -> dict[str, Any] | None:
         lower, upper = bounds.lower.slice(row, 1), bounds.upper.slice(row, 1)
         low, high = scale.places(lower)[0], scale.places(upper)[0]
         about["leaf"] = None if low is None or high is None else [low, high]
-        about["lo_text"], about["hi_text"] = values.texts(lower)[0], values.texts(upper)[0]
+        about["lo_text"], about["hi_text"] = (
+            shown_values.texts(lower)[0],
+            shown_values.texts(upper)[0],
+        )
         nulls = stats_key(column.id, "null_value_count")
         if view.root.root.has(nulls):
             about["nulls"] = view.root.root.pylist(nulls, np.array([row]))[0]
@@ -227,7 +230,7 @@ def _page(view: LeafView, rows: npt.NDArray[Any], start: int) -> dict[str, Any]:
         "state": ["live" if each else "dead" for each in view.live[rows]],
         "match": [None if view.judge is None else bool(each) for each in view.matching[rows]],
         "kind": [_KINDS.get(each, "other") for each in part.pylist("content_type")],
-        "added_by": values.ids(part.pylist("tracking.snapshot_id")),
+        "added_by": shown_values.ids(part.pylist("tracking.snapshot_id")),
         "sequence": part.pylist("tracking.sequence_number"),
         "bounds": _bounds(part, view.root.columns),
         "partition": partitions(subject, part),
@@ -240,8 +243,8 @@ def _bounds(part: EntryBatch, columns: tuple[TrackedField, ...]) -> dict[str, An
         bounds = Bounds.of(part, column.id, column.type)
         if bounds is not None:
             found[str(column.id)] = {
-                "lo": values.texts(bounds.lower, most=60),
-                "hi": values.texts(bounds.upper, most=60),
+                "lo": shown_values.texts(bounds.lower, most=60),
+                "hi": shown_values.texts(bounds.upper, most=60),
             }
     return found
 
@@ -252,7 +255,7 @@ def partitions(subject: Subject, part: EntryBatch) -> list[str]:
     specs = metadata.specs_by_id()
     shown: list[str] = []
     columns = {
-        field.field_id: values.texts(part.column(partition_key(field.field_id)), most=60)
+        field.field_id: shown_values.texts(part.column(partition_key(field.field_id)), most=60)
         for spec in metadata.partition_specs
         for field in spec.fields
         if part.has(partition_key(field.field_id))

@@ -22,7 +22,7 @@ from pyiceberg.types import IcebergType
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import stats_key
 from frazil.format.types import promote
-from frazil.serve.explorer import values
+from frazil.serve.explorer import shown_values
 
 Kind = Literal["linear", "log", "rank"]
 Floats = npt.NDArray[np.float64]
@@ -127,7 +127,9 @@ class Scale:
         if self.kind == "rank":
             if not self.ranks:
                 return ""
-            return values.text(self.ranks[round(place * (len(self.ranks) - 1))], most=60) or ""
+            return (
+                shown_values.text(self.ranks[round(place * (len(self.ranks) - 1))], most=60) or ""
+            )
         if self.kind == "log" and self.high > self.low:
             number = exp(log(self.low) + place * (log(self.high) - log(self.low)))
         else:

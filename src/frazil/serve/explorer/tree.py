@@ -21,7 +21,7 @@ from frazil.format.stats import TrackedField
 from frazil.format.tracking import Status
 from frazil.maintenance.reachable import root_address
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import values
+from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.service import Service
@@ -177,7 +177,7 @@ def _leaves(view: RootView) -> dict[str, Any]:
             for leaf in leaves
         ],
         "format_version": [leaf.format_version for leaf in leaves],
-        "written_by": values.ids([leaf.snapshot_id for leaf in leaves]),
+        "written_by": shown_values.ids([leaf.snapshot_id for leaf in leaves]),
         "fresh": np.flatnonzero(status == Status.ADDED).tolist(),
         "died": died(root, leaves),
         "dead_bins": {
@@ -279,8 +279,8 @@ def _column(view: RootView, column: TrackedField) -> dict[str, Any] | None:
         "leaves": {
             "lo": scale.places(lower),
             "hi": scale.places(upper),
-            "lo_text": values.texts(lower, most=60),
-            "hi_text": values.texts(upper, most=60),
+            "lo_text": shown_values.texts(lower, most=60),
+            "hi_text": shown_values.texts(upper, most=60),
             "nulls": view.root.pylist(nulls, rows) if view.root.has(nulls) else [None] * len(rows),
         },
         "inline": {"lo": cells[0], "hi": cells[1]},

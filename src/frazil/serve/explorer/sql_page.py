@@ -19,7 +19,7 @@ from frazil.errors import FrazilError, InvalidInput, NotFound
 from frazil.serve.access import Principal
 from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer.rows import cells
+from frazil.serve.explorer.rows_page import cells
 from frazil.serve.service import Service
 from frazil.table import Catalog, Table
 
@@ -128,7 +128,7 @@ def post(service: Service, call: Call) -> Answer:
 def _kind(text: str) -> str:
     """What the strongest statement of a text does: read, list or write."""
     from frazil.sql import statements as st
-    from frazil.sql.parse import parse_script
+    from frazil.sql.parse_statement import parse_script
 
     found = [statement for _, _, statement in parse_script(text)]
     if not found:
@@ -224,7 +224,7 @@ def _ran(
 def _explained(session: Any, text: str) -> list[dict[str, str]] | None:
     """What each table's tree pruned, then the engine's plan; None for what is not one query."""
     from frazil.sql import statements as st
-    from frazil.sql.parse import parse_script
+    from frazil.sql.parse_statement import parse_script
 
     parsed = [statement for _, _, statement in parse_script(text)]
     if len(parsed) != 1 or not isinstance(parsed[0], st.Query):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from frazil.commit import summary as keys
 from frazil.format.fields import ContentType
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import values
+from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import RootView, number
 from frazil.serve.service import Service
@@ -41,7 +41,7 @@ def health(service: Service, call: Call) -> Answer:
     found = (table if branch == table.branch_name else table.branch(branch)).analyze()
     numbers = found.to_dict()
     numbers.pop("advice")
-    numbers["snapshot_id"] = values.text(numbers["snapshot_id"])
+    numbers["snapshot_id"] = shown_values.text(numbers["snapshot_id"])
     return Answer(
         body={
             "healthy": found.is_healthy,
@@ -150,7 +150,9 @@ def _partitions(subject: Subject) -> dict[str, Any]:
     return {
         "partitions": {
             "names": [
-                ", ".join(f"{name}={values.text(value) or 'null'}" for name, value in each.items())
+                ", ".join(
+                    f"{name}={shown_values.text(value) or 'null'}" for name, value in each.items()
+                )
                 for each in shown
             ],
             "bytes": sizes[top].tolist(),

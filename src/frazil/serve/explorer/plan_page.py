@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from frazil.errors import InvalidInput
+from frazil.expr.filter_display import shown
 from frazil.expr.prune import Filter, compile_filter
-from frazil.expr.shown import shown
 from frazil.format.fields import partition_key, stats_key
 from frazil.rows.scan import Scan
 from frazil.scan.plan import FILE_KEYS, Plan, prune_context
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import filters, manifests
+from frazil.serve.explorer import manifests, typed_filters
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, cell_counts, totals
 from frazil.serve.service import Service
@@ -30,8 +30,10 @@ def show(service: Service, call: Call) -> Answer:
     try:
         found = scan.condition
     except InvalidInput as error:
-        return Answer(body={"ok": False, "error": filters.complaint(text, error, subject.schema)})
-    ids = filters.column_ids(found.filter)
+        return Answer(
+            body={"ok": False, "error": typed_filters.complaint(text, error, subject.schema)}
+        )
+    ids = typed_filters.column_ids(found.filter)
     known = {each.id: each for each in subject.bounded}
     asked = subject.columns(call.query.get("columns")) if call.query.get("columns") else ()
     columns = {each.id: each for each in (*(known[id] for id in ids if id in known), *asked)}
@@ -46,7 +48,7 @@ def show(service: Service, call: Call) -> Answer:
     deletes = len(view.leaves) - len(why.leaves)
     scales = {id: view.scale(column) for id, column in columns.items()}
     bands = {
-        str(id): filters.bands(found.filter, id, scale[0])
+        str(id): typed_filters.bands(found.filter, id, scale[0])
         for id, scale in scales.items()
         if scale is not None and id in ids
     }
@@ -154,4 +156,4 @@ def complete(service: Service, call: Call) -> Answer:
     subject = Subject.of(service, call)
     text = call.query.get("where", "")
     at = whole(call, "at", default=len(text), most=len(text))
-    return Answer(body=filters.completion(text, at, subject.schema))
+    return Answer(body=typed_filters.completion(text, at, subject.schema))

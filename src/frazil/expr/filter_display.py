@@ -1,4 +1,4 @@
-"""A filter as text for people, in the spelling that `text` reads."""
+"""A filter as text for people, in the spelling that `filter_text` reads."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from frazil.maintenance.orphans import Orphans
 from frazil.maintenance.rewrite_manifests import leaves_due
 from frazil.serve.errors import bad_request, conflict
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer.care import LABELS
+from frazil.serve.explorer.health_page import LABELS
 from frazil.serve.explorer.tree import live_rows, number
 from frazil.serve.service import Service
 from frazil.table import Table

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from frazil.sql.sources import Cte, Source, cte_of, is_inner, may_prune, resolve, without, word
+from frazil.sql.from_clause import Cte, Source, cte_of, is_inner, may_prune, resolve, without, word
 
 Columns = Callable[[exp.Table], Sequence[str] | None]
 """The columns of a table of the catalog; None for everything else."""

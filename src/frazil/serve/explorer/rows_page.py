@@ -13,8 +13,8 @@ from frazil.errors import InvalidInput
 from frazil.rows.scan import Scan
 from frazil.scan.row_changes import CHANGE_COLUMNS, ChangeType
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import filters, values
-from frazil.serve.explorer.plan import scan_of
+from frazil.serve.explorer import shown_values, typed_filters
+from frazil.serve.explorer.plan_page import scan_of
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.service import Service
 
@@ -38,7 +38,7 @@ def show(service: Service, call: Call) -> Answer:
                 "rows": [],
                 "truncated": False,
                 "ms": 0,
-                "error": filters.complaint(where, error, subject.schema),
+                "error": typed_filters.complaint(where, error, subject.schema),
             }
         )
     return Answer(
@@ -67,7 +67,7 @@ def columns(schema: pa.Schema) -> list[dict[str, str]]:
 def cells(table: pa.Table, limit: int) -> dict[str, Any]:
     """The first rows as text, and whether there are more."""
     shown = table.slice(0, limit)
-    texts = [values.texts(shown.column(at)) for at in range(shown.num_columns)]
+    texts = [shown_values.texts(shown.column(at)) for at in range(shown.num_columns)]
     rows = [list(row) for row in zip(*texts, strict=True)] if texts else []
     return {
         "columns": columns(table.schema),
@@ -121,7 +121,7 @@ def _paired(taken: list[dict[str, Any]], names: list[str]) -> list[tuple[Any, ..
     found: list[list[Any]] = []
     waiting: dict[tuple[int, int], list[Any]] = {}
     for row in taken:
-        texts: Texts = [values.text(row[name]) for name in names]
+        texts: Texts = [shown_values.text(row[name]) for name in names]
         key = (row["_change_ordinal"], row["_row_id"])
         match row["_change_type"]:
             case ChangeType.UPDATE_PREIMAGE | ChangeType.UPDATE_POSTIMAGE as what:

@@ -10,7 +10,7 @@ from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.format.tracking import Status
 from frazil.serve.errors import bad_request
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import values
+from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, died, gone, leaf_name, live_rows, number
 from frazil.serve.service import Service
@@ -52,7 +52,7 @@ def show(service: Service, call: Call) -> Answer:
     found = history[start : start + limit]
     body: dict[str, Any] = {
         "id": [str(each.snapshot_id) for each in found],
-        "parent": values.ids([each.parent_snapshot_id for each in found]),
+        "parent": shown_values.ids([each.parent_snapshot_id for each in found]),
         "lane": [lane.get(int(each.snapshot_id), len(lanes)) for each in found],
         "time": [each.timestamp_ms for each in found],
         "operation": [each.operation or "" for each in found],
@@ -147,7 +147,7 @@ def commit(service: Service, call: Call) -> Answer:
     return Answer(
         body={
             "id": mine,
-            "parent": values.ids([snapshot.parent_snapshot_id])[0],
+            "parent": shown_values.ids([snapshot.parent_snapshot_id])[0],
             "time": snapshot.timestamp_ms,
             "operation": snapshot.operation or "",
             "sequence": snapshot.sequence_number,

@@ -14,9 +14,9 @@ from frazil.errors import redacted
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.format.stats import has_bounds
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import values
-from frazil.serve.explorer.commits import refs
+from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.evolution import leaf_columns, schema_changes
+from frazil.serve.explorer.history_page import refs
 from frazil.serve.explorer.tree import live_rows, number
 from frazil.serve.service import Service
 from frazil.table import Table
@@ -76,7 +76,7 @@ def _columns(table: Table) -> list[dict[str, Any]]:
             "sort": field.field_id in sorted_by,
             "has_bounds": has_bounds(field.field_type),
             "since": since.get(field.field_id, schema.schema_id),
-            "default": values.text(field.initial_default),
+            "default": shown_values.text(field.initial_default),
         }
         for path, field in leaf_columns(schema)
     ]
