@@ -200,8 +200,6 @@ class SqlCatalog:
         return self.load(found)
 
     def load(self, identifier: TableName) -> TableHead:
-        from frazil.catalog.json_head import JsonHead
-
         found = Identifier.parse(identifier)
         row = self._row(found)
         if row[1] is not None:
@@ -212,6 +210,8 @@ class SqlCatalog:
                 storage=self._storages,
                 neighbours=self.neighbourhood,
             )
+        from frazil.catalog.json_head import JsonHead
+
         return JsonHead(
             found,
             _legacy_location(found, row),

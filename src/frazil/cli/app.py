@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -13,7 +13,9 @@ import frazil
 from frazil.cli import output
 from frazil.cli.settings import settings_for
 from frazil.errors import FrazilError, InvalidInput
-from frazil.table import Catalog, Table
+
+if TYPE_CHECKING:
+    from frazil.table import Catalog, Table
 
 INTERRUPTED = 130
 

@@ -4,7 +4,7 @@ recover."""
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,9 +21,10 @@ from frazil.cli.app import (
 )
 from frazil.cli.settings import pyiceberg_properties
 from frazil.errors import InvalidInput
-from frazil.storage import is_local
-from frazil.table import Catalog
 from frazil.words import counted
+
+if TYPE_CHECKING:
+    from frazil.table import Catalog
 
 
 @app.command()
@@ -103,6 +104,8 @@ def import_table(
 
 
 def _is_paimon(catalog: Catalog, source: str) -> bool:
+    from frazil.storage import is_local
+
     if ":" in source and not is_local(source) and "://" not in source:
         return False
     place = source.rstrip("/")

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -23,8 +23,10 @@ from frazil.cli.app import CatalogOption, JsonOption, app
 from frazil.cli.settings import Settings, settings_for
 from frazil.errors import FrazilError, NotFound
 from frazil.extras import EXTRAS
-from frazil.table import Catalog
 from frazil.words import counted
+
+if TYPE_CHECKING:
+    from frazil.table import Catalog
 
 OK: Final = "ok"
 MISSING: Final = "missing"

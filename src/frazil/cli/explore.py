@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 import typer
 
-from frazil.catalog.names import Identifier
 from frazil.cli import output
 from frazil.cli.app import CatalogOption, app, open_catalog
+
+if TYPE_CHECKING:
+    from frazil.catalog.names import Identifier
 
 
 @app.command()
@@ -33,6 +35,7 @@ def explore(
 
     Example: `frazil explore shop.orders --catalog ./warehouse`
     """
+    from frazil.catalog.names import Identifier
     from frazil.serve import run
     from frazil.serve.settings import Settings
 

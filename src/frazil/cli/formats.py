@@ -7,14 +7,15 @@ import sys
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import pyarrow as pa
 import typer
 
 from frazil.cli import output
 from frazil.errors import InvalidInput, StorageError
-from frazil.sql.display import csv_lines, json_lines, markdown_lines, text_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Format(Enum):
@@ -41,6 +42,8 @@ def print_rows(
     limit: int | None = None,
 ) -> None:
     """Print rows as they come; a table of text shows `limit` of them and says so."""
+    from frazil.sql.display import csv_lines, json_lines, markdown_lines, text_table
+
     match format:
         case _ if as_json:
             _write_json(json_lines(schema, batches))
@@ -62,6 +65,8 @@ def width() -> int | None:
 
 
 def _table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    import pyarrow as pa
+
     return pa.Table.from_batches(list(batches), schema=schema)
 
 
@@ -82,6 +87,8 @@ def _write_json(lines: Iterator[str]) -> None:
 
 def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Rows as an Arrow IPC stream."""
+    import pyarrow as pa
+
     if sys.stdout.isatty():
         raise InvalidInput("Arrow data is not text; send it to a file or a pipe")
     with pa.ipc.new_stream(sys.stdout.buffer, schema) as stream:
@@ -91,6 +98,10 @@ def _write_arrow(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
 
 def write_file(schema: pa.Schema, batches: Iterable[pa.RecordBatch], path: Path) -> int:
     """Write rows to a file in the format of its extension; returns how many there were."""
+    import pyarrow as pa
+
+    from frazil.sql.display import csv_lines, json_lines
+
     counted = _Counted(batches)
     try:
         match path.suffix.lower():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frazil.cli import drawing, output, render
+from frazil.cli import output
 from frazil.cli.app import (
     AsOfOption,
     CatalogOption,
@@ -23,9 +23,12 @@ from frazil.cli.app import (
 )
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import AlreadyExists
-from frazil.format.metadata import Snapshot
-from frazil.table import Table
 from frazil.words import counted
+
+if TYPE_CHECKING:
+    from frazil.cli import drawing
+    from frazil.format.metadata import Snapshot
+    from frazil.table import Table
 
 
 @app.command()
@@ -73,6 +76,8 @@ def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
 
 def _short(line: dict[str, Any]) -> dict[str, Any]:
     """A line for a terminal; what matters most stands outside, where columns are dropped last."""
+    from frazil.cli import drawing
+
     return {
         "snapshot": line["snapshot"],
         "operation": line["operation"],
@@ -120,6 +125,8 @@ def tree(
 
     Example: `frazil tree shop.orders --leaves --format svg --to tree.svg`
     """
+    from frazil.cli import drawing
+
     found = open_table(table, catalog)
 
     def picture(name: str | None) -> drawing.Drawing:
@@ -137,11 +144,14 @@ def tree(
 
 
 def _drawn(pictures: list[drawing.Drawing], form: TreeFormat) -> str:
+    from frazil.cli import render
+    from frazil.sql.display import plain
+
     match form:
         case TreeFormat.JSON:
             values = [each.to_dict() for each in pictures]
             shown = values[0] if len(values) == 1 else values
-            return json.dumps(output.plain(shown), indent=2, ensure_ascii=False)
+            return json.dumps(plain(shown), indent=2, ensure_ascii=False)
         case TreeFormat.MERMAID:
             return "\n\n".join(render.mermaid(each) for each in pictures)
         case TreeFormat.SVG:

@@ -7,24 +7,44 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from frazil.errors import FrazilError
 from frazil.maintenance.progress import Progress, silent
-from frazil.sql.display import cell, plain
-from frazil.sql.text_layout import lay_out
 
-console = Console()
-errors = Console(stderr=True)
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    console: Console
+    errors: Console
+
+
+def _console(name: str = "console") -> Console:
+    found: Console | None = globals().get(name)
+    if found is None:
+        from rich.console import Console
+
+        found = globals()[name] = Console(stderr=name == "errors")
+    return found
+
+
+def _errors() -> Console:
+    return _console("errors")
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Console:
+        """The consoles are made when something is printed: completion does without them."""
+        if name in ("console", "errors"):
+            return _console(name)
+        raise AttributeError(f"module 'frazil.cli.output' has no attribute {name!r}")
 
 
 def emit_json(value: Any) -> None:
     """Print one JSON document."""
+    from frazil.sql.display import plain
+
     sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
 
 
@@ -36,11 +56,13 @@ def emit_rows(
     empty: str = "nothing to show",
 ) -> None:
     """Print facts as a table whose headings have spaces for hyphens, or as a JSON array."""
+    from frazil.sql.text_layout import lay_out
+
     if as_json:
         emit_json(list(rows))
         return
     if not rows:
-        console.print(empty, style="dim", highlight=False)
+        _console().print(empty, style="dim", highlight=False)
         return
     names = list(rows[0])
     numeric = [
@@ -52,21 +74,23 @@ def emit_rows(
         [name.replace("-", " ") for name in names],
         [[_cell(row.get(name)) for name in names] for row in rows],
         numeric=numeric,
-        width=console.width if console.is_terminal else None,
+        width=_console().width if _console().is_terminal else None,
     )
     if title is not None:
-        console.print(f"\n{title}", style="italic", markup=False, highlight=False)
+        _console().print(f"\n{title}", style="italic", markup=False, highlight=False)
     print_table("\n".join(lines))
 
 
 def print_table(text: str) -> None:
     """Print lines as they are; on a terminal the first one, with the headings, is bold."""
-    if not console.is_terminal:
+    from rich.text import Text
+
+    if not _console().is_terminal:
         sys.stdout.write(text + "\n")
         return
     head, newline, rest = text.partition("\n")
     shown = Text.assemble((head, "bold"), newline, rest)
-    console.print(shown, soft_wrap=True, highlight=False)
+    _console().print(shown, soft_wrap=True, highlight=False)
 
 
 def _is_number(value: Any) -> bool:
@@ -74,6 +98,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _cell(value: Any) -> str:
+    from frazil.sql.display import cell
+
     if value is None:
         return "–"
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -86,7 +112,7 @@ def emit_text(text: str, value: Any, *, as_json: bool) -> None:
     if as_json:
         emit_json(value)
     else:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        _console().print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def emit_error(error: FrazilError, *, as_json: bool) -> None:
@@ -95,8 +121,8 @@ def emit_error(error: FrazilError, *, as_json: bool) -> None:
         body = {"error": {"kind": error.kind, "message": str(error)}}
         sys.stderr.write(json.dumps(body, ensure_ascii=False) + "\n")
     else:
-        errors.print(f"[bold red]{error.kind}:[/bold red] ", end="")
-        errors.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        _errors().print(f"[bold red]{error.kind}:[/bold red] ", end="")
+        _errors().print(str(error), markup=False, highlight=False, soft_wrap=True)
 
 
 def when(timestamp_ms: int) -> str:
@@ -108,7 +134,10 @@ def when(timestamp_ms: int) -> str:
 @contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Progress]:
     """A progress bar; yields the callback that library functions take."""
-    if quiet or not errors.is_terminal:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    if quiet or not _errors().is_terminal:
         yield silent
         return
     columns = (
@@ -117,7 +146,7 @@ def bar(what: str, *, quiet: bool) -> Iterator[Progress]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Bar(*columns, console=errors, transient=True) as progress:
+    with Bar(*columns, console=_errors(), transient=True) as progress:
         task = progress.add_task(what, total=None)
 
         def step(done: int, total: int, doing: str, /) -> None:
@@ -134,7 +163,6 @@ __all__ = [
     "emit_rows",
     "emit_text",
     "errors",
-    "plain",
     "print_table",
     "when",
 ]

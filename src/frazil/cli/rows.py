@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,11 +20,11 @@ from frazil.cli.app import (
     open_table,
 )
 from frazil.cli.formats import Format, FormatOption, print_rows, write_file
-from frazil.cli.row_files import read_rows
 from frazil.cli.tables import pairs
-from frazil.commit.result import CommitResult
-from frazil.expr.sql_text import Expression
 from frazil.words import counted
+
+if TYPE_CHECKING:
+    from frazil.commit.result import CommitResult
 
 _SHOWN_ROWS = 20
 
@@ -66,6 +66,8 @@ def append(
 
     Example: `frazil append shop.orders monday.csv tuesday.parquet`
     """
+    from frazil.cli.row_files import read_rows
+
     found = open_table(table, catalog)
     report(found.append(read_rows(files, into=found)), as_json=as_json)
 
@@ -82,6 +84,8 @@ def upsert(
 
     Example: `frazil upsert shop.orders corrections.csv --on order_id`
     """
+    from frazil.cli.row_files import read_rows
+
     found = open_table(table, catalog)
     keys = None if on is None else [name.strip() for name in on.split(",")]
     report(found.upsert(read_rows(files, into=found), keys), as_json=as_json)
@@ -189,6 +193,8 @@ def update(
 
     Example: `frazil update shop.orders --set "status='shipped'" --where "id = 7"`
     """
+    from frazil.expr.sql_text import Expression
+
     found = open_table(table, catalog)
     if where is None and not yes:
         rows = counted(found.scan().count(), "row")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from frazil.cli.app import CatalogOption, JsonOption, app, open_catalog
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import InvalidInput
-from frazil.sql.query_result import Result
+
+if TYPE_CHECKING:
+    from frazil.sql.query_result import Result
 
 
 @app.command()

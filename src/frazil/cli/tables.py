@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
 
 from frazil.cli import output
 from frazil.cli.app import (
@@ -20,12 +18,14 @@ from frazil.cli.app import (
     open_catalog,
     open_table,
 )
-from frazil.cli.row_files import read_rows
 from frazil.cli.settings import settings_for
 from frazil.errors import InvalidInput
-from frazil.expr.type_text import parse_type
-from frazil.table import Table
 from frazil.words import counted
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
+    from frazil.table import Table
 
 
 @app.command()
@@ -122,6 +122,8 @@ def create(
 
     Example: `frazil create shop.orders --from orders.csv --load -p "day"`
     """
+    from frazil.cli.row_files import read_rows
+
     if bool(columns) == (like is not None):
         raise InvalidInput("give either --column name:type (repeated) or --from FILE")
     if load and like is None:
@@ -141,6 +143,11 @@ def create(
 
 
 def _schema(columns: list[str]) -> Schema:
+    from pyiceberg.schema import Schema
+    from pyiceberg.types import NestedField
+
+    from frazil.expr.type_text import parse_type
+
     fields = []
     for index, column in enumerate(columns, start=1):
         name, colon, kind = column.partition(":")

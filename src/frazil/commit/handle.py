@@ -5,7 +5,6 @@ A handle is what maintenance, other formats and the facades are given; it holds 
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -32,6 +31,8 @@ def now_ms() -> int:
 
 def new_snapshot_id() -> int:
     """A random positive id; Iceberg's readers take 63 bits."""
+    import secrets
+
     return secrets.randbits(62) + 1
 
 

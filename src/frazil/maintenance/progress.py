@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 _T = TypeVar("_T")
@@ -33,6 +32,8 @@ def run_all(
     """Apply `work` to items across threads, results in order, progress as they finish."""
     if not items:
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     done = 0
     lock = threading.Lock()
 

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import pyarrow as pa
-
 from frazil.sql.text_layout import lay_out
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _NUMBERS = (int, float, Decimal)
 
@@ -71,6 +72,8 @@ def _rows(table: pa.Table) -> Iterator[list[Any]]:
 
 def values(column: pa.Array) -> list[Any]:
     """The exact values of a column as Python has them; nanoseconds, which it has not, as text."""
+    import pyarrow as pa
+
     if pa.types.is_float32(column.type):  # the shortest text that is the same number
         shortest = column.cast(pa.string()).to_pylist()
         return [None if text is None else float(text) for text in shortest]
@@ -129,6 +132,8 @@ def _escaped(text: str) -> str:
 
 def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Rows as CSV with a header; NULL is an empty field, an empty text is quoted."""
+    import pyarrow as pa
+
     yield _csv_line(list(schema.names))
     for batch in batches:
         for row in _rows(pa.Table.from_batches([batch])):
@@ -149,6 +154,8 @@ def _csv_line(values: list[str], row: list[Any] | None = None) -> str:
 
 def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
     """Rows as one JSON object per line."""
+    import pyarrow as pa
+
     names = list(schema.names)
     for batch in batches:
         for row in _rows(pa.Table.from_batches([batch])):

@@ -8,6 +8,7 @@ nothing of tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from frazil.limits import Limits
 from frazil.storage.base import (
@@ -22,15 +23,30 @@ from frazil.storage.base import (
     readers_at,
 )
 from frazil.storage.local import LocalStorage
-from frazil.storage.objects import ObjectStorage
 from frazil.storage.places import Places, check_absolute, checked_location, same_store
+
+if TYPE_CHECKING:
+    from frazil.storage.objects import ObjectStorage
 
 
 def storage_for(location: str, properties: Mapping[str, str] | None = None) -> Storage:
     """The storage that serves a location: local files, or PyIceberg's FileIO."""
     if is_local(location):
         return LocalStorage(Limits.of(properties or {}))
+    from frazil.storage.objects import ObjectStorage
+
     return ObjectStorage(dict(properties or {}), location)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Object stores are loaded when first used."""
+        if name == "ObjectStorage":
+            from frazil.storage.objects import ObjectStorage
+
+            return ObjectStorage
+        raise AttributeError(f"module 'frazil.storage' has no attribute {name!r}")
 
 
 __all__ = [
