@@ -140,6 +140,9 @@ class FileChecks:
                 continue  # a format whose rows are not read here cannot be counted either
             if isinstance(opened, ParquetSource):
                 self._read_all(address, opened)
+        if stated.vectors:
+            with self._problems.guarded(address):
+                self._check_footer(address, stated.vectors)
         for vector in self._ordered(stated.vectors):
             with self._problems.guarded(address):
                 puffin.read_vector_at(
@@ -151,6 +154,19 @@ class FileChecks:
                     record_count=vector.record_count,
                     limits=self._storage.limits,
                 )
+
+    def _check_footer(self, address: str, vectors: Iterable[VectorAt]) -> None:
+        """Entries say where a vector is; engines that read the file's footer must find it too."""
+        opened, limits = self._storage.open(address), self._storage.limits
+        footer = puffin.read_footer(opened, path=address, limits=limits)
+        known = {(blob.offset, blob.length) for blob in footer.blobs}
+        for vector in self._ordered(vectors):
+            self._problems.need(
+                (vector.offset, vector.size_in_bytes) in known,
+                address,
+                "footer",
+                f"has no vector of {vector.size_in_bytes} bytes at {vector.offset}; an entry has",
+            )
 
     def _read_all(self, address: str, opened: ParquetSource) -> None:
         """Every byte against the file's seal, then every page, which may have a checksum too."""

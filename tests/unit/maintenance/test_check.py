@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -256,6 +257,19 @@ def test_deep_counts_rows_and_vectors(table: Table) -> None:
     assert any("total-position-deletes" in problem.field for problem in table.check().problems)
     puffin = [name for name, _ in _found(table, deep=True) if name.endswith(".puffin")]
     assert len(puffin) == 1
+
+
+def test_deep_compares_the_footers_of_puffin_files(table: Table) -> None:
+    vectors = table.scan().plan().files.pylist("deletion_vector.location")
+    location = next(vector for vector in vectors if vector)
+    path = _path(table, location)
+    content, count = re.subn(
+        rb'"length":(\d+)', lambda said: b'"length":%d' % (int(said[1]) - 1), path.read_bytes()
+    )
+    assert count >= 1
+    path.write_bytes(content)
+    assert _found(table) == set()
+    assert (path.name, "footer") in _found(table, deep=True)
 
 
 def test_deep_compares_row_counts(table: Table) -> None:
