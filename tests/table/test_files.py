@@ -59,6 +59,59 @@ def test_a_name_that_another_column_had_is_refused(things: frazil.Table, tmp_pat
     assert _rows(things) == [{"id": 1, "x": None}, {"id": 3, "x": None}]
 
 
+def test_names_that_were_swapped_are_refused(things: frazil.Table, tmp_path: Path) -> None:
+    things.evolve_schema().add_column("y", "string").commit()
+    things.add_files([_file(tmp_path, "second", {"id": [2], "x": ["two"], "y": ["zwei"]})])
+    for old, new in (("x", "was_x"), ("y", "x"), ("was_x", "y")):
+        things.evolve_schema().rename_column(old, new).commit()
+    with pytest.raises(FormatError, match=r"third\.parquet: x: .*means another column"):
+        things.add_files([_file(tmp_path, "third", {"id": [3], "x": ["a"], "y": ["b"]})])
+    assert _rows(things) == [
+        {"id": 1, "y": "one", "x": None},
+        {"id": 2, "y": "two", "x": "zwei"},
+    ]
+
+
+def test_renamed_columns_inside_others_have_the_values_of_both_names(
+    catalog: frazil.Catalog, tmp_path: Path
+) -> None:
+    inside = pa.struct([("a", pa.int64())])
+    schema = pa.schema([("id", pa.int64()), ("p", inside), ("l", pa.list_(inside))])
+    table = catalog.create_table("shop.nested", schema)
+    old: dict[str, list[object]] = {"id": [1], "p": [{"a": 1}], "l": [[{"a": 2}]]}
+    table.add_files([_file(tmp_path, "old", old)])
+    table.evolve_schema().rename_column("p.a", "b").commit()
+    table.evolve_schema().rename_column("l.element.a", "b").commit()
+    new: dict[str, list[object]] = {"id": [2], "p": [{"b": 3}], "l": [[{"b": 4}]]}
+    table.add_files([_file(tmp_path, "new", new)])
+    assert _rows(table) == [
+        {"id": 1, "p": {"b": 1}, "l": [{"b": 2}]},
+        {"id": 2, "p": {"b": 3}, "l": [{"b": 4}]},
+    ]
+    table.evolve_schema().add_column("p.c", "long").drop_column("p.b").commit()
+    table.evolve_schema().add_column("p.b", "long").commit()
+    with pytest.raises(FormatError, match=r"again\.parquet: p: .*means another column"):
+        table.add_files([_file(tmp_path, "again", {**new, "id": [3]})])
+
+
+def test_a_file_listed_twice_is_told_truly_and_can_be_taken_back(
+    things: frazil.Table, tmp_path: Path
+) -> None:
+    path = _file(tmp_path, "second", {"id": [2], "x": ["two"]})
+    things.add_files([path])
+    before = things.current_snapshot()
+    assert before is not None
+    with pytest.raises(InvalidInput, match=r"in the table already.*cannot be deleted"):
+        things.add_files([path])
+    things.add_files([path], check_duplicates=False)
+    with pytest.raises(InvalidInput, match=r"second\.parquet.*roll back"):
+        things.delete("id = 2")
+    assert "live more than once" in str(things.check())
+    things.rollback(before)
+    things.delete("id = 2")
+    assert _rows(things) == [{"id": 1, "x": "one"}]
+
+
 def test_a_snapshot_is_not_picked_again_after_the_first_pick_expired(
     catalog: frazil.Catalog, table: frazil.Table
 ) -> None:

@@ -141,7 +141,8 @@ def check_distinct(change: Change) -> None:
     if twice:
         raise InvalidInput(
             f"{change.operation} names {len(twice)} files more than once, {twice[0]} among them; "
-            "a file can be removed, replaced or given a deletion vector once"
+            "a file can be removed, replaced or given a deletion vector once. If the table lists "
+            "it twice, because it was added again without a check, roll back to before that"
         )
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
+from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import Committed
+from frazil.commit.updates import HaveUnpartitionedSpec
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound, Unsupported
 from frazil.format import metadata_json, paths
 from frazil.format.metadata import (
@@ -24,7 +26,7 @@ from frazil.format.metadata import (
     TableMetadata,
 )
 from frazil.legacy import published, write_manifests
-from frazil.legacy.publish_manifests import ManifestPublisher
+from frazil.legacy.publish_manifests import ManifestPublisher, NoSpecForFiles
 from frazil.legacy.published import STATE_PROPERTY, State
 
 FORMAT_PROPERTY = "publish.format-version"
@@ -51,7 +53,11 @@ class Published:
 def publish(
     handle: TableHandle, *, format_version: int = 3, snapshot: Snapshot | None = None
 ) -> Published:
-    """Write a snapshot, by default the current one of main, as Iceberg v2 or v3 metadata."""
+    """Write a snapshot, by default the current one of main, as Iceberg v2 or v3 metadata.
+
+    Equality deletes that early writers added to a partitioned table name no spec. Older versions
+    need one: the table gets a spec without fields then.
+    """
     if format_version not in VERSIONS:
         raise InvalidInput(f"format_version is {format_version}; tables are published as 2 or 3")
     handle.check_writable()
@@ -61,7 +67,11 @@ def publish(
         before = published.load(handle.metadata, handle.storage)
         if snapshot is None and _is_newer(handle, before, at, format_version):
             return _by_others(before, format_version)
-        done = _attempt(handle, at, format_version, before)
+        try:
+            done = _attempt(handle, at, format_version, before)
+        except NoSpecForFiles as missing:
+            handle.commit(Change(updates=(HaveUnpartitionedSpec(spec_id=missing.free_id),)))
+            continue
         if done is not None:
             log.info("%s: published as %s", handle.name, done.metadata_location)
             return done

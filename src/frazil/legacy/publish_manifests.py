@@ -58,6 +58,14 @@ class Written:
 Rows = tuple[ListRow, ...]
 
 
+class NoSpecForFiles(Unsupported):
+    """Files lie in no partition, and no spec of the table is without fields."""
+
+    def __init__(self, message: str, *, free_id: int) -> None:
+        self.free_id = free_id
+        super().__init__(message, feature="publishing unpartitioned files of a partitioned table")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _By:
     """The snapshot a manifest is said to be written by, and whether it added entries of it."""
@@ -368,9 +376,9 @@ def _spec(metadata: TableMetadata, spec_id: int | None) -> PartitionSpec:
     for spec in metadata.partition_specs:
         if not spec.fields:
             return spec
-    raise Unsupported(
+    raise NoSpecForFiles(
         f"{metadata.location}: has files without partition but no spec for them",
-        feature="publishing unpartitioned files of a partitioned table",
+        free_id=max(spec.spec_id for spec in metadata.partition_specs) + 1,
     )
 
 

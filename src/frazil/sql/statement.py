@@ -31,7 +31,7 @@ from frazil.table.transaction import Transaction
 if TYPE_CHECKING:
     import duckdb
 
-_BATCH_ROWS = 100_000
+_BATCH_ROWS = 1 << 14
 _HUGE = re.compile(r"\bHUGEINT\b")
 _TEXT = re.compile(r"\b(UHUGEINT|BIT|TIME WITH TIME ZONE|BIGNUM|VARINT)\b")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -232,6 +233,7 @@ def _check(table: frazil.Table) -> None:
         sequence_number=snapshot.sequence_number,
         first_row_id=snapshot.first_row_id,
     )
+    _check_explicit(data(snapshot.root_manifest or ""), partitioned=bool(table.spec.fields))
     for entry in reader.read(data(snapshot.root_manifest or ""), told):
         tracking, info = entry["tracking"], entry["manifest_info"]
         assert None not in (tracking["sequence_number"], tracking["file_sequence_number"])
@@ -266,3 +268,18 @@ def _check(table: frazil.Table) -> None:
     )
     ours = zip(*(files.pylist(key) for key in keys), strict=True)
     assert found == dict(zip(files.pylist("location"), ours, strict=True))
+
+
+def _check_explicit(root: bytes, *, partitioned: bool) -> None:
+    """Nothing in a root is left to be inherited; what has no partition names no spec."""
+    for entry in pq.read_table(pa.BufferReader(root)).to_pylist():
+        tracking, kind = entry["tracking"], entry["content_type"]
+        for name in ("snapshot_id", "sequence_number", "file_sequence_number"):
+            assert tracking[name] is not None, (name, entry["location"])
+        if kind in (0, 3):
+            assert tracking["first_row_id"] is not None, entry["location"]
+        if kind >= 3 or not partitioned:
+            assert (entry.get("spec_id"), entry.get("partition")) == (None, None)
+        elif kind == 0:
+            assert entry["spec_id"] == 0
+            assert entry["partition"].keys() == {"country"}

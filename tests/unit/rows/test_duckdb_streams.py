@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -157,17 +156,3 @@ def test_texts_are_sorted_in_any_order(table: frazil.Table) -> None:
     assert table.scan().to_arrow()["s"].to_pylist() == ["ba", "b", "a", None]
     table.compact(zorder_by=["s", "n"])
     assert table.scan().to_arrow()["s"].to_pylist()[0] is None
-
-
-@pytest.mark.skipif("FRAZIL_SOAK_SECONDS" not in os.environ, reason="takes 8 GB of memory")
-def test_a_column_of_more_than_2_gib_of_text(tmp_path: Path) -> None:
-    table = frazil.connect(tmp_path).create_table("s.t", SCHEMA)
-    texts = pa.chunked_array([pa.array(["x" * (1 << 20)] * 100)] * 22)
-    rows = pa.table([pa.array(range(2_200)), pa.array([1] * 2_200), texts], schema=SCHEMA)
-    table.append(rows)
-    assert table.update({"n": frazil.expr("n + length(s)")}, "id >= 0").rows_updated == 2_200
-    rows = rows.set_column(1, "n", pa.array([7] * 2_200))
-    assert table.upsert(rows, on="id").rows_updated == 2_200
-    assert table.scan("n = 7 and length(s) = 1048576").count() == 2_200
-    read = table.scan("n = 7 and length(s) = 1048576").to_batches()
-    assert sum(batch.num_rows for batch in read) == 2_200
