@@ -61,16 +61,70 @@ def test_completion_loads_neither_commands_nor_tables(tmp_path: Path) -> None:
     assert not tops(modules) & {"typer", "rich", "pyarrow", "numpy", "pyiceberg", "sqlalchemy"}
 
 
-def test_opening_a_table_loads_no_engine_and_no_other_database(tmp_path: Path) -> None:
+HEAVY = {"pyarrow", "numpy", "pandas", "pyiceberg", "pydantic", "duckdb", "sqlglot", "polars"}
+OTHERS = {"sqlalchemy", "pyspark", "typer", "rich", "zstandard", "mmh3"}
+OPENING = {
+    "catalog",
+    "commit",
+    "entrance",
+    "errors",
+    "format",
+    "legacy",
+    "limits",
+    "maintenance",
+    "storage",
+    "table",
+    "tree",
+    "words",
+}
+"""What of the package a table is opened with."""
+
+
+def test_opening_a_table_loads_only_the_package_and_the_standard_library(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "warehouse") as catalog:
-        catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))
-    code = "import sys, frazil; frazil.connect(sys.argv[1]).load_table('shop.orders')"
-    modules = loaded(code, str(tmp_path / "warehouse"))
-    unwanted = {"sqlalchemy", "duckdb", "sqlglot", "pyspark", "pandas", "polars", "typer"}
-    assert not tops(modules) & unwanted
-    assert not any(
-        name.startswith(("frazil.spark", "frazil.sql", "frazil.cli")) for name in modules
+        table = catalog.create_table(
+            "shop.orders",
+            pa.schema([("id", pa.int64()), ("day", pa.date32())]),
+            partition_by=["bucket(4, id)", "month(day)"],
+            sort_by=["day"],
+        )
+        table.append([{"id": 1}])
+    code = (
+        "import sys, frazil; t = frazil.connect(sys.argv[1]).load_table('shop.orders'); "
+        "assert t.current_snapshot() is not None and t.location and not t.properties"
     )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    assert not tops(modules) & (HEAVY | OTHERS)
+    ours = {name for name in modules if name.startswith("frazil.")}
+    assert {name.split(".")[1] for name in ours} == OPENING
+    assert len(ours) <= 60
+    assert {name for name in ours if name.startswith(("frazil.legacy", "frazil.maintenance"))} == {
+        "frazil.legacy",
+        "frazil.legacy.legacy_decoder",
+        "frazil.maintenance",
+        "frazil.maintenance.progress",
+    }
+    assert len(modules) <= 200
+
+
+def test_columns_and_rows_load_what_they_need_when_they_are_asked_for(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", [{"id": 7}])
+    code = (
+        "import sys, frazil; t = frazil.connect(sys.argv[1]).load_table('shop.orders'); "
+        "assert [f.name for f in t.schema.fields] == ['id']; "
+        "assert not {'pyarrow', 'pyiceberg.table'} & set(sys.modules); "
+        "assert t.scan().to_arrow().to_pylist() == [{'id': 7}]"
+    )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    assert not tops(modules) & (OTHERS - {"zstandard", "mmh3", "rich"})
+
+
+def test_the_commands_are_known_without_loading_what_they_do() -> None:
+    modules = loaded("from frazil.cli import commands; commands.load()")
+    assert not tops(modules) & (HEAVY | {"sqlalchemy", "pyspark", "rich"})
+    rooms = {name.split(".")[1] for name in modules if name.startswith("frazil.")}
+    assert not rooms & {"catalog", "commit", "format", "rows", "scan", "serve", "spark", "table"}
 
 
 def test_everything_public_is_listed_before_it_is_loaded() -> None:

@@ -41,16 +41,18 @@ def _made(makers: Sequence[Callable[[], Any]], *, later: bool) -> Sequence[Any]:
 
 
 def _model_of(key: str) -> type[IcebergBaseModel]:
-    from pyiceberg.partitioning import PartitionSpec
-    from pyiceberg.schema import Schema
+    """The class of a list's items; sort orders come with all of PyIceberg's table layer."""
+    if key == "schemas":
+        from pyiceberg.schema import Schema
+
+        return Schema
+    if key == "partition-specs":
+        from pyiceberg.partitioning import PartitionSpec
+
+        return PartitionSpec
     from pyiceberg.table.sorting import SortOrder
 
-    models: dict[str, type[IcebergBaseModel]] = {
-        "schemas": Schema,
-        "partition-specs": PartitionSpec,
-        "sort-orders": SortOrder,
-    }
-    return models[key]
+    return SortOrder
 
 
 def _model(item: Fields, key: str) -> IcebergBaseModel:
