@@ -39,13 +39,15 @@ def _page(story: Story) -> str:
         "<h1>Frazil demo</h1>",
         "<p>Everything below was measured on this machine by <code>frazil demo</code>, Frazil and "
         "PyIceberg side by side in one process, on local disk with a SQLite catalog.</p>",
-        "<h2>Small commits</h2>",
-        _costs(story.lanes),
+        _chapter(story, "1. Small commits"),
+        _costs(story.lanes, "append"),
         _lines("Time of each append, milliseconds", _series(story.lanes, "ms")),
         _lines(
             "Metadata written so far, kilobytes", _series(story.lanes, "metadata_bytes", total=True)
         ),
         _lines("Metadata files written so far", _series(story.lanes, "metadata_files", total=True)),
+        _chapter(story, "2. Deletes and updates"),
+        _costs(story.lanes, "delete", "upsert"),
         "<h2>The tree as it adapts</h2>",
         "<p>How to read the drawings: <b>R</b> is the root, the one metadata file that a commit "
         "writes. <b>D</b> is a data file with rows. <b>M</b> is a leaf, a metadata file that lists "
@@ -55,14 +57,14 @@ def _page(story: Story) -> str:
         *(_figure(title, render.svg(picture)) for title, picture in story.pictures.items()),
     ]
     if story.plan is not None:
-        parts += ["<h2>A pruned query</h2>", _pre(str(story.plan))]
+        parts += [_chapter(story, "3. A query that skips files"), _pre(str(story.plan))]
     if story.feed:
         rows = [(row["change"], f"{row['rows']:,}") for row in story.feed]
-        parts += ["<h2>The change feed</h2>", _table(("change", "rows"), rows)]
+        parts += [_chapter(story, "4. The change feed"), _table(("change", "rows"), rows)]
     if story.upgrade:
-        parts += ["<h2>Upgrade in place</h2>", _pre("\n".join(story.upgrade))]
+        parts += [_chapter(story, "5. Upgrade in place"), _pre("\n".join(story.upgrade))]
     if story.pipeline:
-        parts += ["<h2>The pipeline on Spark</h2>", _pre("\n".join(story.pipeline))]
+        parts += [_chapter(story, "6. The same on Spark"), _pre("\n".join(story.pipeline))]
     if story.lessons:
         items = "".join(f"<li>{escape(text)}</li>" for text in story.lessons)
         parts += ["<h2>To remember</h2>", f"<ol>{items}</ol>"]
@@ -71,6 +73,12 @@ def _page(story: Story) -> str:
         '<meta name="viewport" content="width=device-width"><title>Frazil demo</title>'
         f"<style>{_STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
     )
+
+
+def _chapter(story: Story, title: str) -> str:
+    """A heading, and what the demo said there."""
+    told = escape(story.chapters.get(title, "")).replace("\n", "<br>")
+    return f"<h2>{escape(title)}</h2><p>{told}</p>"
 
 
 def _pre(text: str) -> str:
@@ -89,15 +97,15 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
-def _costs(lanes: Sequence[Lane]) -> str:
+def _costs(lanes: Sequence[Lane], *kinds: str) -> str:
     rows = []
-    for what in dict.fromkeys(step.what for lane in lanes for step in lane.steps):
+    for what in kinds:
         for lane in lanes:
             cost = summed(lane.of(what))
             rows.append(
                 (
                     f"{what} × {cost['calls']:.0f}, {lane.engine}",
-                    f"{cost['median-ms']:.1f} ms",
+                    f"{cost['median-ms']:,.1f} ms",
                     f"{cost['metadata-files']:.0f}",
                     drawing.size(int(cost["metadata-bytes"])),
                     drawing.size(int(cost["data-bytes"])),

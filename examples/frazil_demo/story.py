@@ -49,6 +49,7 @@ class Story:
     pipeline: list[str] = field(default_factory=list)
     upgrade: list[str] = field(default_factory=list)
     lessons: list[str] = field(default_factory=list)
+    chapters: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -295,6 +296,7 @@ class _Teller:
         self._say(f"Remember: {text}")
 
     def _chapter(self, title: str, text: str) -> None:
+        self.story.chapters[title] = text
         self.console.print()
         self.console.rule(f"[bold]{title}[/bold]", align="left")
         self.console.print(text, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import shlex
 from pathlib import Path
@@ -63,6 +64,22 @@ def test_the_query_reads_less_than_the_table(story: Story) -> None:
     assert 0 < story.plan.files < 30
 
 
+def test_the_report_tells_what_the_terminal_told(story: Story) -> None:
+    page = story.report.read_text(encoding="utf-8")
+    assert list(story.chapters) == [
+        "1. Small commits",
+        "2. Deletes and updates",
+        "3. A query that skips files",
+        "4. The change feed",
+        "5. Upgrade in place",
+    ]
+    for title, text in story.chapters.items():
+        assert f"<h2>{title}</h2>" in page
+        assert html.escape(text.splitlines()[0]) in page
+    assert page.index("<h2>To remember</h2>") > page.index("5. Upgrade in place")
+    assert page.count("<li>") == len(story.lessons) == 5
+
+
 def test_the_report_fetches_nothing(story: Story) -> None:
     page = story.report.read_text()
     assert page.count("<svg") >= 3 + len(story.pictures)
@@ -111,7 +128,7 @@ def test_batches_follow_each_other() -> None:
 def test_the_demo_says_what_to_remember(story: Story) -> None:
     assert len(story.lessons) == 5
     page = story.report.read_text()
-    assert page.rindex("To remember") > page.rindex("<h2>Upgrade in place")
+    assert page.rindex("To remember") > page.rindex("<h2>5. Upgrade in place")
     assert all(text in page for text in story.lessons)
     for letter in "RDM":
         assert f"<b>{letter}</b>" in page
