@@ -147,8 +147,12 @@ class RemoteHead:
         answer = self._landed_once(header, entries_bytes(entries))
         if "state" not in answer:
             return None
-        snapshot = remote_wire.snapshot_of(answer["snapshot"])
-        state = self.took(answer["state"], {int(snapshot.snapshot_id): snapshot})
+        text = answer["snapshot"]
+        snapshot = remote_wire.snapshot_of(text)
+        stated = answer["state"]
+        # The snapshot is mostly the branch's newest as well: it is read once.
+        others = [each for each in stated["snapshots"] if each != text]
+        state = self.took({**stated, "snapshots": others}, {int(snapshot.snapshot_id): snapshot})
         return Appended(
             state=state,
             snapshot=snapshot,

@@ -119,7 +119,23 @@ class _Rest:
         self._templates = [
             (_fixed(each.template.split("/")[self._skipped :]), each) for each in offered
         ]
+        self._fixed = self._without_parameters()
         self._threads: CapacityLimiter | None = None
+
+    def _without_parameters(self) -> dict[tuple[str, tuple[str, ...]], Endpoint]:
+        """Endpoints whose path has no parameters, where no other one comes before them."""
+        found: dict[tuple[str, tuple[str, ...]], Endpoint] = {}
+        for parts, endpoint in self._templates:
+            if any(part.startswith("{") for part in parts):
+                continue
+            first = next(
+                each
+                for template, each in self._templates
+                if each.method == endpoint.method and _matched(template, parts) is not None
+            )
+            if first is endpoint:
+                found[endpoint.method, parts] = endpoint
+        return found
 
     async def answer(self, request: Request) -> Response:
         """The answer to a request, an error included."""
@@ -211,6 +227,9 @@ class _Rest:
         format_version = config.PREFIXES.get(parts[0]) if parts else None
         if format_version is not None:
             parts = parts[1:]
+        fixed = self._fixed.get((request.method, tuple(parts)))
+        if fixed is not None:
+            return _Found(fixed, {}, format_version)
         known = False
         for template, endpoint in self._templates:
             parameters = _matched(template, parts)

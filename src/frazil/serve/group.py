@@ -15,14 +15,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from frazil.catalog.remote_wire import Definitions, Document, Known, state_document
 from frazil.catalog.sql_head import SqlHead
-from frazil.catalog.sql_rows import is_redefined
 from frazil.commit.change import Change
 from frazil.commit.grouped import GROUP_SIZE, append_ids, group_summary, is_grouped
 from frazil.commit.handle import new_snapshot_id, now_ms
@@ -71,7 +72,6 @@ class Append:
     since_sequence_number: int
     is_repeated: bool
     done: Future[Document] = field(default_factory=Future)
-    fitted: tuple[TableMetadata, EntryBatch] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,14 +256,16 @@ class _Table:
                 elif not is_grouped(state.metadata.properties):
                     append.done.set_result({"is-grouped": False})
                 else:
-                    _fit(append, state)
+                    _check_branch(append, state.metadata)
                     key = (append.branch, tuple(sorted(append.summary.items())))
                     changes.setdefault(key, []).append(append)
             except FrazilError as error:
                 append.done.set_exception(error)
-        if not changes:
+        found = [_change(appends, state.metadata) for appends in changes.values()]
+        fitting = [change for change in found if change is not None]
+        if not fitting:
             raise _NothingLeft
-        return [_change(appends) for appends in changes.values()]
+        return fitting
 
     def _answer(self, append: Append, state: State) -> None:
         snapshot = self._history.snapshot(append.id)
@@ -336,27 +338,65 @@ class _Searched:
         return False
 
 
-def _fit(append: Append, state: State) -> None:
-    """Check an append against the table, once for every definition it meets."""
-    metadata = state.metadata
+def _check_branch(append: Append, metadata: TableMetadata) -> None:
     ref = metadata.refs.get(append.branch)
     if ref is not None and ref.kind is RefKind.TAG:
         raise InvalidInput(f"{append.branch!r} is a tag and cannot be committed to")
-    known = append.fitted
-    if known is None or is_redefined(known[0], metadata):
-        append.fitted = (metadata, group_entries.fitted(append.entries, metadata))
 
 
-def _change(appends: Sequence[Append]) -> Change:
-    first = appends[0]
-    entries = [each.fitted[1] for each in appends if each.fitted is not None]
-    ids = tuple(each.id for each in appends)
+def _change(appends: Sequence[Append], metadata: TableMetadata) -> Change | None:
+    """One change of the appends that fit the table; those that do not are told so."""
+    fitting: list[Append] = []
+    entries: list[EntryBatch] = []
+    for alike in _alike(appends):
+        for those, theirs in _fitted(alike, metadata):
+            fitting += those
+            entries.append(theirs)
+    if not fitting:
+        return None
+    first = fitting[0]
     return Change(
         added=EntryBatch.concat(entries),
         branch=first.branch,
-        summary={**first.summary, **group_summary(ids)},
+        summary={**first.summary, **group_summary(tuple(each.id for each in fitting))},
         snapshot_id=first.id,
     )
+
+
+def _alike(appends: Sequence[Append]) -> list[list[Append]]:
+    """The appends by the columns of their entries."""
+    found: list[list[Append]] = []
+    for append in appends:
+        schema = append.entries.table.schema
+        for alike in found:
+            if alike[0].entries.table.schema.equals(schema):
+                alike.append(append)
+                break
+        else:
+            found.append([append])
+    return found
+
+
+def _fitted(
+    appends: Sequence[Append], metadata: TableMetadata
+) -> Iterator[tuple[Sequence[Append], EntryBatch]]:
+    """Entries of the same columns, checked at once; one by one when the check fails."""
+    try:
+        entries = group_entries.fitted(_joined(appends), metadata)
+    except FrazilError as error:
+        if len(appends) == 1:
+            appends[0].done.set_exception(error)
+            return
+        for append in appends:
+            yield from _fitted([append], metadata)
+    else:
+        yield appends, entries
+
+
+def _joined(appends: Sequence[Append]) -> EntryBatch:
+    if len(appends) == 1:
+        return appends[0].entries
+    return EntryBatch(pa.concat_tables([each.entries.table for each in appends]).combine_chunks())
 
 
 __all__ = ["MOST_APPENDS", "Append", "Groups"]

@@ -373,10 +373,16 @@ def _unused(written: Sequence[str], change: Change, location: str) -> list[str]:
     may be `/data` where entries say `file:///data`."""
     if change.added is None:
         return list(written)
+    if not written:
+        return []
     names = (*change.added.pylist("location"), *change.added.pylist("deletion_vector.location"))
+    pointed_at = {paths.resolve(location, name) for name in names if name is not None}
+    doubtful = [path for path in written if path not in pointed_at]
+    if not doubtful:
+        return []
     places = Places()
-    used = {places.file(paths.resolve(location, name)) for name in names if name is not None}
-    return [path for path in written if places.file(path) not in used]
+    used = {places.file(path) for path in pointed_at}
+    return [path for path in doubtful if places.file(path) not in used]
 
 
 def commit_all(opened: Sequence[Transaction], pointers: Pointers) -> None:
