@@ -27,6 +27,7 @@ _MAGIC = b"PAR1"
 _TAIL_BYTES = 64 * 1024
 """What Arrow reads first to find the footer; storages keep it, so it is fetched once."""
 _PIECE_BYTES = 8 << 20
+_FEW_VALUES = 1 << 17  # handing so few to other threads costs more than decoding them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +133,13 @@ class ParquetSource:
     def batches(self, block: Block, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
         names = [self._file.schema.column(leaf).path for leaf in leaves]
-        return iter(
-            self._file.iter_batches(batch_size=batch_rows, row_groups=[block.index], columns=names)
+        found = self._file.iter_batches(
+            batch_size=batch_rows,
+            row_groups=[block.index],
+            columns=names,
+            use_threads=block.rows * len(leaves) > _FEW_VALUES,
         )
+        return iter(found)
 
     def read_all(self) -> None:
         """Decode every page of every column, to find damage."""
