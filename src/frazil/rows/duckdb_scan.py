@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField
 
+from frazil import errors
 from frazil.data.lineage import LINEAGE_IDS
 from frazil.data.metadata_columns import (
     FILE,
@@ -37,7 +38,7 @@ from frazil.data.metadata_columns import (
 )
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.schema import arrow_schema, nested_arrow_type, shown
-from frazil.errors import FrazilError, InvalidInput, StorageError
+from frazil.errors import FormatError, FrazilError, InvalidInput, StorageError
 from frazil.expr.sql_text import TARGET
 from frazil.format import paths
 from frazil.format.fields import stats_key
@@ -61,6 +62,11 @@ SETTINGS: Final = (
 _LONG: Final = 2_000
 """Characters of a query; a sum of 200 columns is planned in 0.2 s."""
 _ERROR: Final = re.compile(r"([A-Z][A-Za-z ]*) Error: ")
+_INNER: Final = re.compile(
+    r"get_next failed\(\): .*?: Unknown error: (.*?)\. Detail: Python exception: .*"
+    r"frazil\.errors\.(\w+): ",
+    re.DOTALL,
+)
 _PATTERN: Final = re.compile(r"[*?\[]")
 
 
@@ -133,7 +139,12 @@ def duckdb_kind(error: Exception) -> type[FrazilError] | None:
     found = _ERROR.match(str(error))
     if not isinstance(error, duckdb.Error) and found is None:
         return None
+    if (inner := _INNER.search(str(error))) is not None:
+        kind = getattr(errors, inner[2], None)
+        return kind if isinstance(kind, type) and issubclass(kind, FrazilError) else FormatError
     name = "" if found is None else found[1]
+    if "No magic bytes found" in str(error):
+        return FormatError
     if name in ("IO", "HTTP") or isinstance(error, duckdb.IOException | duckdb.HTTPException):
         return StorageError
     if name == "Out of Memory" or isinstance(error, duckdb.OutOfMemoryException):
@@ -141,8 +152,14 @@ def duckdb_kind(error: Exception) -> type[FrazilError] | None:
     return InvalidInput
 
 
+def duckdb_problem(error: Exception) -> str:
+    """What DuckDB says; of an error in rows that Frazil's reader gave it, what that one said."""
+    inner = _INNER.search(str(error))
+    return str(error).split("\n\nLINE ")[0] if inner is None else inner[1]
+
+
 def _told(what: str, error: Exception, kind: type[FrazilError] | None) -> FrazilError:
-    problem = str(error).split("\n\nLINE ")[0].replace("\n", " ")
+    problem = duckdb_problem(error).replace("\n", " ")
     if kind is FrazilError:
         problem += " Raise the engine's memory limit"
     return (kind or InvalidInput)(f"{what}: {problem}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import FrazilError, InvalidInput
-from frazil.rows.duckdb_scan import duckdb_kind
+from frazil.rows.duckdb_scan import duckdb_kind, duckdb_problem
 from frazil.sql.rewriting import Rewritten
 from frazil.sql.text import Source
 
@@ -41,7 +41,7 @@ def failure(
     if kind is None:
         raise error
     text = str(error)
-    message = _message(text)
+    message = _message(duckdb_problem(error))
     for made, name in sorted(shown.items(), key=lambda item: -len(item[0])):
         message = message.replace(made, name)
     place = "" if ran is None else _place(text, source, ran)

@@ -8,10 +8,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import frazil
-from frazil.errors import FrazilError, InvalidInput, StorageError
+from frazil.errors import FormatError, FrazilError, InvalidInput, NotFound, StorageError
 from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import BATCH_ROWS, DuckDbEngine
 
@@ -156,3 +157,26 @@ def test_texts_are_sorted_in_any_order(table: frazil.Table) -> None:
     assert table.scan().to_arrow()["s"].to_pylist() == ["ba", "b", "a", None]
     table.compact(zorder_by=["s", "n"])
     assert table.scan().to_arrow()["s"].to_pylist()[0] is None
+
+
+def test_a_damaged_file_is_named_as_by_any_other_scan(table: frazil.Table) -> None:
+    """With equality deletes, DuckDB gets the rows from Frazil's reader."""
+    table.set_properties({"write.equality-deletes.enabled": "true"})
+    table.row_delta().add_equality_deletes(pa.table({"id": [1]}), on=["id"]).commit()
+    (file,) = {path for path in _files(table) if path.parent.name == "data" and _has_ids(path)}
+    whole = file.read_bytes()
+    asked = _WithSql(table)
+    for data, kind in ((whole[:-20], FormatError), (None, NotFound)):
+        file.write_bytes(data) if data is not None else file.unlink()
+        for work in (
+            lambda: table.scan("id % 2 = 0 and length(s) = 1").to_arrow(),
+            lambda: table.update({"s": frazil.expr("s || n")}, "id % 2 = 0"),
+            lambda: asked._catalog_sql("SELECT sum(n) FROM s.t").to_arrow(),
+        ):
+            with pytest.raises(kind, match=file.name) as caught:
+                work()
+            assert "Traceback" not in str(caught.value)
+
+
+def _has_ids(path: Path) -> bool:
+    return "s" in pq.read_schema(path).names
