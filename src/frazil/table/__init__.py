@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,20 +11,29 @@ if TYPE_CHECKING:
     from frazil.table.table import Table
     from frazil.table.transaction import Transaction
 
-_HOMES = {
-    "Catalog": "frazil.table.catalog",
-    "CommitResult": "frazil.commit.result",
-    "Scan": "frazil.rows.scan",
-    "Table": "frazil.table.table",
-    "Transaction": "frazil.table.transaction",
-    "connect": "frazil.table.catalog",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'frazil.table' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in ("Catalog", "connect"):
+        from frazil.table import catalog
+
+        return getattr(catalog, name)
+    if name == "Table":
+        from frazil.table.table import Table
+
+        return Table
+    if name == "Transaction":
+        from frazil.table.transaction import Transaction
+
+        return Transaction
+    if name == "Scan":
+        from frazil.rows.scan import Scan
+
+        return Scan
+    if name == "CommitResult":
+        from frazil.commit.result import CommitResult
+
+        return CommitResult
+    raise AttributeError(f"module 'frazil.table' has no attribute {name!r}")
 
 
 __all__ = ["Catalog", "CommitResult", "Scan", "Table", "Transaction", "connect"]
