@@ -126,6 +126,7 @@ PROPERTIES: Final[Mapping[str, Kind]] = {
     "write.delete.mode": _MODE,
     "write.update.mode": _MODE,
     "write.merge.mode": _MODE,
+    "write.spark.accept-any-schema": _BOOLEAN,
     "commit.manifest-merge.enabled": _BOOLEAN,
     "gc.enabled": _BOOLEAN,
 }
