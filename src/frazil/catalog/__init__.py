@@ -1,1 +1,1 @@
-"""Who points at the current snapshot: namespaces, tables, and the one pointer per table."""
+"""The catalog: namespaces, tables, and one pointer per table to its current snapshot."""

@@ -74,7 +74,7 @@ Outcomes = AllLanded | Lost | Unknown
 
 
 class Head(Protocol):
-    """Who points at the current snapshot of one table."""
+    """The pointer to the current snapshot of one table."""
 
     def load(self) -> State:
         """The current state."""
