@@ -53,7 +53,7 @@ def installed_wheel(folder: Path) -> Path:
     """A wheel built from a copy of the project, with its jar, and installed alone into a folder."""
     copy = folder / "project"
     copy.mkdir()
-    for name in ("src", "java", "tools"):
+    for name in ("src", "java", "tools", "examples"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
