@@ -62,7 +62,7 @@ def test_everything_runs_on_executors_that_are_other_processes(
 def test_sql_runs_on_executors_that_have_nothing_but_the_wheel(results: dict[str, Any]) -> None:
     done = results["sql"]
     assert done["packaged"] is True
-    assert done["rows"] == [[0, "zero"], [2, "b"], [3, "C"], [7, "g"]]
+    assert done["rows"] == [[0, "zero"], [2, "c"], [3, "D"], [7, "g"]]
 
 
 def test_a_task_that_fails_while_writing_neither_doubles_nor_loses_rows(
