@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import FrazilError
-from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.progress import Progress, bar_columns, silent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,19 +134,12 @@ def when(timestamp_ms: int) -> str:
 @contextmanager
 def bar(what: str, *, quiet: bool) -> Iterator[Progress]:
     """A progress bar; yields the callback that library functions take."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     if quiet or not _errors().is_terminal:
         yield silent
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, console=_errors(), transient=True) as progress:
+    with Bar(*bar_columns(), console=_errors(), transient=True) as progress:
         task = progress.add_task(what, total=None)
 
         def step(done: int, total: int, doing: str, /) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -20,6 +23,18 @@ class Progress(Protocol):
 
 def silent(done: int, total: int, what: str, /) -> None:
     """Says nothing."""
+
+
+def bar_columns() -> tuple[ProgressColumn, ...]:
+    """What a progress bar shows: the work, a bar, pieces done of all, the time taken."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+
+    return (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
 
 
 def run_all(

@@ -168,6 +168,19 @@ def _opened(catalog: Pointers, source: str | PaimonTable) -> PaimonTable:
     return PaimonTable.open(source, storage=catalog.storage(source))
 
 
+def _charted(
+    table: PaimonTable, options: Options, since: Mapping[str, int] | None = None
+) -> course.Course:
+    return course.chart(
+        table,
+        history=options.history,
+        snapshot_id=options.snapshot_id,
+        tags=options.tags,
+        branches=options.branches,
+        since=since,
+    )
+
+
 def _create(
     catalog: Pointers,
     name: Identifier,
@@ -179,13 +192,7 @@ def _create(
 ) -> Adopted:
     place = catalog.location_for(name) if location is None else checked_location(location)
     _check_apart(place, table.location)
-    course_ = course.chart(
-        table,
-        history=options.history,
-        snapshot_id=options.snapshot_id,
-        tags=options.tags,
-        branches=options.branches,
-    )
+    course_ = _charted(table, options)
     head = StagedHead(_metadata(course_, place, options, properties))
     run = Run(head=head, around=_around(catalog, place, cache), state=head.load())
     progress = _Progress(notes=list(course_.notes))
@@ -392,14 +399,7 @@ def _continue(
     run = Run(head=head, around=_around(catalog, metadata.location, cache), state=state)
     since = run.reached()
     _check_not_rolled_back(table, since, run, name)
-    course_ = course.chart(
-        table,
-        history=options.history,
-        snapshot_id=options.snapshot_id,
-        tags=options.tags,
-        branches=options.branches,
-        since=since,
-    )
+    course_ = _charted(table, options, since)
     for branch in since:
         run.check_unchanged(branch, name)
     progress = _Progress(notes=list(course_.notes))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -26,6 +25,7 @@ from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
 from frazil.format.metadata import TableMetadata
 from frazil.table.column_tree import LAST, ROOT, Place, default_of, owners
+from frazil.table.edits import Edits
 from frazil.table.evolve_partitions import EvolvePartitions, sort_order_update
 from frazil.table.schema_draft import ColumnPath, SchemaDraft, shown, split
 from frazil.table.schema_union import unite
@@ -43,7 +43,7 @@ UNCHANGED: Final = Unchanged.UNCHANGED
 
 
 @entrance
-class EvolveSchema:
+class EvolveSchema(Edits):
     """Edits of a schema, applied by `commit` or by leaving the `with` block without an error.
 
     >>> with table.evolve_schema() as columns:                            # doctest: +SKIP
@@ -61,19 +61,7 @@ class EvolveSchema:
         self._metadata = metadata
         self._commit = commit
         self._draft = SchemaDraft(metadata, case_sensitive=case_sensitive)
-        self._ended = False
-
-    def __enter__(self) -> EvolveSchema:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None and not self._ended:
-            self.commit()
+        super().__init__()
 
     @property
     def schema(self) -> Schema:
@@ -225,8 +213,7 @@ class EvolveSchema:
         return done if isinstance(done, CommitResult) else CommitResult.nothing(STAGED)
 
     def _open(self) -> SchemaDraft:
-        if self._ended:
-            raise InvalidInput("these edits are committed already; start new ones")
+        self._need_open()
         return self._draft
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from types import TracebackType
 
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import IdentityTransform
@@ -18,10 +17,11 @@ from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.partition_by import field_name, parse_term
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.metadata import TableMetadata
+from frazil.table.edits import Edits
 
 
 @entrance
-class EvolvePartitions:
+class EvolvePartitions(Edits):
     """Edits of a partition spec, applied by `commit` or by leaving the `with` block.
 
     >>> table.evolve_partitions().remove("ts_month").add("day(ts)").commit()    # doctest: +SKIP
@@ -40,19 +40,7 @@ class EvolvePartitions:
         self._columns = ColumnIndex.of(metadata.schema())
         self._fields: list[PartitionField] = list(metadata.spec().fields)
         self._ids = count(metadata.last_partition_id + 1)
-        self._ended = False
-
-    def __enter__(self) -> EvolvePartitions:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None and not self._ended:
-            self.commit()
+        super().__init__()
 
     @property
     def spec(self) -> PartitionSpec:
@@ -98,8 +86,7 @@ class EvolvePartitions:
 
     def commit(self) -> CommitResult:
         """Commit the spec, or add it to the transaction."""
-        if self._ended:
-            raise InvalidInput("these edits are committed already; start new ones")
+        self._need_open()
         self._ended = True
         if tuple(self._fields) == tuple(self._metadata.spec().fields):
             return CommitResult.nothing("the partitioning is the same")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+from rich.progress import TaskID
 
-from frazil.maintenance.progress import Progress, silent
+from frazil.maintenance.progress import Progress, bar_columns, silent
 
 
 @contextmanager
@@ -22,14 +22,8 @@ def progress_bars(title: str, *, shown: bool | None) -> Iterator[Progress]:
     if not shown:
         yield silent
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
     console = Console(stderr=True)
-    with Bars(*columns, console=console, transient=console.is_terminal) as bars:
+    with Bars(*bar_columns(), console=console, transient=console.is_terminal) as bars:
         yield _Bars(title, bars)
 
 
