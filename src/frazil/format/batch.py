@@ -19,6 +19,7 @@ from frazil.format import fields
 from frazil.format.types import promote
 
 Column: TypeAlias = Any
+_SPARSE = 4
 """An Arrow array, or a chunked one where entries of several manifests are listed."""
 
 
@@ -169,6 +170,8 @@ class EntryBatch:
             return list(column.to_pylist())
         if not rows.size:
             return []
+        if rows.size * _SPARSE < rows[-1]:
+            return list(column.take(pa.array(rows)).to_pylist())
         # Leaves come first in a root, so what is asked for is mostly the beginning.
         values = column.slice(0, int(rows[-1]) + 1).to_pylist()
         return [values[row] for row in rows]

@@ -32,8 +32,8 @@ from frazil.tree.read import (
     Tree,
     TreeReader,
     data_leaves,
-    delete_leaves,
     labelled,
+    leaf_refs,
 )
 
 FILE_KEYS = (
@@ -63,7 +63,10 @@ class RootReasons:
     """
 
     found: tuple[Reason, ...]
-    leaves: tuple[LeafRef, ...]
+    leaf_rows: npt.NDArray[np.int64]
+    """Rows of the root that are leaves of data files."""
+    opened: tuple[LeafRef, ...]
+    """The leaves that were opened."""
     leaf_codes: Codes
     left: npt.NDArray[np.int64]
     inline_rows: npt.NDArray[np.int64]
@@ -100,11 +103,13 @@ def plan(
     extra_keys: Sequence[str] = (),
     each_leaf: EachLeaf | None = None,
     per_leaf: bool = False,
+    reasons: bool = False,
 ) -> Plan:
     """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one.
 
     `each_leaf` runs the work on leaves elsewhere than in threads of this process, or on some of
-    them. With `per_leaf` the plan says which predicate ruled out each entry of the root.
+    them. With `reasons` the plan says which predicate ruled out each entry of the root, and with
+    `per_leaf` its report does so too, leaf by leaf.
     """
     return _Planner(
         reader,
@@ -114,6 +119,7 @@ def plan(
         extra_keys,
         each_leaf or _in_threads,
         per_leaf=per_leaf,
+        reasons=reasons or per_leaf,
     ).run()
 
 
@@ -190,6 +196,7 @@ class _Planner:
         each_leaf: EachLeaf,
         *,
         per_leaf: bool,
+        reasons: bool,
     ) -> None:
         self._reader = reader
         self._snapshot = snapshot
@@ -197,7 +204,9 @@ class _Planner:
         self._where = where
         self._each_leaf = each_leaf
         self._per_leaf = per_leaf
+        self._with_reasons = reasons
         self._left: dict[int, int] = {}
+        self._ruled_out: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         metadata = reader.metadata
         self._filter = compile_filter(where, prune_context(metadata, schema))
         self._partition_ids = sorted(
@@ -227,14 +236,14 @@ class _Planner:
             read = sum(call.bytes for call in calls)
         files = EntryBatch.concat([picked, *batches], combine=False)
         matches = {} if deletes is None else deletes.match(files)
-        reasons = self._reasons(tree) if self._per_leaf else None
+        reasons = self._reasons(tree, leaves) if self._with_reasons else None
         report = ScanReport(
             snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),
             filter=shown(self._where),
             root=replace(root_report, bytes_read=read_at_root),
             leaves=replace(leaf_report, bytes_read=read - read_at_root),
             ms=(time.perf_counter() - began) * 1000,
-            per_leaf=() if reasons is None else self._leaf_reports(reasons),
+            per_leaf=self._leaf_reports(tree, reasons) if self._per_leaf and reasons else (),
             **_totals(files, deletes, matches),
         )
         return Plan(
@@ -246,28 +255,38 @@ class _Planner:
             reasons=reasons,
         )
 
-    def _reasons(self, tree: Tree) -> RootReasons:
+    def _reasons(self, tree: Tree, opened: tuple[LeafRef, ...]) -> RootReasons:
         """The reasons for what the root's statistics ruled out. Reads nothing."""
-        kind = tree.root.numpy("content_type")
-        live = tracking.live_mask(tree.root)
-        leaves = tuple(data_leaves(tree.leaves()))
+        root = tree.root
+        kind = root.numpy("content_type")
+        live = tracking.live_mask(root)
+        codes = np.full(root.num_rows, -1, dtype=np.int32)
+        found: tuple[Reason, ...] = ()
+        if self._ruled_out.size:
+            asked = root.select({"content_type", *self._filter_keys})
+            why = self._filter.reasons(asked.take(self._ruled_out))
+            codes[self._ruled_out] = why.codes
+            found = why.found
+        leaves = np.flatnonzero(live & (kind == ContentType.DATA_MANIFEST))
         inline = np.flatnonzero(live & (kind == ContentType.DATA))
-        rows = np.concatenate([np.array([leaf.row for leaf in leaves], dtype=np.int64), inline])
-        why = self._filter.reasons(tree.root.take(rows))
         return RootReasons(
-            found=why.found,
-            leaves=leaves,
-            leaf_codes=why.codes[: len(leaves)],
-            left=np.array([self._left.get(leaf.row, -1) for leaf in leaves], dtype=np.int64),
+            found=found,
+            leaf_rows=leaves,
+            opened=opened,
+            leaf_codes=codes[leaves],
+            left=np.array([self._left.get(row, -1) for row in leaves.tolist()], dtype=np.int64),
             inline_rows=inline,
-            inline_codes=why.codes[len(leaves) :],
+            inline_codes=codes[inline],
         )
 
-    def _leaf_reports(self, reasons: RootReasons) -> tuple[LeafReport, ...]:
+    def _leaf_reports(self, tree: Tree, reasons: RootReasons) -> tuple[LeafReport, ...]:
         names = {id: self._schema.find_column_name(id) or str(id) for id in self._schema.field_ids}
         found: list[LeafReport] = []
         for leaf, code, left in zip(
-            reasons.leaves, reasons.leaf_codes.tolist(), reasons.left.tolist(), strict=True
+            leaf_refs(tree.root, reasons.leaf_rows),
+            reasons.leaf_codes.tolist(),
+            reasons.left.tolist(),
+            strict=True,
         ):
             why = None if code < 0 else reasons.found[code]
             found.append(
@@ -292,11 +311,12 @@ class _Planner:
         candidates = live & ((kind == ContentType.DATA) | (kind == ContentType.DATA_MANIFEST))
         batch = tree.root.filter(candidates)
         result = self._filter.prune(batch)
-        rows = np.flatnonzero(candidates)[result.mask]
+        rows = np.flatnonzero(candidates)
+        self._ruled_out = rows[~result.mask]
+        rows = rows[result.mask]
         files = np.zeros(tree.root.num_rows, dtype=np.bool_)
         files[rows] = kind[rows] == ContentType.DATA
-        kept = {int(row) for row in rows if kind[row] == ContentType.DATA_MANIFEST}
-        leaves = tuple(leaf for leaf in tree.leaves() if leaf.row in kept)
+        leaves = leaf_refs(tree.root, rows[kind[rows] == ContentType.DATA_MANIFEST])
         report = _level(result, considered=batch.num_rows)
         report = replace(
             report,
@@ -315,7 +335,7 @@ class _Planner:
         total = LevelReport()
         opened = data_leaves(leaves)
         for place, (files, report) in enumerate(self._each_leaf(planner, opened)):
-            if self._per_leaf:
+            if self._with_reasons:
                 self._left[opened[place].row] = files.num_rows
             batches.append(files)
             total = total.plus(report)
@@ -330,9 +350,10 @@ class _Planner:
         live = tracking.live_mask(tree.root)
         in_root = live & (kind == ContentType.EQUALITY_DELETES)
         opened = {leaf.location for leaf in kept}
+        listed = np.flatnonzero(live & (kind == ContentType.DELETE_MANIFEST))
         leaves = [
             leaf
-            for leaf in delete_leaves(tree.leaves())
+            for leaf in leaf_refs(tree.root, listed)
             if leaf.referenced_file is None or leaf.referenced_file in opened
         ]
         if not in_root.any() and not leaves:

@@ -85,9 +85,12 @@ class Tree:
         return self.root.filter(tracking.live_mask(self.root) & ~tracking.leaf_mask(self.root))
 
 
-def leaf_refs(root: EntryBatch) -> tuple[LeafRef, ...]:
-    """Live manifest entries of a root as values."""
-    rows = np.flatnonzero(tracking.live_mask(root) & tracking.leaf_mask(root))
+def leaf_refs(
+    root: EntryBatch, rows: np.ndarray[Any, np.dtype[Any]] | None = None
+) -> tuple[LeafRef, ...]:
+    """Live manifest entries of a root as values: all of them, or those at ascending `rows`."""
+    if rows is None:
+        rows = np.flatnonzero(tracking.live_mask(root) & tracking.leaf_mask(root))
     if not rows.size:
         return ()
     columns = {name: root.pylist(key, rows) for name, key in _REF_KEYS.items()}

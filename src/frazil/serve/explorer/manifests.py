@@ -35,26 +35,26 @@ def opened(
     """Manifests that would be opened, and all of them."""
     count = 0
     total = 0
-    for spec, batch in _manifests(metadata, root, np.asarray(leaves), np.asarray(inline)):
-        known = _of_partitions(batch, spec, metadata)
-        count += int(judge.might_match(known).sum())
+    for batch in _manifests(metadata, root, np.asarray(leaves), np.asarray(inline)):
+        count += int(judge.might_match(batch).sum())
         total += batch.num_rows
     return count, total
 
 
 def _manifests(
     metadata: TableMetadata, root: EntryBatch, leaves: Any, inline: Any
-) -> Iterator[tuple[PartitionSpec | None, EntryBatch]]:
-    """What would be manifests, by spec; a leaf of several specs has none."""
+) -> Iterator[EntryBatch]:
+    """What would be manifests, by spec, with what a list would know of them; a leaf of several
+    specs has none."""
     specs = metadata.specs_by_id()
     only = next(iter(specs.values())) if len(specs) == 1 else None
     stated = root.numpy("spec_id")
     for rows, grouped in ((leaves, False), (inline, True)):
         for spec_id in np.unique(stated[rows]) if len(rows) else ():
             chosen = rows[stated[rows] == spec_id]
-            batch = root.take(chosen)
             spec = specs.get(int(spec_id)) or only
-            yield spec, _by_commit(batch) if grouped else batch
+            batch = _of_partitions(root, spec, metadata).take(chosen)
+            yield _by_commit(batch) if grouped else batch
 
 
 def _by_commit(batch: EntryBatch) -> EntryBatch:
@@ -71,7 +71,7 @@ def _by_commit(batch: EntryBatch) -> EntryBatch:
             columns[name] = batch.column(name)
             how.append((name, "sum" if kind in _COUNTS else "min" if "lower" in kind else "max"))
             unknown.append((name, "count"))
-    grouped = pa.table(columns).group_by(key).aggregate([*how, *unknown, ([], "count_all")])
+    grouped = pa.table(columns).group_by(key, use_threads=False).aggregate([*how, *unknown, ([], "count_all")])
     size = grouped.column("count_all").to_numpy()
     found: dict[str, Any] = {}
     for name, made in how:

@@ -12,12 +12,12 @@ from frazil.expr.prune import Filter, compile_filter
 from frazil.format.fields import partition_key, stats_key
 from frazil.rows.scan import Scan
 from frazil.scan.plan import FILE_KEYS, Plan, prune_context
+from frazil.scan.plan import plan as planned
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import manifests, typed_filters
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, cell_counts, totals
 from frazil.serve.service import Service
-from frazil.tree.read import data_leaves
 
 _MIXED = -2
 
@@ -41,26 +41,31 @@ def show(service: Service, call: Call) -> Answer:
     view = RootView(subject, tuple(columns.values()), extra=_keys(subject, judge))
     with subject.table._handle.storage.recording() as calls:
         root = view.root
-        plan = scan.plan(per_leaf=True)
+        plan = planned(
+            subject.reader,
+            subject.snapshot,
+            schema=subject.schema,
+            where=found.filter,
+            reasons=True,
+        )
     report, why = plan.report, plan.reasons
     assert why is not None
     names = {id: subject.schema.find_column_name(id) or str(id) for id in subject.schema.field_ids}
-    deletes = len(view.leaves) - len(why.leaves)
-    scales = {id: view.scale(column) for id, column in columns.items()}
+    deletes = view.delete_leaves
+    scales = {id: view.scale(columns[id]) for id in ids if id in columns}
     bands = {
         str(id): typed_filters.bands(found.filter, id, scale[0])
         for id, scale in scales.items()
-        if scale is not None and id in ids
+        if scale is not None
     }
     partitions = manifests.prunes_by_partition(subject.table.metadata, ids)
     would_open, would_have = manifests.opened(
         judge,
         subject.table.metadata,
         root,
-        [leaf.row for leaf in why.leaves],
+        why.leaf_rows,
         why.inline_rows,
     )
-    opened = [leaf for leaf, left in zip(why.leaves, why.left.tolist(), strict=True) if left >= 0]
     return Answer(
         body={
             "ok": True,
@@ -68,8 +73,8 @@ def show(service: Service, call: Call) -> Answer:
             "where": shown(found.filter) if text else "",
             "ms": round(report.ms, 3),
             "opened": report.leaves.manifests_read,
-            "of": len(data_leaves(view.leaves)),
-            "bytes": view.root_bytes + sum(leaf.file_size_in_bytes for leaf in opened),
+            "of": len(why.leaf_rows),
+            "bytes": view.root_bytes + sum(leaf.file_size_in_bytes for leaf in why.opened),
             "bytes_read": sum(call.bytes for call in calls),
             "files": report.files,
             "rows": report.records,

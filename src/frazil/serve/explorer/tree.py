@@ -80,6 +80,12 @@ class RootView:
             sorted(found, key=lambda leaf: leaf.content_type is not ContentType.DATA_MANIFEST)
         )
 
+    @property
+    def delete_leaves(self) -> int:
+        """How many of its leaves list delete files."""
+        kind = self.root.numpy("content_type")
+        return int((tracking.live_mask(self.root) & (kind == ContentType.DELETE_MANIFEST)).sum())
+
     @cached_property
     def inline(self) -> Rows:
         """Rows of the root that are live data files."""
