@@ -71,7 +71,11 @@ def _by_commit(batch: EntryBatch) -> EntryBatch:
             columns[name] = batch.column(name)
             how.append((name, "sum" if kind in _COUNTS else "min" if "lower" in kind else "max"))
             unknown.append((name, "count"))
-    grouped = pa.table(columns).group_by(key, use_threads=False).aggregate([*how, *unknown, ([], "count_all")])
+    grouped = (
+        pa.table(columns)
+        .group_by(key, use_threads=False)
+        .aggregate([*how, *unknown, ([], "count_all")])
+    )
     size = grouped.column("count_all").to_numpy()
     found: dict[str, Any] = {}
     for name, made in how:
