@@ -15,6 +15,7 @@ EXTRAS: Final = {
     "psycopg": "postgres",
     "starlette": "serve",
     "uvicorn": "serve",
+    "httptools": "serve",
     "msgspec": "serve",
     "pyiceberg_core": "demo",
 }

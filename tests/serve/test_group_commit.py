@@ -342,7 +342,7 @@ def _ipc(batch: pa.RecordBatch, options: pa.ipc.IpcWriteOptions | None = None) -
 
 def test_entries_that_are_compressed_or_cut_short_are_refused() -> None:
     batch = pa.record_batch({"location": ["data/a.parquet" * 100]})
-    assert group_entries.decoded(_ipc(batch)).num_rows == 1
+    assert group_entries.decoded(_ipc(batch)).batch.num_rows == 1
     packed = pa.ipc.IpcWriteOptions(compression="zstd")
     with pytest.raises(InvalidInput, match="compressed"):
         group_entries.decoded(_ipc(batch, packed))

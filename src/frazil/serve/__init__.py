@@ -54,6 +54,7 @@ def run(
 
 def _need_installed() -> None:
     try:
+        import httptools  # noqa: F401
         import msgspec  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

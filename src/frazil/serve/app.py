@@ -31,6 +31,7 @@ from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.explorer import static_files
 from frazil.serve.guard import API_HEADERS
+from frazil.serve.native_appends import Application, Appends
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")
@@ -74,9 +75,18 @@ def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
         Route("/explorer/{path:path}", _page),
         *more,
     ]
-    return Starlette(
-        routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1)]
-    )
+    middleware = [
+        Middleware(_Appends, service),
+        Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1),
+    ]
+    return Starlette(routes=routes, middleware=middleware)
+
+
+class _Appends(Appends):
+    """As Starlette makes its layers: what lies below comes first."""
+
+    def __init__(self, app: Application, service: Service) -> None:
+        super().__init__(service, app)
 
 
 async def _health(_: Request) -> Response:

@@ -15,14 +15,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+import msgspec
 
-from frazil.catalog.remote_wire import Definitions, Document, Known, state_document
+from frazil.catalog.remote_wire import Definitions, Known, state_document
 from frazil.catalog.sql_head import SqlHead
 from frazil.commit.change import Change
 from frazil.commit.grouped import GROUP_SIZE, append_ids, group_summary, is_grouped
@@ -64,14 +64,15 @@ class Append:
 
     id: int
     writer: str
-    entries: EntryBatch
+    data: memoryview
     branch: str
     summary: Mapping[str, str]
     known: Known
     since_version: int
     since_sequence_number: int
     is_repeated: bool
-    done: Future[Document] = field(default_factory=Future)
+    entries: group_entries.Decoded | None = None
+    done: Future[bytes] = field(default_factory=Future)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ class Groups:
 
     def append(
         self, head: SqlHead, header: native_wire.Append, entries: memoryview
-    ) -> Future[Document]:
+    ) -> Future[bytes]:
         """Have an append committed with others; the answer comes when it has landed."""
         if not 0 < header.append_id < 1 << 63:
             raise InvalidInput(f"append-id is {header.append_id}; expected a positive number")
@@ -108,7 +109,7 @@ class Groups:
         append = Append(
             id=header.append_id,
             writer=header.writer,
-            entries=group_entries.decoded(entries),
+            data=entries,
             branch=header.branch,
             summary=header.summary,
             known=header.known.value(),
@@ -139,11 +140,11 @@ class _Table:
         self._lock = threading.Condition()
         self._last = _Last()
         self._waiting: list[Append] = []
-        self._pending: dict[int, Future[Document]] = {}
+        self._pending: dict[int, Future[bytes]] = {}
         self._history = _Searched(self._head)
         self.is_busy = False
 
-    def enter(self, append: Append) -> tuple[Future[Document], bool]:
+    def enter(self, append: Append) -> tuple[Future[bytes], bool]:
         """Queue an append; whether somebody has to start working on the queue."""
         with self._lock:
             under_way = self._pending.get(append.id)
@@ -228,9 +229,10 @@ class _Table:
         except _NothingLeft:
             return
         self._history.add(*made[0])
+        rendered: dict[tuple[int, Known], bytes] = {}
         for append in group:
             if not append.done.done():
-                self._answer(append, state)
+                self._answer(append, state, rendered)
 
     def _surroundings(self) -> Surroundings:
         location = self._head.state.metadata.location
@@ -252,11 +254,13 @@ class _Table:
                 continue
             try:
                 if self._history.holds(append, state):
-                    self._answer(append, state)
+                    self._answer(append, state, {})
                 elif not is_grouped(state.metadata.properties):
-                    append.done.set_result({"is-grouped": False})
+                    append.done.set_result(b'{"is-grouped":false}')
                 else:
                     _check_branch(append, state.metadata)
+                    if append.entries is None:
+                        append.entries = group_entries.decoded(append.data)
                     key = (append.branch, tuple(sorted(append.summary.items())))
                     changes.setdefault(key, []).append(append)
             except FrazilError as error:
@@ -267,14 +271,25 @@ class _Table:
             raise _NothingLeft
         return fitting
 
-    def _answer(self, append: Append, state: State) -> None:
+    def _answer(
+        self, append: Append, state: State, rendered: dict[tuple[int, Known], bytes]
+    ) -> None:
+        """Answer an append. Writers of one group mostly know the same: what one is told is
+        rendered once."""
         snapshot = self._history.snapshot(append.id)
+        key = (int(snapshot.snapshot_id), append.known)
+        answer = rendered.get(key)
+        if answer is None:
+            answer = rendered[key] = self._rendered(snapshot, state, append.known)
+        append.done.set_result(answer)
+
+    def _rendered(self, snapshot: Snapshot, state: State, known: Known) -> bytes:
         summary = snapshot.summary
         leaves = summary.get(LEAVES_WRITTEN, "0")
         definition = self._definitions.of("", state.metadata)
-        append.done.set_result(
+        return msgspec.json.encode(
             {
-                "state": state_document(state, definition, append.known),
+                "state": state_document(state, definition, known),
                 "snapshot": metadata_json.snapshot_text(snapshot),
                 "shared-by": int(summary.get(GROUP_SIZE, "1")),
                 "metadata-files": 1 + (int(leaves) if leaves.isdigit() else 0),
@@ -363,18 +378,13 @@ def _change(appends: Sequence[Append], metadata: TableMetadata) -> Change | None
     )
 
 
-def _alike(appends: Sequence[Append]) -> list[list[Append]]:
+def _alike(appends: Sequence[Append]) -> Iterable[list[Append]]:
     """The appends by the columns of their entries."""
-    found: list[list[Append]] = []
+    found: dict[bytes, list[Append]] = {}
     for append in appends:
-        schema = append.entries.table.schema
-        for alike in found:
-            if alike[0].entries.table.schema.equals(schema):
-                alike.append(append)
-                break
-        else:
-            found.append([append])
-    return found
+        assert append.entries is not None
+        found.setdefault(append.entries.shape, []).append(append)
+    return found.values()
 
 
 def _fitted(
@@ -382,7 +392,8 @@ def _fitted(
 ) -> Iterator[tuple[Sequence[Append], EntryBatch]]:
     """Entries of the same columns, checked at once; one by one when the check fails."""
     try:
-        entries = group_entries.fitted(_joined(appends), metadata)
+        entries = group_entries.joined([each.entries for each in appends if each.entries])
+        entries = group_entries.fitted(entries, metadata)
     except FrazilError as error:
         if len(appends) == 1:
             appends[0].done.set_exception(error)
@@ -391,12 +402,6 @@ def _fitted(
             yield from _fitted([append], metadata)
     else:
         yield appends, entries
-
-
-def _joined(appends: Sequence[Append]) -> EntryBatch:
-    if len(appends) == 1:
-        return appends[0].entries
-    return EntryBatch(pa.concat_tables([each.entries.table for each in appends]).combine_chunks())
 
 
 __all__ = ["MOST_APPENDS", "Append", "Groups"]

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -39,29 +41,50 @@ _SCHEMA, _RECORD_BATCH = 1, 3
 """Kinds of messages in Arrow's own encoding."""
 
 
-def decoded(data: memoryview) -> EntryBatch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """Entries of one append. `shape` are the bytes of their columns' names and types."""
+
+    batch: pa.RecordBatch
+    shape: bytes
+
+
+def decoded(data: memoryview) -> Decoded:
     """Entries from the bytes of an Arrow stream of one batch."""
     if len(data) > MOST_BYTES:
         raise InvalidInput(f"entries of {len(data)} bytes; at most {MOST_BYTES} are appended")
     try:
-        batch = _batch(pa.py_buffer(data))
+        shape, message = _messages(pa.py_buffer(data))
+        batch: pa.RecordBatch = pa.ipc.read_record_batch(message, _schema(shape))
         batch.validate(full=True)
     except (pa.ArrowException, OSError, struct.error, IndexError, ValueError) as error:
         raise InvalidInput(f"the entries are not an Arrow stream of one batch: {error}") from error
     if not 0 < batch.num_rows <= MOST_ENTRIES:
         raise InvalidInput(f"{batch.num_rows} entries; expected 1 to {MOST_ENTRIES}")
-    if len(set(batch.schema.names)) != batch.num_columns:
-        raise InvalidInput("two columns of the entries have the same name")
-    return EntryBatch(pa.Table.from_batches([batch]))
+    return Decoded(batch=batch, shape=shape)
 
 
-def _batch(data: pa.Buffer) -> pa.RecordBatch:
+def joined(appended: Sequence[Decoded]) -> EntryBatch:
+    """Entries of one shape, one after the other."""
+    return EntryBatch(pa.Table.from_batches([each.batch for each in appended]).combine_chunks())
+
+
+def _messages(data: pa.Buffer) -> tuple[bytes, pa.Message]:
+    """The schema as bytes, and the message of the batch."""
     kinds = list(itertools.islice(pa.ipc.MessageReader.open_stream(data), 3))
     if [_kind(each.metadata) for each in kinds] != [_SCHEMA, _RECORD_BATCH]:
         raise ValueError("expected a schema and one batch")
     if _is_compressed(kinds[1].metadata):
         raise ValueError("the batch is compressed")
-    found: pa.RecordBatch = pa.ipc.read_record_batch(kinds[1], pa.ipc.read_schema(kinds[0]))
+    return kinds[0].serialize().to_pybytes(), kinds[1]
+
+
+@lru_cache(maxsize=64)
+def _schema(shape: bytes) -> pa.Schema:
+    """Columns that were read before mostly come again."""
+    found: pa.Schema = pa.ipc.read_schema(pa.py_buffer(shape))
+    if len(set(found.names)) != len(found):
+        raise InvalidInput("two columns of the entries have the same name")
     return found
 
 

@@ -35,7 +35,7 @@ from frazil.serve.turn_keeper import TurnKeeper
 
 _log = logging.getLogger("frazil.serve")
 
-Answered = Document | Future[Document]
+Answered = Document | Future[bytes]
 MOST_HEADS = 256
 
 
@@ -53,6 +53,10 @@ class NativeTables:
         """The head of a table, as it was seen last."""
         found = self._heads.get(key)
         return self.keep(self.pointers.load_key(key)) if found is None else found
+
+    def known_head(self, key: str) -> SqlHead | None:
+        """The head of a table that has been used before."""
+        return self._heads.get(key)
 
     def keep(self, head: SqlHead) -> SqlHead:
         """Remember a head that has just been loaded."""

@@ -10,10 +10,13 @@ from types import TracebackType
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from frazil.errors import CatalogError, InvalidInput
 
 _START_S = 30.0
+MOST_HEADER_BYTES = 64 * 1024
+"""Of a request line and its headers, beyond what arrives with their first byte."""
 KEEP_ALIVE_S = 75
 """How long a connection may idle; clients that keep them open close them sooner."""
 
@@ -75,6 +78,32 @@ class Running:
         self.close()
 
 
+class _Bounded(HttpToolsProtocol):
+    """HTTP with headers of a bounded size; those that go on for longer are refused."""
+
+    _is_header = False
+    _is_new = False
+    _header_bytes = 0
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_header and not self._is_new:
+            self._header_bytes += len(data)
+            if self._header_bytes > MOST_HEADER_BYTES:
+                self._is_header = False
+                self.send_400_response("The headers of the request are too large.")
+        self._is_new = False
+
+    def on_message_begin(self) -> None:
+        self._is_header = self._is_new = True
+        self._header_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._is_header = False
+        super().on_headers_complete()
+
+
 def uvicorn_config(app: Starlette) -> uvicorn.Config:
     """How the web server runs: quietly, and with headers that reveal nothing about it."""
     return uvicorn.Config(
@@ -84,5 +113,5 @@ def uvicorn_config(app: Starlette) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=10,
         timeout_keep_alive=KEEP_ALIVE_S,
-        h11_max_incomplete_event_size=64 * 1024,
+        http=_Bounded,
     )
