@@ -297,8 +297,8 @@ def neighbourhood_of(document: Document, open: Callable[[Identifier], Any]) -> N
 
 def entries_bytes(entries: EntryBatch) -> pa.Buffer:
     """Entries as an Arrow stream of one batch."""
-    table = entries.table.combine_chunks()
-    (batch,) = table.to_batches(max_chunksize=max(1, table.num_rows))
+    columns = dict(entries.arrays())
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)

@@ -92,6 +92,12 @@ class Requests:
         self.address = address.rstrip("/")
         self._host = parts.hostname
         self._path = parts.path.rstrip("/")
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self._name = shown if parts.port is None else f"{shown}:{parts.port}"
+        if not _is_plain(self._path + self._name):
+            raise InvalidInput("the server's address holds characters that an address cannot have")
+        if not _is_plain(token or ""):
+            raise InvalidInput("the token holds characters that a token cannot have")
         self._is_secure = parts.scheme == "https"
         self._ca_file = ca_file
         self._token = token
@@ -170,16 +176,14 @@ class Requests:
     def _answer(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
     ) -> Any:
-        sent = {"User-Agent": "frazil", **headers}
-        if body is not None:
-            sent["Content-Type"] = "application/octet-stream"
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
+        request = self._rendered(method, path, body, headers)
         connection = self._connected()
         try:
-            connection.request(method, self._path + path, body=body, headers=sent)
-            answer = connection.getresponse()
+            connection.sock.sendall(request)
+            answer = http.client.HTTPResponse(connection.sock, method=method)
+            answer.begin()
             data = answer.read(_MOST_ANSWER_BYTES)
+            answer.close()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unanswered(
@@ -195,6 +199,20 @@ class Requests:
             return json.loads(data) if data else None
         except ValueError as error:
             raise Unanswered(f"{self.address} answered with what is not JSON") from error
+
+    def _rendered(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> bytes:
+        """A whole request, so that it is sent, and mostly arrives, in one piece."""
+        sent = {"Host": self._name, "User-Agent": "frazil", "Accept-Encoding": "identity"}
+        if body is not None:
+            sent["Content-Type"] = "application/octet-stream"
+            sent["Content-Length"] = str(len(body))
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        lines = [f"{method} {self._path}{path} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in {**sent, **headers}.items()]
+        return "\r\n".join([*lines, "", ""]).encode("ascii") + (body or b"")
 
     def _error(self, status: int, data: bytes) -> FrazilError:
         try:
@@ -273,6 +291,11 @@ class Told(CommitConflict):
     def __init__(self, message: str, conflicts: list[Conflict]) -> None:
         super().__init__(message)
         self.conflicts = tuple(conflicts)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text can stand in a line of a request: visible ASCII only."""
+    return all("!" <= letter <= "~" for letter in text)
 
 
 def _encoded(document: Mapping[str, Any] | None) -> bytes:

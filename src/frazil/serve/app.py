@@ -31,7 +31,7 @@ from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.explorer import static_files
 from frazil.serve.guard import API_HEADERS
-from frazil.serve.native_appends import Application, Appends
+from frazil.serve.native_appends import Appends, Application
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")

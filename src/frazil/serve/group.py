@@ -50,7 +50,7 @@ MOST_APPENDS = 64
 MOST_REMEMBERED = 4_096
 """Appends whose snapshots are remembered; older ones are looked up in the catalog."""
 MOST_WAITING = 1_024
-LONGEST_GATHER_S = 0.01
+LONGEST_GATHER_S = 0.04
 """How long a group waits for writers of the last one, at most as long as that one took."""
 RECENT_S = 0.05
 """A writer that was answered longer ago is not waited for."""
