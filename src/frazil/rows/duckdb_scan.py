@@ -25,6 +25,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField
 
 from frazil import errors
+from frazil.data import verified
 from frazil.data.lineage import LINEAGE_IDS
 from frazil.data.metadata_columns import (
     FILE,
@@ -206,13 +207,18 @@ def attach(
     return made
 
 
-def scan_sql(planned: Planned, *, filtered: bool = True, key: bool = False) -> ScanSql:
+def scan_sql(
+    planned: Planned, *, filtered: bool = True, key: bool = False, is_written: bool = False
+) -> ScanSql:
     """The rows of a scan as a SELECT of the scan's columns.
 
     With `key`, the column `KEY` tells each row's number in the plan. Unless `filtered`, the rows of
-    all files planned are given, whether they match the scan's filter or not.
+    all files planned are given, whether they match the scan's filter or not. DuckDB does not look
+    at checksums, so files are verified here: up to `verified.QUERY_BYTES`, and all of them when the
+    rows are written again (`is_written`), as damage would be written with them.
     """
-    return _ScanSql(planned, filtered=filtered, key=key).build()
+    made = _ScanSql(planned, filtered=filtered, key=key)
+    return made.build(most_bytes=None if is_written else verified.QUERY_BYTES)
 
 
 _FROM_METADATA: Final = frozenset(
@@ -241,9 +247,13 @@ class _ScanSql:
         self._out = ScanSql()
         self._reader = TaskReader(replace(planned.reading(), schema=self._wanted))
 
-    def build(self) -> ScanSql:
+    def build(self, *, most_bytes: int | None) -> ScanSql:
         planned = self._planned
         native = self._native_files()
+        if self._reader.reading.verify_checksums:
+            sizes = planned.plan.files.numpy("file_size_in_bytes").tolist()
+            files = [(planned.paths[row], sizes[row]) for row in np.flatnonzero(native)]
+            verified.verify(self._scan._handle.storage, files, most_bytes=most_bytes)
         dead = self._dead(np.flatnonzero(native))
         touched = np.isin(np.arange(planned.num_files), list(dead))
         has_nan = self._may_have_nan()

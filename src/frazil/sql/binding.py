@@ -75,6 +75,8 @@ class Engine:
     given: Mapping[str, Any]
     scan: Callable[[Table, BooleanExpression, AsOf | None, Sequence[str] | None], Scan]
     is_shared: bool = False
+    is_written: bool = False
+    """Whether what queries give is written into tables."""
     bound: list[duckdb_scan.ScanSql] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     pruned: list[Pruned] = field(default_factory=list)
@@ -353,9 +355,15 @@ class Binder:
             )
         )
         if as_view:
-            made = duckdb_scan.attach(each.planned, engine.connection, each.view, filtered=False)
+            made = duckdb_scan.attach(
+                each.planned,
+                engine.connection,
+                each.view,
+                filtered=False,
+                is_written=engine.is_written,
+            )
         else:
-            made = duckdb_scan.scan_sql(each.planned, filtered=False)
+            made = duckdb_scan.scan_sql(each.planned, filtered=False, is_written=engine.is_written)
             made.bind(engine.connection)
             each.query = made.text
         engine.bound.append(made)

@@ -75,6 +75,7 @@ class Session:
                 cursor,
                 values,
                 tables or {},
+                is_written=not isinstance(statement, st.Query | st.Explain),
             )
             try:
                 result = self._run(statement, at)

@@ -57,7 +57,10 @@ class Statement:
         cursor: Cursor,
         values: Parameters,
         given: Mapping[str, Any],
+        *,
+        is_written: bool = False,
     ) -> None:
+        """`is_written` says that what its queries give is written into tables."""
         self.catalog = catalog
         self.transactions = transactions
         self.source = source
@@ -66,6 +69,7 @@ class Statement:
         self.tokens = cursor.tokens
         self._parameters = values.edits(source, cursor.tokens)
         self._given = given
+        self._is_written = is_written
         self._binder: Binder | None = None
         self._row_binder: Binder | None = None
 
@@ -98,7 +102,14 @@ class Statement:
     def _new_binder(self, shared: duckdb.DuckDBPyConnection | None) -> Binder:
         connection = shared or new_cursor(self._database())
         scan = partial(_scan, self.transactions)  # not a method: the engine must not hold on to us
-        engine = Engine(connection, self.names, self._given, scan, is_shared=shared is not None)
+        engine = Engine(
+            connection,
+            self.names,
+            self._given,
+            scan,
+            is_shared=shared is not None,
+            is_written=self._is_written,
+        )
         made = Binder(engine, self.source, self.tokens, self._parameters)
         weakref.finalize(made, engine.release)
         return made
