@@ -252,7 +252,7 @@ def fits(found: pa.DataType, wanted: IcebergType) -> bool:
         case UUIDType():
             return isinstance(found, pa.UuidType) or found == pa.binary(16)
         case FixedType():
-            return bool(found == pa.binary(len(wanted)))
+            return found == pa.binary(len(wanted)) or is_bytes(found)
         case BinaryType() | GeometryType() | GeographyType():
             return is_bytes(found) or bool(types.is_fixed_size_binary(found))
         case UnknownType():

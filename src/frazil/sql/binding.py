@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, date, datetime
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ import sqlglot
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from sqlglot import exp
 
+from frazil.catalog.names import undotted
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
 from frazil.rows import duckdb_filter, duckdb_scan
@@ -80,7 +81,8 @@ class Engine:
     bound: list[duckdb_scan.ScanSql] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     pruned: list[Pruned] = field(default_factory=list)
-    depth: int = 0
+    open_views: list[str] = field(default_factory=list)
+    """The views that are being bound, the outermost first."""
 
     def view(self, name: str) -> str:
         """A new name for a view, which stands for this one in messages."""
@@ -146,19 +148,33 @@ class Binder:
             if not any(s <= edit[0] and edit[1] <= e and edit[:2] != (s, e) for s, e in inside)
         ]
         self._parameters = list(parameters)
+        self.expressions: list[tuple[Part, Rewritten]] = []
+        """What was bound for row-level changes, each behind SELECT."""
 
     def plain(self, part: Part) -> str:
         """A part with parameters put in, for constants."""
         return rewrite(self.source, [part], self._parameters).text.strip()
 
-    def query(self, *parts: Part, outer: Sequence[exp.Expr] = ()) -> Rewritten:
+    def query(self, *parts: Part, outer: Sequence[exp.Expr] = (), prefix: str = "") -> Rewritten:
         """A query as the engine takes it; its tables are bound."""
-        return self._bind(parts, "", outer)
+        return self._bind(parts, prefix, outer)
+
+    def put(self, edits: Sequence[Edit]) -> None:
+        """Replace more of the text."""
+        self._edits += edits
 
     def expression(self, part: Part, scope: Scope) -> str:
         """An expression over the rows of a table, as row-level changes take it: with their names
         for the rows; tables of its subqueries are bound."""
-        return self._bind([part], "SELECT ", (), scope).text.removeprefix("SELECT ").strip()
+        made = self._bind([part], "SELECT ", (), scope)
+        self.expressions.append((part, made))
+        return expression_text(made)
+
+    def exists(self, part: Part, scope: Scope) -> str:
+        """Whether there are rows of `table, … WHERE condition`, as an expression."""
+        made = self._bind([part], "SELECT EXISTS (SELECT 1 FROM ", (), scope, suffix=")")
+        self.expressions.append((part, made))
+        return expression_text(made)
 
     def rows_of(self, part: Part) -> Rewritten:
         """All columns of a table, or of a query in brackets."""
@@ -170,6 +186,8 @@ class Binder:
         prefix: str,
         outer: Sequence[exp.Expr],
         scope: Scope | None = None,
+        *,
+        suffix: str = "",
     ) -> Rewritten:
         changes = [edit for part in parts for edit in self._change_functions(part)]
         edits = [
@@ -177,7 +195,7 @@ class Binder:
             for edit in self._edits
             if not any(start <= edit[0] and edit[1] <= end for start, end, _ in changes)
         ] + changes
-        read = rewrite(self.source, parts, edits, prefix=prefix)
+        read = rewrite(self.source, parts, edits, prefix=prefix, suffix=suffix)
         tree = _parsed(read.text)
         references = self._by_tokens(parts) if tree is None else self._by_tree(tree, read)
         found = Found() if tree is None else conditions(tree, _columns(references), outer=outer)
@@ -186,7 +204,7 @@ class Binder:
         edits += self._qualifiers(parts, references)
         if scope is not None:
             edits += self._scoped(tree, read, parts[0], scope)
-        return rewrite(self.source, parts, edits, prefix=prefix)
+        return rewrite(self.source, parts, edits, prefix=prefix, suffix=suffix)
 
     # Finding tables
 
@@ -253,8 +271,10 @@ class Binder:
         return _Reference(name, node, meant, view, as_of, has_alias)
 
     def _meaning(self, name: Name) -> Meant:
-        if len(name.parts) == 1 and name.parts[0] in self.engine.given:
-            return GivenMeant(data=self.engine.given[name.parts[0]])
+        if len(name.parts) == 1:
+            for given in (name.parts[0], name.parts[0].lower()):
+                if given in self.engine.given:
+                    return GivenMeant(data=self.engine.given[given])
         return self.engine.names.find(name.parts)
 
     def _moment(self, travel: TimeTravel) -> AsOf:
@@ -262,6 +282,8 @@ class Binder:
             assert travel.value is not None
             return travel.value
         value = value_of(self.engine.connection, self.plain(travel.expression))
+        if isinstance(value, date) and not isinstance(value, datetime):
+            return datetime(value.year, value.month, value.day, tzinfo=UTC)
         if isinstance(value, int | str | datetime) and not isinstance(value, bool):
             return value
         raise self.source.problem(
@@ -280,13 +302,16 @@ class Binder:
             cursor = Cursor(self.source, self._tokens)
             cursor.index = at + 1
             parts = cursor.bracketed("the name of a table in 'quotes'")
-            values = [value_of(self.engine.connection, self.plain(each)) for each in parts]
+            try:
+                values = [value_of(self.engine.connection, self.plain(each)) for each in parts]
+            except FrazilError as error:
+                raise self.source.located(parts[0].start, error) from None
             if not values or len(values) > 3 or not isinstance(values[0], str):
                 raise self.source.problem(
                     token.start, f"expected {CHANGES_FUNCTION}('namespace.table', since, until)"
                 )
             try:
-                table = self.engine.names.table(values[0].split("."))
+                table = self.engine.names.table(undotted(values[0]))
                 rows = table.changes(*values[1:])
             except FrazilError as error:
                 raise self.source.located(token.start, error) from None
@@ -307,8 +332,12 @@ class Binder:
                 raise self.source.located(each.name.start, error) from None
         self._prune_by_keys(references, found)
         for each in references:
-            if each.planned is not None:
+            if each.planned is None:
+                continue
+            try:
                 self._attach_scan(each, as_view=each.node is None or self._is_bare(each))
+            except FrazilError as error:
+                raise self.source.located(each.name.start, error) from None
 
     def _attach(self, each: _Reference, over: list[list[exp.Expr]], constants: Constants) -> None:
         connection = self.engine.connection
@@ -404,11 +433,15 @@ class Binder:
     def _attach_view(self, each: _Reference, over: list[list[exp.Expr]]) -> None:
         assert isinstance(each.meant, ViewMeant)
         engine = self.engine
-        if engine.depth >= _MAX_DEPTH:
-            raise InvalidInput(f"view {each.name} uses itself, or views are nested too deeply")
+        identifier = each.meant.state.identifier
+        full = ".".join((*identifier.namespace, identifier.name))
+        if full in engine.open_views:
+            raise InvalidInput(f"view {full} uses itself")
+        if len(engine.open_views) >= _MAX_DEPTH:
+            raise InvalidInput("views are nested too deeply")
         text, namespace, columns = view_query(each.meant.state.metadata, str(each.name))
         names, engine.names = engine.names, engine.names.within(namespace)
-        engine.depth += 1
+        engine.open_views.append(full)
         source = Source(text)
         inside = tokens(source)
         outer = over[0] if len(over) == 1 else ()
@@ -424,7 +457,7 @@ class Binder:
             raise failure(error, source, engine.shown) from error
         finally:
             engine.names = names
-            engine.depth -= 1
+            engine.open_views.pop()
 
     # The text
 
@@ -475,7 +508,7 @@ class Binder:
     ) -> list[Edit]:
         """Columns of the changed table under the names that row-level changes have for them."""
         if tree is None:
-            raise self.source.problem(part.start, "the expression cannot be read")
+            raise self._unreadable(part, read)
         edits: list[Edit] = []
         for column in tree.find_all(exp.Column):
             names = [each.name for each in column.parts]
@@ -499,6 +532,19 @@ class Binder:
                 at = read.origin(starts[size])
                 edits.append((at, self._tokens[self._index[at]].end, quoted(spelled)))
         return edits
+
+    def _unreadable(self, part: Part, read: Rewritten) -> FrazilError:
+        """Why an expression cannot be read, in the words of the engine's own parser."""
+        try:
+            self.engine.connection.extract_statements(read.text)
+        except Exception as error:
+            return failure(error, self.source, self.engine.shown, read)
+        return self.source.problem(part.start, "the expression cannot be read")
+
+
+def expression_text(made: Rewritten) -> str:
+    """A bound expression without the SELECT before it."""
+    return made.text.removeprefix("SELECT ").strip()
 
 
 def _parsed(text: str) -> exp.Expr | None:

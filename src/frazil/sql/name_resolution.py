@@ -14,12 +14,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from frazil.catalog.names import dotted, undotted
 from frazil.catalog.views import ViewState
 from frazil.errors import InvalidInput, NotFound
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
 
 METADATA_TABLES: Final = (
+    "all_data_files",
+    "all_delete_files",
     "all_files",
     "all_manifests",
     "data_files",
@@ -104,7 +107,7 @@ class Names:
                     f"{parts[0]!r} has no namespace; write namespace.{parts[0]}, or USE namespace"
                 )
             parts = (*self.namespace, parts[0])
-        return ".".join(parts)
+        return dotted(tuple(parts))
 
     def table(self, parts: Sequence[str]) -> Table:
         """A table that is written or described; branches may be named."""
@@ -141,9 +144,7 @@ class Names:
     def _by_last(self, name: str) -> list[tuple[str, ...]]:
         """A bare name, if one table of the catalog has it."""
         found = [
-            tuple(each.split("."))
-            for each in self.catalog.list_tables()
-            if each.rpartition(".")[2] == name
+            undotted(each) for each in self.catalog.list_tables() if undotted(each)[-1] == name
         ]
         if len(found) > 1:
             shown = ", ".join(".".join(each) for each in found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from frazil.sql.parse_tables import (
+    NAMESPACE,
     column,
     property_key,
     property_list,
@@ -15,9 +16,11 @@ from frazil.sql.statements import (
     AddColumns,
     Alteration,
     AlterColumn,
+    AlterNamespace,
     AlterTable,
     AlterView,
     CreateRef,
+    CreateView,
     DropColumns,
     DropRef,
     IdentifierFields,
@@ -36,11 +39,19 @@ _UNITS: Final = {
 }
 
 
-def alter(cursor: Cursor) -> AlterTable | AlterView:
-    """ALTER TABLE t …, ALTER VIEW v …."""
+def alter(cursor: Cursor) -> AlterTable | AlterView | AlterNamespace | CreateView:
+    """ALTER TABLE t …, ALTER VIEW v …, ALTER NAMESPACE n …."""
     cursor.expect("alter")
+    if any(cursor.take(word) for word in NAMESPACE):
+        namespace = chain(cursor, "a namespace")
+        wanted = _properties(cursor)
+        cursor.finish()
+        return AlterNamespace(namespace=namespace, updates=wanted.updates, removals=wanted.removals)
     if cursor.take("view"):
         view = chain(cursor, "a view")
+        if cursor.take("as"):
+            query = cursor.rest("a query")
+            return CreateView(view=view, query=query, or_replace=True, must_exist=True)
         if cursor.take("rename", "to"):
             made = AlterView(view=view, does=RenameTable(to=chain(cursor, "a name")))
         else:
@@ -56,12 +67,13 @@ def alter(cursor: Cursor) -> AlterTable | AlterView:
     return AlterTable(table=table, start=start, does=does, if_exists=if_exists)
 
 
-def comment(cursor: Cursor) -> AlterTable:
-    """COMMENT ON TABLE t IS '…', COMMENT ON COLUMN t.c IS '…'."""
+def comment(cursor: Cursor) -> AlterTable | AlterView:
+    """COMMENT ON TABLE t IS '…', COMMENT ON VIEW v IS '…', COMMENT ON COLUMN t.c IS '…'."""
     cursor.expect("comment")
     cursor.expect("on")
     on_column = cursor.take("column")
-    if not on_column:
+    on_view = not on_column and cursor.take("view")
+    if not on_column and not on_view:
         cursor.expect("table")
     start = cursor.offset
     name = chain(cursor, "a name")
@@ -69,17 +81,19 @@ def comment(cursor: Cursor) -> AlterTable:
     text = None if cursor.take("null") else cursor.string()
     cursor.finish()
     if not on_column:
-        does: Alteration = (
+        does = (
             SetProperties(removals=("comment",))
             if text is None
             else SetProperties(updates={"comment": text})
         )
+        if on_view:
+            return AlterView(view=name, does=does)
         return AlterTable(table=name, start=start, does=does)
     if len(name.parts) < 2:
         raise cursor.source.problem(start, "expected table.column")
-    table = Name(name.parts[:-1], name.start, name.end)
     at = Name(name.parts[-1:], name.start, name.end)
-    return AlterTable(table=table, start=start, does=AlterColumn(column=at, doc=text or ""))
+    new = AlterColumn(column=at, doc=text or "")
+    return AlterTable(table=name, start=start, does=new, has_column=True)
 
 
 def _alteration(cursor: Cursor) -> Alteration:
@@ -199,12 +213,10 @@ def _column_change(cursor: Cursor) -> AlterColumn:
 
 def _properties(cursor: Cursor) -> SetProperties:
     if cursor.take("set"):
-        if not cursor.take("tblproperties"):
-            cursor.expect("properties")
+        _properties_word(cursor)
         return SetProperties(updates=property_list(cursor))
     cursor.expect("unset")
-    if not cursor.take("tblproperties"):
-        cursor.expect("properties")
+    _properties_word(cursor)
     cursor.take("if", "exists")
     cursor.expect_symbol("(")
     keys = [property_key(cursor)]
@@ -212,6 +224,11 @@ def _properties(cursor: Cursor) -> SetProperties:
         keys.append(property_key(cursor))
     cursor.expect_symbol(")")
     return SetProperties(removals=tuple(keys))
+
+
+def _properties_word(cursor: Cursor) -> None:
+    if not cursor.take("tblproperties") and not cursor.take("dbproperties"):
+        cursor.expect("properties")
 
 
 def _ref_name(cursor: Cursor) -> str:

@@ -15,6 +15,7 @@ from frazil.sql.statements import (
 from frazil.sql.text import Cursor, Name, Part, chain
 
 _QUERY = ("select", "with", "from", "values", "table")
+_AFTER_WHERE = ("returning", "limit", ("order", "by"))
 
 
 def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
@@ -39,17 +40,14 @@ def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
     where: Part | None = None
     columns: tuple[Name, ...] | None = None
     by_name = cursor.take("by", "name")
-    if not by_name and _has_columns(cursor):
+    if not by_name and not cursor.take("by", "position") and _has_columns(cursor):
         cursor.expect_symbol("(")
         columns = _names(cursor)
         cursor.expect_symbol(")")
     if cursor.take("replace", "where"):
         where = cursor.until(*_QUERY, what="a condition")
-    if cursor.ahead("default", "values"):
-        raise cursor.source.unsupported(
-            cursor.offset, "DEFAULT VALUES is not supported", feature="DEFAULT VALUES"
-        )
-    query = cursor.rest("a query or VALUES")
+    only_defaults = cursor.ahead("default", "values")
+    query = _inserted(cursor)
     mode = InsertMode.APPEND
     if overwrite:
         is_dynamic = by_partition and any(part is None for _, part in fixed)
@@ -62,8 +60,27 @@ def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
         fixed=tuple((name, part) for name, part in fixed if part is not None),
         where=where,
         by_name=by_name,
+        only_defaults=only_defaults,
         ctes=ctes,
     )
+
+
+def _inserted(cursor: Cursor) -> Part:
+    """The rest: a query, without what only engines with keys have."""
+    depth = 0
+    for at, token in enumerate(cursor.tokens[cursor.index :], start=cursor.index):
+        depth += token.is_symbol("(") - token.is_symbol(")")
+        following = cursor.tokens[at + 1 : at + 2]
+        if depth or not token.is_word("returning", "on"):
+            continue
+        if token.is_word("on") and not (following and following[0].is_word("conflict")):
+            continue
+        cursor.index = at
+        _no_returning(cursor)
+        raise cursor.source.unsupported(
+            token.start, "ON CONFLICT is not supported; use MERGE INTO", feature="ON CONFLICT"
+        )
+    return cursor.rest("a query or VALUES")
 
 
 def _has_columns(cursor: Cursor) -> bool:
@@ -109,43 +126,47 @@ def _alias(cursor: Cursor, *stops: str) -> str | None:
     return None
 
 
-def parse_delete(cursor: Cursor) -> Delete:
-    """DELETE FROM t [alias] [WHERE …]."""
+def parse_delete(cursor: Cursor, *, ctes: Part | None = None) -> Delete:
+    """DELETE FROM t [alias] [USING …] [WHERE …]."""
     cursor.expect("delete")
     cursor.expect("from")
     table = chain(cursor)
     alias = _alias(cursor, "where", "using", "returning")
-    if cursor.ahead("using"):
-        raise cursor.source.unsupported(
-            cursor.offset,
-            "DELETE … USING is not supported; write WHERE … IN (SELECT …) or EXISTS, or MERGE",
-            feature="DELETE … USING",
-        )
-    where = cursor.until("returning", what="a condition") if cursor.take("where") else None
+    using = _tables(cursor) if cursor.take("using") else None
+    where = cursor.until(*_AFTER_WHERE, what="a condition") if cursor.take("where") else None
     _no_returning(cursor)
     cursor.finish()
-    return Delete(table=table, alias=alias, where=where)
+    return Delete(table=table, alias=alias, where=where, using=using, ctes=ctes)
 
 
-def parse_update(cursor: Cursor) -> Update:
+def _tables(cursor: Cursor) -> Part:
+    start = cursor.offset
+    cursor.list_until("where", "returning", what="a table")
+    return Part(start, cursor.tokens[cursor.index - 1].end)
+
+
+def parse_update(cursor: Cursor, *, ctes: Part | None = None) -> Update:
     """UPDATE t [alias] SET a = …, … [FROM …] [WHERE …]."""
     cursor.expect("update")
     table = chain(cursor)
     alias = _alias(cursor, "set")
     cursor.expect("set")
-    assignments = _assignments(cursor, "from", "where", "returning")
-    source = None
-    if cursor.take("from"):
-        start = cursor.offset
-        cursor.list_until("where", "returning", what="a table")
-        source = Part(start, cursor.tokens[cursor.index - 1].end)
-    where = cursor.until("returning", what="a condition") if cursor.take("where") else None
+    assignments = _assignments(cursor, "from", "where", *_AFTER_WHERE)
+    source = _tables(cursor) if cursor.take("from") else None
+    where = cursor.until(*_AFTER_WHERE, what="a condition") if cursor.take("where") else None
     _no_returning(cursor)
     cursor.finish()
-    return Update(table=table, alias=alias, assignments=assignments, source=source, where=where)
+    return Update(
+        table=table,
+        alias=alias,
+        assignments=assignments,
+        source=source,
+        where=where,
+        ctes=ctes,
+    )
 
 
-def _assignments(cursor: Cursor, *ends: str) -> tuple[tuple[Name, Part], ...]:
+def _assignments(cursor: Cursor, *ends: str | tuple[str, ...]) -> tuple[tuple[Name, Part], ...]:
     found: list[tuple[Name, Part]] = []
     while True:
         if cursor.token is not None and cursor.token.is_symbol("("):
@@ -170,20 +191,22 @@ def _no_returning(cursor: Cursor) -> None:
         )
 
 
-def parse_merge(cursor: Cursor) -> Merge:
-    """MERGE INTO t USING source ON condition WHEN …."""
+def parse_merge(cursor: Cursor, *, ctes: Part | None = None) -> Merge:
+    """MERGE INTO t USING source ON condition WHEN …; or USING (columns) instead of ON."""
     cursor.expect("merge")
     cursor.expect("into")
     table = chain(cursor)
     alias = _alias(cursor, "using")
     cursor.expect("using")
     source, source_alias = table_and_alias(cursor)
-    if cursor.ahead("using"):
-        raise cursor.source.unsupported(
-            cursor.offset, "write ON t.key = s.key instead of USING (key)", feature="MERGE … USING"
-        )
-    cursor.expect("on")
-    on = cursor.until("when", what="a condition")
+    on: Part | tuple[Name, ...]
+    if cursor.take("using"):
+        cursor.expect_symbol("(")
+        on = _names(cursor)
+        cursor.expect_symbol(")")
+    else:
+        cursor.expect("on")
+        on = cursor.until("when", what="a condition")
     clauses: list[MergeClause] = []
     while cursor.ahead("when"):
         clauses.append(_clause(cursor))
@@ -198,6 +221,7 @@ def parse_merge(cursor: Cursor) -> Merge:
         source_alias=source_alias,
         on=on,
         clauses=tuple(clauses),
+        ctes=ctes,
     )
 
 

@@ -6,26 +6,37 @@ refused with its place otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from frazil.errors import InvalidInput
 from frazil.sql import parse_alter, parse_tables
 from frazil.sql.parse_rows import parse_delete, parse_insert, parse_merge, parse_update
+from frazil.sql.parse_tables import NAMESPACE
 from frazil.sql.statements import (
     Bracket,
     Call,
+    Delete,
     Describe,
     Explain,
+    Insert,
+    Merge,
     Query,
     Show,
     Statement,
     TransactionStatement,
+    Update,
     Use,
 )
 from frazil.sql.text import Cursor, Name, Part, Source, chain, statements, tokens
 
 _READS: Final = ("select", "from", "values", "table", "pivot", "unpivot", "summarize")
+_CHANGES: Final[dict[str, Callable[..., Insert | Delete | Update | Merge]]] = {
+    "insert": parse_insert,
+    "delete": parse_delete,
+    "update": parse_update,
+    "merge": parse_merge,
+}
 _SHOWN: Final = (
     "tables, views, namespaces, columns, tblproperties, create table, create view, partitions, "
     "branches or tags"
@@ -59,14 +70,8 @@ def parse_statement(cursor: Cursor) -> Statement:
     match word:
         case "with":
             return _with(cursor)
-        case "insert":
-            return parse_insert(cursor)
-        case "delete":
-            return parse_delete(cursor)
-        case "update":
-            return parse_update(cursor)
-        case "merge":
-            return parse_merge(cursor)
+        case "insert" | "delete" | "update" | "merge":
+            return _CHANGES[word](cursor)
         case "create":
             return parse_tables.create(cursor)
         case "replace":
@@ -98,20 +103,14 @@ def parse_statement(cursor: Cursor) -> Statement:
 
 
 def _with(cursor: Cursor) -> Statement:
-    """WITH … in front of a query, or of INSERT."""
+    """WITH … in front of a query, or of a change of rows."""
     start = cursor.offset
     cursor.expect("with")
     depth = 0
     while (token := cursor.token) is not None:
-        if depth == 0 and token.is_word("insert"):
-            return parse_insert(cursor, ctes=Part(start, cursor.tokens[cursor.index - 1].end))
-        if depth == 0 and token.is_word("update", "delete", "merge"):
-            raise cursor.source.unsupported(
-                token.start,
-                f"WITH in front of {token.value.upper()} is not supported; write the query in "
-                "brackets where it is used",
-                feature=f"WITH … {token.value.upper()}",
-            )
+        if depth == 0 and token.is_word(*_CHANGES):
+            ctes = Part(start, cursor.tokens[cursor.index - 1].end)
+            return _CHANGES[token.value.lower()](cursor, ctes=ctes)
         if depth == 0 and token.is_word(*_READS):
             break
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -123,9 +122,42 @@ def _explain(cursor: Cursor) -> Explain:
     cursor.expect("explain")
     analyze = cursor.take("analyze")
     token = cursor.token
-    if token is None or not (token.is_symbol("(") or token.is_word("with", *_READS)):
+    if token is not None and (token.is_symbol("(") or token.is_word(*_READS)):
+        return Explain(parts=(Part(token.start, cursor.end),), analyze=analyze)
+    if token is None or not token.is_word("with", *_CHANGES):
         raise cursor.unexpected("a query to explain")
-    return Explain(part=Part(token.start, cursor.end), analyze=analyze)
+    found = _with(cursor) if token.is_word("with") else _CHANGES[token.value.lower()](cursor)
+    if isinstance(found, Query):
+        return Explain(parts=(found.part,), analyze=analyze)
+    if analyze:
+        raise cursor.source.unsupported(
+            token.start,
+            "EXPLAIN ANALYZE runs the statement; it takes queries only",
+            feature="EXPLAIN ANALYZE of a change",
+        )
+    return _explained_change(found, cursor, token.start)
+
+
+def _explained_change(found: Statement, cursor: Cursor, start: int) -> Explain:
+    """The query that finds the rows of a change."""
+    match found:
+        case Insert(query=query, ctes=ctes, only_defaults=False):
+            return Explain(parts=(query,) if ctes is None else (ctes, query), analyze=False)
+        case Delete(table=table, using=None, ctes=None):
+            rows = Part(table.start, cursor.end)
+            return Explain(parts=(rows,), analyze=False, prefix="SELECT * FROM ")
+        case Update(table=table, source=None, ctes=None, assignments=assignments, where=where):
+            before = [token for token in cursor.tokens if token.start < assignments[0][0].start]
+            parts = [Part(table.start, before[-2].end)]  # up to SET
+            if where is not None:
+                word = [token for token in cursor.tokens if token.start < where.start][-1]
+                parts.append(Part(word.start, where.end))
+            return Explain(parts=tuple(parts), analyze=False, prefix="SELECT * FROM ")
+    raise cursor.source.unsupported(
+        start,
+        "EXPLAIN shows queries, INSERT … SELECT, and DELETE and UPDATE of one table",
+        feature="EXPLAIN of a change that joins",
+    )
 
 
 def _describe(cursor: Cursor) -> Describe:
@@ -133,6 +165,10 @@ def _describe(cursor: Cursor) -> Describe:
     if cursor.take("history"):
         cursor.take("table")
         made = Describe(table=chain(cursor), history=True)
+    elif _is_namespace(cursor):
+        cursor.index += 1
+        cursor.take("extended")
+        made = Describe(namespace=chain(cursor, "a namespace"))
     elif cursor.token is not None and (
         cursor.token.is_symbol("(") or cursor.token.is_word("select", "with", "from", "values")
     ):
@@ -143,6 +179,12 @@ def _describe(cursor: Cursor) -> Describe:
         made = Describe(table=chain(cursor), extended=extended)
     cursor.finish()
     return made
+
+
+def _is_namespace(cursor: Cursor) -> bool:
+    """Whether NAMESPACE and a name follow; alone, the word is a table's name."""
+    following = cursor.tokens[cursor.index : cursor.index + 2]
+    return len(following) == 2 and following[0].is_word(*NAMESPACE) and following[1].is_name
 
 
 def _show(cursor: Cursor) -> Show:

@@ -19,12 +19,21 @@ from frazil.sql.statements import (
 )
 from frazil.sql.text import Cursor, Kind, Name, Part, chain, quoted
 
-_NAMESPACE: Final = ("namespace", "schema", "database")
+NAMESPACE: Final = ("namespace", "schema", "database")
 _PROPERTIES: Final = (
     ("tblproperties",),
     ("with", "properties"),
     ("with", "dbproperties"),
     ("options",),
+)
+_CLAUSES: Final = (
+    "partitioned",
+    "tblproperties",
+    "location",
+    "comment",
+    "using",
+    "options",
+    "write",
 )
 _COLUMN_ENDS: Final = ("not", "null", "comment", "default", "primary", "first", "after")
 _TYPES: Final = {
@@ -55,7 +64,7 @@ def create(cursor: Cursor) -> Statement:
         return _view(cursor, or_replace=or_replace)
     if cursor.take("table"):
         return _table(cursor, or_replace=or_replace)
-    if any(cursor.take(word) for word in _NAMESPACE):
+    if any(cursor.take(word) for word in NAMESPACE):
         if_not_exists = cursor.take("if", "not", "exists")
         namespace = chain(cursor, "a namespace")
         properties = _options(cursor)[0]
@@ -84,7 +93,7 @@ def drop(cursor: Cursor) -> Statement:
     elif cursor.take("view"):
         if_exists = cursor.take("if", "exists")
         made = DropView(view=chain(cursor, "a view"), if_exists=if_exists)
-    elif any(cursor.take(word) for word in _NAMESPACE):
+    elif any(cursor.take(word) for word in NAMESPACE):
         if_exists = cursor.take("if", "exists")
         made = DropNamespace(namespace=chain(cursor, "a namespace"), if_exists=if_exists)
         if cursor.ahead("cascade"):
@@ -179,7 +188,8 @@ def _table(cursor: Cursor, *, or_replace: bool) -> CreateTable:
 def _options(cursor: Cursor) -> tuple[dict[str, str], dict[str, Any]]:
     """The clauses after the columns, in any order: properties, and where and how to store."""
     properties: dict[str, str] = {}
-    more: dict[str, Any] = {}
+    starts: dict[str, int] = {}
+    more: dict[str, Any] = {"starts": starts}
     while True:
         at = cursor.offset
         if cursor.take("using"):
@@ -190,8 +200,10 @@ def _options(cursor: Cursor) -> tuple[dict[str, str], dict[str, Any]]:
                     feature="USING",
                 )
         elif cursor.take("partitioned", "by") or cursor.take("partition", "by"):
+            starts["partition_by"] = cursor.offset
             more["partition_by"] = terms(cursor, cursor.bracketed("a partition field"))
         elif cursor.take("write"):
+            starts["order_by"] = cursor.offset
             more["order_by"] = write_order(cursor)
         elif cursor.take("location"):
             more["location"] = cursor.string("a location in 'quotes'")
@@ -218,7 +230,7 @@ def write_order(cursor: Cursor) -> tuple[str, ...]:
         return ()
     cursor.take("locally")
     cursor.expect("ordered", "by")
-    return terms(cursor, cursor.list_until("as", "tblproperties", "location", "comment"))
+    return terms(cursor, cursor.list_until("as", *_CLAUSES))
 
 
 def property_list(cursor: Cursor) -> dict[str, str]:

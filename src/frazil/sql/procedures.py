@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from frazil.catalog.names import undotted
 from frazil.errors import InvalidInput, NotFound
 from frazil.sql import statements as st
 from frazil.sql.query_result import Result
@@ -48,7 +49,7 @@ def run(statement: st.Call, at: Statement) -> Result:
             )
     values = _arguments(statement, found, at)
     with at.place(name.start):
-        target = str(values.pop("table")).split(".")
+        target = list(undotted(str(values.pop("table"))))
         if name.parts[-1].lower() == "register_table":
             return Result.of(_register(target, values, at))
         return Result.of(found.run(at.names.table(target), values, at))

@@ -32,7 +32,12 @@ class Rewritten:
 
 
 def rewrite(
-    source: Source, parts: Sequence[Part], edits: Iterable[Edit], *, prefix: str = ""
+    source: Source,
+    parts: Sequence[Part],
+    edits: Iterable[Edit],
+    *,
+    prefix: str = "",
+    suffix: str = "",
 ) -> Rewritten:
     """The parts of a text, one after the other, with edits made in them."""
     made = prefix
@@ -50,7 +55,7 @@ def rewrite(
             at = end
         starts.append((len(made), at, part.end - at))
         made += source.text[at : part.end] + "\n"
-    return Rewritten(made, tuple(starts))
+    return Rewritten(made + suffix, tuple(starts))
 
 
 class Parameters:
@@ -60,6 +65,7 @@ class Parameters:
         self._named = dict(given) if isinstance(given, Mapping) else {}
         self._listed = [] if given is None or isinstance(given, Mapping) else list(given)
         self._used = 0
+        self._names_used: set[str] = set()
 
     def edits(self, source: Source, tokens: Iterable[Token]) -> list[Edit]:
         """Edits that put the values of one statement in; called once per statement, in order."""
@@ -75,6 +81,9 @@ class Parameters:
             raise InvalidInput(
                 f"{len(self._listed)} parameters were given, but the text has {self._used} places"
             )
+        spare = [name for name in self._named if name not in self._names_used]
+        if spare:
+            raise InvalidInput(f"parameter ${spare[0]} was given, but the text does not name it")
 
     def _value(self, source: Source, token: Token) -> Any:
         name = token.value[1:]
@@ -90,6 +99,7 @@ class Parameters:
         if name not in self._named:
             known = ", ".join(f"${each}" for each in self._named) or "none"
             raise source.problem(token.start, f"no value for ${name}; given: {known}")
+        self._names_used.add(name)
         return self._named[name]
 
 

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyiceberg.types import NestedField
 
 from frazil.expr.sql_text import SOURCE, TARGET, Expression
-from frazil.rows.duckdb_types import type_text
+from frazil.rows.duckdb_types import literal, type_text
 from frazil.rows.merge import Merge
 from frazil.sql import statements as st
 from frazil.sql.parse_rows import table_and_alias
 from frazil.sql.query_result import Result, done
-from frazil.sql.rewriting import Rewritten
+from frazil.sql.rewriting import Edit, Rewritten
+from frazil.sql.row_problems import placed
 from frazil.sql.run_tables import CountedRows
 from frazil.sql.scopes import Scope
 from frazil.sql.text import Cursor, Name, Part, chain, quoted
@@ -28,6 +30,8 @@ def run(statement: st.Insert | st.Delete | st.Update | st.Merge, at: Statement) 
     """Carry out a statement."""
     with at.place(statement.table.start):
         table = at.names.table(statement.table.parts)
+    if not isinstance(statement, st.Insert):
+        at.run_ctes(statement.ctes)
     match statement:
         case st.Insert():
             return _insert(statement, table, at)
@@ -56,13 +60,25 @@ def _done(at: Statement, tx: Transaction, **keys: str) -> Result:
     return done(**{name: getattr(tx.result, key) for name, key in keys.items()})
 
 
+def _named(statement: st.Delete | st.Update | st.Merge) -> dict[str, str]:
+    """What the user calls the rows of the table, and of the source of a merge."""
+    found = {TARGET: statement.alias or statement.table.parts[-1]}
+    if isinstance(statement, st.Merge) and statement.source_alias is not None:
+        found[SOURCE] = statement.source_alias
+    return found
+
+
 def _delete(statement: st.Delete, table: Table, at: Statement) -> Result:
     where, start = "true", statement.table.start
-    if statement.where is not None:
+    scope = _scope(table, statement.table, statement.alias)
+    if statement.using is not None:
+        start = statement.using.start
+        end = (statement.where or statement.using).end
+        where = at.row_binder.exists(Part(start, end), scope)
+    elif statement.where is not None:
         start = statement.where.start
-        scope = _scope(table, statement.table, statement.alias)
         where = at.row_binder.expression(statement.where, scope)
-    with at.place(start), at.writing(table) as tx:
+    with placed(at, start, table, _named(statement)), at.writing(table) as tx:
         tx.delete(where)
     return _done(at, tx, deleted="rows_removed")
 
@@ -73,7 +89,8 @@ def _update(statement: st.Update, table: Table, at: Statement) -> Result:
     where = None
     if statement.where is not None:
         where = at.row_binder.expression(statement.where, scope)
-    with at.place(statement.assignments[0][0].start), at.writing(table) as tx:
+    start = statement.assignments[0][0].start
+    with placed(at, start, table, _named(statement)), at.writing(table) as tx:
         tx.update(values, where)
     return _done(at, tx, updated="rows_updated")
 
@@ -131,7 +148,7 @@ def _update_from(statement: st.Update, table: Table, at: Statement) -> Result:
         on=statement.where,
         clauses=(clause,),
     )
-    return _merge(merge, table, at)
+    return _merge(merge, table, at, updated="rows_updated")
 
 
 def _split_alias(part: Part, at: Statement) -> tuple[Part, str | None]:
@@ -147,7 +164,7 @@ def _split_alias(part: Part, at: Statement) -> tuple[Part, str | None]:
     return source, alias
 
 
-def _merge(statement: st.Merge, table: Table, at: Statement) -> Result:
+def _merge(statement: st.Merge, table: Table, at: Statement, **told: str) -> Result:
     rows = at.stream(at.binder.rows_of(statement.source))
     own = _scope(table, statement.table, statement.alias)
     source = _source_names(statement, at)
@@ -158,14 +175,24 @@ def _merge(statement: st.Merge, table: Table, at: Statement) -> Result:
         )
     aliases = {**own.aliases, **dict.fromkeys(source, SOURCE)}
     both = Scope(aliases=aliases, columns=own.columns)
-    on = Expression(text=at.row_binder.expression(statement.on, both))
-    with at.place(statement.table.start), at.writing(table) as tx:
+    on: Expression | list[str]
+    if isinstance(statement.on, Part):
+        on = Expression(text=at.row_binder.expression(statement.on, both))
+    else:
+        known = {field.name.lower(): field.name for field in table.schema.fields}
+        on = [_known(name, known, at) for name in statement.on]
+    named = _named(statement)
+    if SOURCE not in named and source:
+        named[SOURCE] = source[-1][-1]
+    place = placed(at, statement.table.start, table, named, rows.schema)
+    with place, at.writing(table) as tx:
         merge = tx.merge(rows, on)
         settled: dict[st.Matching, list[str]] = {}
         for clause in statement.clauses:
             merge = _clause(merge, clause, table, both, settled, at)
         merge.execute()
-    return _done(at, tx, inserted="rows_added", updated="rows_updated", deleted="rows_removed")
+    told = told or {"inserted": "rows_added", "updated": "rows_updated", "deleted": "rows_removed"}
+    return _done(at, tx, **told)
 
 
 def _source_names(statement: st.Merge, at: Statement) -> list[tuple[str, ...]]:
@@ -230,13 +257,7 @@ def _pairs(clause: st.MergeClause, table: Table, at: Statement) -> list[tuple[Na
 
 
 def _insert(statement: st.Insert, table: Table, at: Statement) -> Result:
-    parts = [part for part in (statement.ctes, statement.query) if part is not None]
-    ran = at.binder.query(*parts)
-    relation = at.relation(ran)
-    targets = _targets(statement, table, list(relation.columns), at)
-    with at.place(statement.query.start):
-        rows = _cast(ran, relation.columns, targets, table, at)
-    counted = CountedRows(rows)
+    counted = CountedRows(_inserted(statement, table, at))
     where = _replaced(statement, table, at)
     with at.place(statement.table.start), at.writing(table) as tx:
         match statement.mode:
@@ -247,6 +268,51 @@ def _insert(statement: st.Insert, table: Table, at: Statement) -> Result:
             case _:
                 tx.overwrite(counted.reader(), where)
     return done(inserted=counted.rows)
+
+
+def _inserted(statement: st.Insert, table: Table, at: Statement) -> pa.RecordBatchReader:
+    """The rows to insert, in the table's types."""
+    if statement.only_defaults:
+        if statement.columns is not None or statement.fixed:
+            raise at.source.problem(statement.query.start, "DEFAULT VALUES fills every column")
+        values = ", ".join(f"{_default(f)} AS {quoted(f.name)}" for f in table.schema.fields)
+        return at.stream(Rewritten(f"SELECT {values}", ()))
+    at.binder.put(_defaults(statement, table, at))
+    parts = [part for part in (statement.ctes, statement.query) if part is not None]
+    ran = at.binder.query(*parts)
+    relation = at.relation(ran)
+    targets = _targets(statement, table, list(relation.columns), at)
+    with at.place(statement.query.start):
+        return _cast(ran, relation.columns, targets, table, at)
+
+
+def _default(field: NestedField) -> str:
+    return literal(field.write_default, field.field_type)
+
+
+def _defaults(statement: st.Insert, table: Table, at: Statement) -> list[Edit]:
+    """DEFAULT in the rows of VALUES, as the defaults of the columns it stands for."""
+    inside = [t for t in at.tokens if statement.query.start <= t.start < statement.query.end]
+    if not inside[0].is_word("values") or not any(t.is_word("default") for t in inside):
+        return []
+    known = {field.name.lower(): field for field in table.schema.fields}
+    fixed = {name.parts[0].lower() for name, _ in statement.fixed}
+    columns = [str(name).lower() for name in statement.columns or ()] or [
+        name for name in known if name not in fixed
+    ]
+    edits: list[Edit] = []
+    depth = column = 0
+    for before, token, after in zip(inside, inside[1:], inside[2:], strict=False):
+        if depth == 1 and token.is_symbol(","):
+            column += 1
+        is_alone = before.is_symbol("(", ",") and after.is_symbol(")", ",")
+        if depth == 1 and token.is_word("default") and is_alone and column < len(columns):
+            field = known.get(columns[column])
+            if field is not None:
+                edits.append((token.start, token.end, _default(field)))
+        depth += token.is_symbol("(", "[", "{") - token.is_symbol(")", "]", "}")
+        column = column if depth else 0
+    return edits
 
 
 def _replaced(statement: st.Insert, table: Table, at: Statement) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import NestedField
 
+from frazil.catalog.names import dotted, undotted
 from frazil.commit.updates import SetRef
 from frazil.data.schema import iceberg_schema
-from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
@@ -22,6 +24,7 @@ from frazil.format.metadata import RefKind, SnapshotRef
 from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.sql import statements as st
 from frazil.sql.query_result import Result, done
+from frazil.sql.text import Name
 from frazil.table.column_tree import default_of
 from frazil.table.evolve import EvolveSchema
 from frazil.table.evolve_partitions import sort_order_update
@@ -51,6 +54,11 @@ def run(statement: Any, at: Statement) -> Result:
                     if_not_exists=statement.if_not_exists,
                 )
             return done(created=str(namespace))
+        case st.AlterNamespace(namespace=namespace, updates=updates, removals=removals):
+            at.transactions.refuse("ALTER NAMESPACE")
+            with at.place(namespace.start):
+                at.catalog.set_namespace_properties(namespace.parts, updates, remove=removals)
+            return done(altered=str(namespace))
         case st.DropNamespace(namespace=namespace):
             at.transactions.refuse("DROP NAMESPACE")
             with at.place(namespace.start):
@@ -94,6 +102,13 @@ def _create(statement: st.CreateTable, at: Statement) -> Result:
         order = order or like.sort_order
     else:
         schema = _schema(statement, at)
+    for clause, parse, terms in (
+        ("partition_by", parse_partition_by, statement.partition_by),
+        ("order_by", parse_sort_order, statement.order_by),
+    ):
+        if terms:
+            with at.place(statement.starts[clause]):
+                parse(list(terms), schema)
     with at.place(name.start):
         if exists:
             table = at.catalog.load_table(full)
@@ -230,6 +245,8 @@ def _drop(statement: st.DropTable, at: Statement) -> Result:
 
 
 def _alter(statement: st.AlterTable, at: Statement) -> Result:
+    if statement.has_column:
+        statement = _split(statement, at)
     with at.place(statement.table.start):
         try:
             table = at.names.table(statement.table.parts)
@@ -237,14 +254,14 @@ def _alter(statement: st.AlterTable, at: Statement) -> Result:
             if statement.if_exists:
                 return done(altered=None)
             raise
-    with at.place(statement.start):
+    with at.place(statement.start), _in_sql():
         match statement.does:
             case st.RenameTable(to=to):
                 at.transactions.refuse("RENAME TO")
                 parts = to.parts
                 if len(parts) == 1:
-                    parts = (*table.name.split(".")[:-1], *parts)
-                at.catalog.rename_table(table.name, ".".join(parts))
+                    parts = (*undotted(table.name)[:-1], *parts)
+                at.catalog.rename_table(table.name, dotted(parts))
             case st.CreateRef() as ref:
                 at.transactions.refuse("CREATE BRANCH or TAG")
                 _create_ref(table, ref)
@@ -255,6 +272,37 @@ def _alter(statement: st.AlterTable, at: Statement) -> Result:
                 with at.writing(table) as tx:
                     _alter_in(tx, does, at)
     return done(altered=table.name)
+
+
+def _split(statement: st.AlterTable, at: Statement) -> st.AlterTable:
+    """`shop.orders.address.zip` as a table and a column of it."""
+    assert isinstance(statement.does, st.AlterColumn)
+    name = statement.table
+    for size in range(len(name.parts) - 1, 0, -1):
+        try:
+            at.names.table(name.parts[:size])
+        except FrazilError:
+            continue
+        table, column = (
+            Name(parts, name.start, name.end) for parts in (name.parts[:size], name.parts[size:])
+        )
+        return replace(statement, table=table, does=replace(statement.does, column=column))
+    return replace(statement, table=Name(name.parts[:-1], name.start, name.end))
+
+
+@contextmanager
+def _in_sql() -> Iterator[None]:
+    """Advice about Python's arguments, as a user of SQL can follow it."""
+    try:
+        yield
+    except InvalidInput as error:
+        advice = "pass allow_incompatible=True if"
+        if advice not in str(error):
+            raise
+        told = str(error).replace(
+            advice, "evolve_schema in Python takes allow_incompatible=True if"
+        )
+        raise InvalidInput(told) from error
 
 
 def _alter_in(tx: Transaction, does: st.Alteration, at: Statement) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from frazil.catalog.names import dotted, undotted
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.sql import statements as st
@@ -37,8 +38,8 @@ def run(statement: st.CreateView | st.DropView | st.AlterView, at: Statement) ->
                 views.drop(full)
                 return done(dropped=full)
             case st.AlterView(does=st.RenameTable(to=to)):
-                parts = to.parts if len(to.parts) > 1 else (*full.split(".")[:-1], *to.parts)
-                views.rename(full, ".".join(parts))
+                parts = to.parts if len(to.parts) > 1 else (*undotted(full)[:-1], *to.parts)
+                views.rename(full, dotted(parts))
                 return done(altered=full)
             case st.AlterView(does=st.SetProperties(updates=updates, removals=removals)):
                 base = views.load(full)
@@ -61,6 +62,9 @@ def _create(statement: st.CreateView, full: str, at: Statement) -> Result:
         raise AlreadyExists(f"{full} is a table")
     if exists and not statement.or_replace:
         raise AlreadyExists(f"view {full} exists already")
+    if statement.must_exist and not exists:
+        raise NotFound(f"view {full} does not exist")
+    at.engine.open_views.append(full)
     found = at.result(statement.query).schema
     columns = statement.columns
     if columns and len(columns) != len(found.names):
@@ -75,9 +79,9 @@ def _create(statement: st.CreateView, full: str, at: Statement) -> Result:
         pa.field(name, field.type, nullable=True) for name, field in zip(names, found, strict=True)
     ]
     schema = _json_schema(pa.schema(fields), docs)
-    namespace = list(at.names.namespace or full.split(".")[:-1])
+    namespace = list(at.names.namespace or undotted(full)[:-1])
     text = at.binder.plain(statement.query)
-    at.catalog.create_namespace(tuple(full.split(".")[:-1]), if_not_exists=True)
+    at.catalog.create_namespace(undotted(full)[:-1], if_not_exists=True)
     if not exists:
         views.create(full, _metadata(statement, full, schema, text, namespace, at))
         return done(created=full)

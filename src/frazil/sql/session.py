@@ -138,5 +138,8 @@ class Session:
 
 
 def new_database() -> duckdb.DuckDBPyConnection:
-    """A database in memory; Python variables are not tables of it."""
-    return duckdb_scan.connect(python_enable_replacements="false")
+    """A database in memory; Python variables are not tables of it, and no query makes it download
+    an extension."""
+    return duckdb_scan.connect(
+        python_enable_replacements="false", autoinstall_known_extensions="false"
+    )

@@ -11,15 +11,20 @@ from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
+from pyiceberg.types import BooleanType, IntegerType, LongType, NestedField, StringType
 
+from frazil.catalog.names import undotted
 from frazil.errors import InvalidInput
 from frazil.format.metadata import RefKind
+from frazil.rows.duckdb_types import literal as value_text
 from frazil.rows.duckdb_types import type_text
 from frazil.sql import statements as st
+from frazil.sql.binding import Binder
 from frazil.sql.name_resolution import TableMeant, ViewMeant
 from frazil.sql.query_result import Result
 from frazil.sql.run_views import view_text
-from frazil.sql.text import literal, quoted
+from frazil.sql.text import Part, Source, literal, quoted, tokens
+from frazil.sql.view_sql import view_query
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -125,7 +130,37 @@ def _create_view(statement: st.Show, at: Statement) -> Result:
         raise InvalidInput(f"{statement.of} is not a view")
     text = view_text(dict(meant.state.metadata), str(statement.of))
     name = ".".join(map(_name, (*meant.state.identifier.namespace, meant.state.identifier.name)))
-    return _rows([{"createtab_stmt": f"CREATE VIEW {name} AS\n{text}"}], "createtab_stmt")
+    columns = _view_columns(meant, text, at)
+    comment = dict(meant.state.metadata.get("properties", {})).get("comment")
+    told = "" if comment is None else f" COMMENT {literal(comment)}"
+    made = f"CREATE VIEW {name}{columns}{told} AS\n{text}"
+    return _rows([{"createtab_stmt": made}], "createtab_stmt")
+
+
+def _view_columns(meant: ViewMeant, text: str, at: Statement) -> str:
+    """The columns of a view, where they are not just those of its query."""
+    metadata = meant.state.metadata
+    _, namespace, names = view_query(metadata, meant.state.identifier.name)
+    docs = {
+        each["name"]: each.get("doc")
+        for schema in metadata.get("schemas", ())
+        if [each["name"] for each in schema.get("fields", ())] == names
+        for each in schema["fields"]
+    }
+    source = Source(text)
+    at.engine.names = at.engine.names.within(namespace)
+    try:
+        ran = Binder(at.engine, source, tokens(source), []).query(Part(0, len(text)))
+        given = list(at.engine.connection.sql(ran.text).columns)
+    except Exception:  # its tables may be gone, or it is for another engine
+        given = names
+    if given == names and not any(docs.values()):
+        return ""
+    listed = [
+        _name(name) + ("" if not (doc := docs.get(name)) else f" COMMENT {literal(doc)}")
+        for name in names
+    ]
+    return f" ({', '.join(listed)})"
 
 
 # DESCRIBE
@@ -134,6 +169,12 @@ def _create_view(statement: st.Show, at: Statement) -> Result:
 def _describe(statement: st.Describe, at: Statement) -> Result:
     if statement.query is not None:
         return _shape(at.relation(at.binder.query(statement.query)))
+    if (namespace := statement.namespace) is not None:
+        with at.place(namespace.start):
+            found = at.catalog.namespace_properties(namespace.parts)
+        pairs = [("Namespace Name", str(namespace)), *sorted(found.items())]
+        rows = [{"info_name": name, "info_value": value} for name, value in pairs]
+        return _rows(rows, "info_name", "info_value")
     assert statement.table is not None
     with at.place(statement.table.start):
         meant = at.names.find(statement.table.parts)
@@ -189,6 +230,19 @@ def _history(table: Table) -> Result:
     return Result.of(snapshots.select(chosen).take(order))
 
 
+def _default(field: NestedField) -> str:
+    """The default of a column that is given where it is defined."""
+    value = field.write_default
+    match value:
+        case None:
+            return ""
+        case bool() | int() if isinstance(field.field_type, BooleanType | IntegerType | LongType):
+            return f" DEFAULT {str(value).lower()}"
+        case str() if isinstance(field.field_type, StringType):
+            return f" DEFAULT {literal(value)}"
+    return f" DEFAULT {value_text(value, field.field_type)}"
+
+
 def create_statement(table: Table) -> str:
     """The statement that makes a table like this one."""
     schema = table.schema
@@ -196,12 +250,13 @@ def create_statement(table: Table) -> str:
     lines = [
         f"  {_name(field.name)} {_type(field.field_type)}"
         + (" NOT NULL" if field.required else "")
+        + _default(field)
         + (f" COMMENT {literal(field.doc)}" if field.doc else "")
         for field in schema.fields
     ]
     if keys:
         lines.append(f"  PRIMARY KEY ({', '.join(map(_name, keys))})")
-    text = f"CREATE TABLE {'.'.join(map(_name, table.name.split('.')))} (\n"
+    text = f"CREATE TABLE {'.'.join(map(_name, undotted(table.name)))} (\n"
     text += ",\n".join(lines) + "\n)"
     parts = [_term(schema, part) for part in table.spec.fields]
     if parts:
@@ -249,7 +304,7 @@ def _order_terms(schema: Schema, order: SortOrder) -> list[str]:
 
 def explain(statement: st.Explain, at: Statement) -> Result:
     """What the tree pruned for each table, then the engine's plan."""
-    ran = at.binder.query(statement.part)
+    ran = at.binder.query(*statement.parts, prefix=statement.prefix)
     at.relation(ran)
     word = "EXPLAIN ANALYZE" if statement.analyze else "EXPLAIN"
     try:

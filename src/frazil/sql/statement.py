@@ -68,7 +68,7 @@ class Statement:
         self._database = database
         self.tokens = cursor.tokens
         self._parameters = values.edits(source, cursor.tokens)
-        self._given = given
+        self._given = dict(given)
         self._is_written = is_written
         self._binder: Binder | None = None
         self._row_binder: Binder | None = None
@@ -159,10 +159,24 @@ class Statement:
         binder = Binder(self.engine, source, tokens(source), [])
         return self.relation(binder.query(Part(0, len(source.text))))
 
+    def run_ctes(self, ctes: Part | None) -> None:
+        """Run the queries of WITH, once, and make their rows known to the rest of a change."""
+        if ctes is None:
+            return
+        inside = [token for token in self.tokens if ctes.start <= token.start < ctes.end]
+        edits = [edit for edit in self._parameters if edit[1] <= ctes.end]
+        for name in _cte_names(Cursor(self.source, inside)):
+            text = f"{self.source.text[: ctes.end]}\nSELECT * FROM {quoted(name)}"
+            source = Source(text)
+            added = [token for token in tokens(source) if token.start >= ctes.start]
+            ran = Binder(self.engine, source, added, edits).query(Part(ctes.start, len(text)))
+            self._given[name.lower()] = self.stream(ran).read_all()
+
     def relation(self, ran: Rewritten) -> duckdb.DuckDBPyRelation:
         """A text as a relation; problems are reported at positions of the user's text."""
         connection = self.engine.connection
         try:
+            self._check_reads(connection.extract_statements(ran.text))
             return connection.sql(ran.text)
         except Exception as first:
             error: Exception = first
@@ -171,6 +185,15 @@ class Statement:
             except Exception as second:
                 error = second
             raise self.failed(error, ran) from error
+
+    def _check_reads(self, found: Sequence[duckdb.Statement]) -> None:
+        """Refuse what the engine's own parser takes for anything but one query. PIVOT makes a type
+        for the values it finds."""
+        kinds = [each.type.name for each in found]
+        if any(token.is_word("pivot") for token in self.tokens):
+            kinds = [kind for kind in kinds if kind != "CREATE"]
+        if kinds != ["SELECT"]:
+            raise self.source.problem(self.tokens[0].start, "only one query is run at a time")
 
     def failed(self, error: Exception, ran: Rewritten | None = None) -> FrazilError:
         """An error of the engine as one of ours."""
@@ -187,6 +210,21 @@ class Statement:
             if token.kind is Kind.STRING and repr(token.value) in message:
                 return token.start
         return self.tokens[0].start
+
+
+def _cte_names(cursor: Cursor) -> list[str]:
+    """The names that a WITH clause defines."""
+    cursor.expect("with")
+    cursor.take("recursive")
+    found: list[str] = []
+    while True:
+        found.append(cursor.name("the name of a query"))
+        if not cursor.ahead("as"):
+            cursor.until("as", what="columns")
+        cursor.expect("as")
+        cursor.until(what="a query in brackets")
+        if not cursor.take_symbol(","):
+            return found
 
 
 def _scan(

@@ -18,10 +18,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explain:
-    """EXPLAIN [ANALYZE] of a query."""
+    """EXPLAIN [ANALYZE] of a query, or of the query that finds the rows of a change."""
 
-    part: Part
+    parts: tuple[Part, ...]
     analyze: bool
+    prefix: str = ""
 
 
 class InsertMode(Enum):
@@ -43,16 +44,19 @@ class Insert:
     fixed: tuple[tuple[Name, Part], ...] = ()
     where: Part | None = None
     by_name: bool = False
+    only_defaults: bool = False
     ctes: Part | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """DELETE FROM."""
+    """DELETE FROM; with `using`, the tables that the condition looks at, too."""
 
     table: Name
     alias: str | None
     where: Part | None
+    using: Part | None = None
+    ctes: Part | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +68,7 @@ class Update:
     assignments: tuple[tuple[Name, Part], ...]
     source: Part | None
     where: Part | None
+    ctes: Part | None = None
 
 
 class Matching(Enum):
@@ -97,14 +102,16 @@ class MergeClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merge:
-    """MERGE INTO. `source` is a table name or a query in brackets."""
+    """MERGE INTO. `source` is a table name or a query in brackets; `on` is a condition, or the
+    columns that both have."""
 
     table: Name
     alias: str | None
     source: Part
     source_alias: str | None
-    on: Part
+    on: Part | tuple[Name, ...]
     clauses: tuple[MergeClause, ...]
+    ctes: Part | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +143,8 @@ class CreateTable:
     order_by: tuple[str, ...] | None = None
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, int] = field(default_factory=dict)
+    """Where the clauses of `partition_by` and `order_by` are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +165,7 @@ class CreateView:
     columns: tuple[tuple[str, str | None], ...] = ()
     or_replace: bool = False
     if_not_exists: bool = False
+    must_exist: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -182,6 +192,15 @@ class DropNamespace:
 
     namespace: Name
     if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterNamespace:
+    """ALTER NAMESPACE … SET or UNSET PROPERTIES."""
+
+    namespace: Name
+    updates: Mapping[str, str]
+    removals: tuple[str, ...]
 
 
 # What ALTER TABLE does
@@ -305,12 +324,14 @@ Alteration = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterTable:
-    """ALTER TABLE: one alteration, at `start`."""
+    """ALTER TABLE: one alteration, at `start`. With `has_column`, the name is a table's and a
+    column's together, which only the catalog can tell apart."""
 
     table: Name
     start: int
     does: Alteration
     if_exists: bool = False
+    has_column: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,9 +354,10 @@ class Show:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Describe:
-    """DESCRIBE a table, its history, or a query."""
+    """DESCRIBE a table, its history, a query, or a namespace."""
 
     table: Name | None = None
+    namespace: Name | None = None
     query: Part | None = None
     extended: bool = False
     history: bool = False
@@ -386,6 +408,7 @@ Statement = (
     | DropView
     | CreateNamespace
     | DropNamespace
+    | AlterNamespace
     | AlterTable
     | AlterView
     | Show

@@ -18,7 +18,7 @@ from frazil.errors import FrazilError, InvalidInput, Unsupported
 
 _TOKEN: Final = re.compile(
     r"""
-      (?P<space>\s+|--[^\n]*|/\*.*?\*/)
+      (?P<space>\s+|--[^\n\r]*|/\*.*?\*/)
     | (?P<string>'(?:[^']|'')*')
     | (?P<escaped>[eE]'(?:\\.|''|[^'\\])*')
     | (?P<dollar>\$(?P<tag>[^\W\d]\w*)?\$.*?\$(?P=tag)\$|\$\$.*?\$\$)
@@ -307,6 +307,14 @@ class Cursor:
         found = self.list_until(what=what)
         self.expect_symbol(")")
         return found
+
+    def bracketed_or_empty(self) -> None:
+        """Step over round brackets, with parts in them or without."""
+        following = self.tokens[self.index + 1 : self.index + 2]
+        if following and following[0].is_symbol(")"):
+            self.index += 2
+        else:
+            self.bracketed()
 
     def _part(self, start: int, what: str) -> Part:
         if self.index == 0 or self.tokens[self.index - 1].end <= start:

@@ -17,6 +17,11 @@ _CLAUSES: Final = (
     (("for", "system_time", "as", "of"), "timestamp"),
     (("timestamp", "as", "of"), "timestamp"),
 )
+_UNITS: Final = tuple(
+    f"{unit}{end}"
+    for unit in ("second", "minute", "hour", "day", "week", "month", "year")
+    for end in ("", "s")
+)
 _FIRST_WORDS: Final = ("at", *sorted({words[0] for words, _ in _CLAUSES}))
 
 
@@ -89,6 +94,12 @@ def _value(cursor: Cursor, start: int, *, is_version: bool, closes: bool = False
         expression = Part(token.start, token.end)
     elif closes:
         expression = cursor.until(what="a value")
+    elif not is_version and _operand(cursor):
+        while cursor.token is not None and cursor.token.is_symbol("+", "-"):
+            cursor.index += 1
+            if not _operand(cursor):
+                raise cursor.unexpected("an interval or a time")
+        expression = Part(at, cursor.tokens[cursor.index - 1].end)
     else:
         raise cursor.unexpected("a snapshot id, branch or tag" if is_version else "a timestamp")
     if closes:
@@ -99,6 +110,34 @@ def _value(cursor: Cursor, start: int, *, is_version: bool, closes: bool = False
     return TimeTravel(
         part=Part(start, end), is_version=is_version, value=value, expression=expression
     )
+
+
+def _operand(cursor: Cursor) -> bool:
+    """Step over a part of a sum: a call, brackets, an interval, a literal; False for others."""
+    token = cursor.token
+    following = cursor.tokens[cursor.index + 1 : cursor.index + 3]
+    if token is None or token.is_symbol(")"):
+        return False
+    if cursor.take("interval"):
+        cursor.advance()
+        if cursor.token is not None and cursor.token.is_word(*_UNITS):
+            cursor.index += 1
+        return True
+    if token.is_word("current_timestamp", "current_date") and not (
+        following and following[0].is_symbol("(")
+    ):
+        cursor.index += 1
+        return True
+    if token.is_word("date", "timestamp", "timestamptz") and (
+        following and following[0].kind is Kind.STRING
+    ):
+        cursor.index += 2
+        return True
+    if token.is_symbol("(") or (token.is_name and following and following[0].is_symbol("(")):
+        cursor.index += 0 if token.is_symbol("(") else 1
+        cursor.bracketed_or_empty()
+        return True
+    return False
 
 
 def _ends(cursor: Cursor, closes: bool) -> bool:

@@ -234,6 +234,16 @@ class Inspect:
         _, first = np.unique(np.asarray(pc.dictionary_encode(locations).indices), return_index=True)
         return self._shown.files(merged.take(np.sort(first)))
 
+    @property
+    def all_data_files(self) -> pa.Table:
+        """Every data file of any snapshot, once."""
+        return _of_content(self.all_files, is_data=True)
+
+    @property
+    def all_delete_files(self) -> pa.Table:
+        """Every delete file of any snapshot, once."""
+        return _of_content(self.all_files, is_data=False)
+
     # Reading
 
     @cached_property
@@ -275,6 +285,11 @@ class Inspect:
         reader = self._reader
         batch = _together(list(reader.all_live(reader.tree(self.snapshot, keys=keys), keys=keys)))
         return batch if wanted is None else batch.filter(wanted(batch.numpy("content_type")))
+
+
+def _of_content(files: pa.Table, *, is_data: bool) -> pa.Table:
+    found = pc.equal(files.column("content"), int(ContentType.DATA))
+    return files.filter(found if is_data else pc.invert(found))
 
 
 def _manifests_of(tree: Tree) -> EntryBatch:
