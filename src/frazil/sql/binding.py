@@ -7,7 +7,6 @@ their conditions. What it cannot read is run without pruning.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -35,6 +34,7 @@ from frazil.sql.name_resolution import (
     Names,
     TableMeant,
     ViewMeant,
+    given_rows,
     metadata_rows,
 )
 from frazil.sql.pushed_conditions import Found, conditions
@@ -343,7 +343,7 @@ class Binder:
         connection = self.engine.connection
         match each.meant:
             case GivenMeant(data=data):
-                connection.register(each.view, _relation(data))
+                connection.register(each.view, given_rows(data))
             case ViewMeant():
                 self._attach_view(each, over)
             case TableMeant(table=table, metadata=str() as which):
@@ -583,20 +583,3 @@ def _is_worth(small: _Reference, large: _Reference) -> bool:
 def _size(planned: Planned) -> tuple[int, int]:
     sizes = planned.plan.files.numpy("file_size_in_bytes")
     return int(planned.records.sum()), int(sizes.sum())
-
-
-def _relation(data: Any) -> Any:
-    """Data as DuckDB registers it: Arrow streams that can be read once are read now."""
-    import pyarrow as pa
-
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
-    if isinstance(data, list):
-        return pa.Table.from_pylist(data)
-    if isinstance(data, dict):
-        return pa.table(data)
-    if re.match(r"pyarrow|pandas|polars", type(data).__module__) or hasattr(
-        data, "__arrow_c_stream__"
-    ):
-        return data
-    raise InvalidInput(f"a {type(data).__name__} cannot be used as a table; expected Arrow data")

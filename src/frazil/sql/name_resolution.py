@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -78,6 +79,21 @@ def metadata_rows(table: Table, which: str) -> Any:
         if pa.types.is_struct(field.type) and not field.type.num_fields
     ]
     return found.drop_columns(empty)
+
+
+def given_rows(data: Any) -> Any:
+    """Data as DuckDB registers it: Arrow streams that can be read once are read now."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    if isinstance(data, list):
+        return pa.Table.from_pylist(data)
+    if isinstance(data, dict):
+        return pa.table(data)
+    if re.match(r"pyarrow|pandas|polars", type(data).__module__) or hasattr(
+        data, "__arrow_c_stream__"
+    ):
+        return data
+    raise InvalidInput(f"a {type(data).__name__} cannot be used as a table; expected Arrow data")
 
 
 @dataclass(slots=True)
