@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
-from playwright.sync_api import expect
+import pyarrow as pa
+from playwright.sync_api import Browser, expect
 
+import frazil
+from frazil import serve
 from tests.browser.window import Window
 
 DAY = "order_day = '2024-03-10'"
@@ -90,6 +94,25 @@ def test_columns_are_completed_without_a_request(window: Window) -> None:
     assert not [path for path in window.asked() if "/complete" in path]
 
 
+def test_values_are_completed_by_the_server_on_demand(window: Window) -> None:
+    page = window.go("#/shop/orders/tree")
+    box = page.locator(".fbox input")
+    box.press_sequentially("order_day = '2024-03-1")
+    page.keyboard.press("Control+Space")
+    options = page.locator(".sug").get_by_role("option")
+    # A file a day, so each day from the 10th on is a bound: up to the 13th, and the 15th.
+    expect(options).to_have_text([f"'2024-03-{day}'" for day in (10, 11, 12, 13, 15)])
+    assert len([path for path in window.asked() if "/complete" in path]) == 1
+    window.picture("completion")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(box).to_have_value("order_day = '2024-03-11' ")
+    expect(page.locator(".caption")).to_contain_text("2 of 28 files are left to read")
+    box.fill("country in (")
+    page.keyboard.press("Control+Space")
+    expect(options).to_have_text(["'AT'", "'IT'", "'NL'", "'US'"])
+
+
 def test_leaf_and_file_open_by_keyboard(window: Window) -> None:
     page = window.go("#/shop/orders/tree")
     page.locator(".leaf").first.focus()
@@ -164,6 +187,84 @@ def test_scrubbing_redraws_the_tree_of_each_commit(window: Window) -> None:
     expect(page.locator(".caption")).to_contain_text(f"One root lists all {number - 1} files")
     page.get_by_role("button", name="Latest").click()
     expect(page.locator("#say")).to_contain_text("Commit 30 of 30")
+
+
+def test_what_a_commit_did_to_the_tree_is_marked(window: Window) -> None:
+    page = window.go("#/shop/orders/tree?snapshot=half")
+    root = page.locator(".root")
+    # Four files fit the root: the fifth append moves them, the ninth does, the twelfth does not.
+    expect(root).to_contain_text("new root")
+    expect(root).not_to_contain_text("flush")
+    for _ in range(3):
+        page.get_by_role("button", name="Previous commit").click()
+    expect(page.locator("#say")).to_contain_text("Commit 9 of 30")
+    expect(root).to_contain_text("flush: 4 entries moved to leaves")
+    expect(page.locator(".leaf.new .tag")).to_have_text("flush")
+    window.picture("flush")
+    for _ in range(18):
+        page.get_by_role("button", name="Next commit").click()
+    expect(page.locator("#say")).to_contain_text("Commit 27 of 30")
+    expect(root).to_contain_text("4 rows deleted")
+    expect(root).to_contain_text("positions died")
+    expect(page.locator(".leaf.died").first).to_be_visible()
+    window.picture("died")
+    assert window.violations() == []
+
+
+def test_split_is_marked(browser: Browser, pictures: Path, tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        table = catalog.create_table(
+            "shop.split",
+            pa.schema([("id", pa.int64())]),
+            properties={"write.root.max-data-entries": "6", "write.leaf.target-entries": "3"},
+        )
+        for at in range(7):
+            table.append(pa.table({"id": [at]}))
+        assert table.current_snapshot is not None
+        with serve.start(catalog) as server, Window(browser, server.uri, pictures).open() as window:
+            page = window.go(f"#/shop/split/tree?snapshot={table.snapshots()[-1].snapshot_id}")
+            # Six entries left the root for two leaves of three.
+            expect(page.locator(".root")).to_contain_text("split: 2 leaves instead of one")
+            expect(page.locator(".leaf.split .tag")).to_have_text(["split", "split"])
+            expect(page.locator(".tkey")).to_contain_text("split")
+            window.picture("split")
+            assert window.violations() == []
+
+
+def test_steps_lead_to_the_same_tree(window: Window) -> None:
+    page = window.go("#/shop/orders/tree")
+    worst = page.evaluate(
+        """async () => {
+        const { grown } = await import('/explorer/tree/steps.js');
+        const base = '/explorer/api/tables/shop/orders';
+        const ask = async (what) => (await fetch(`${base}/${what}`)).json();
+        const { id } = await ask('commits');
+        const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+        let worst = 0;
+        for (const column of [2, 3, 5]) {
+          let tree = await ask(`tree?snapshot=${id[0]}&columns=${column}`);
+          for (const next of [...id.slice(1), id[3], id[20], id[0]]) {
+            const from = `tree?snapshot=${next}&columns=${column}`;
+            const step = await ask(`${from}&base=${tree.snapshot}`), full = await ask(from);
+            tree = grown(tree, step);
+            for (const name of Object.keys(full.leaves))
+              if (!same(tree.leaves[name], full.leaves[name])) return `${next} ${name}`;
+            for (const name of ['root', 'inline', 'gone', 'totals'])
+              if (!same(tree[name], full[name])) return `${next} ${name}`;
+            const [mine, theirs] = [tree.columns[0]?.leaves, full.columns[0]?.leaves];
+            for (const name of ['lo_text', 'hi_text', 'nulls'])
+              if (!same(mine?.[name], theirs?.[name])) return `${next} ${name} of ${column}`;
+            for (const name of ['lo', 'hi'])
+              (theirs?.[name] ?? []).forEach((t, i) => {
+                worst = Math.max(worst, Math.abs(t - mine[name][i]));
+              });
+          }
+        }
+        return worst;
+        }"""
+    )
+    assert isinstance(worst, int | float), worst
+    assert worst < 0.001
 
 
 def test_playing_reaches_the_head(window: Window) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,3 +142,50 @@ def test_sql_changes_tables_where_that_is_allowed(own: Catalog) -> None:
     answer = client.post(f"{API}/sql", json={"sql": "DELETE FROM shop.orders WHERE order_id = 7"})
     assert answer.json()["ok"]
     assert own.load_table("shop.orders").scan().count() == 1047
+
+
+def test_orphans_removed_are_those_that_were_shown(own: Catalog) -> None:
+    client = browse(own)
+    table = own.load_table("shop.orders")
+    place = Path(table.location.removeprefix("file://")) / "data"
+    orphan, young = place / "left-behind.parquet", place / "being-written.parquet"
+    for path in (orphan, young):
+        path.write_bytes(b"x" * 1500)
+    old = time.time() - 7 * 24 * 3600
+    os.utime(orphan, (old, old))
+    shown = ask(client, "remove_orphan_files").json()
+    assert facts(shown)["Files"] == (None, "1")
+    assert facts(shown)["Bytes"] == (None, "1.5 kB")
+    assert facts(shown)["Younger ones, kept"] == (None, "1")
+    assert orphan.exists()
+    assert ask(client, "remove_orphan_files", shown["confirm"]).json()["done"]
+    assert (orphan.exists(), young.exists()) == (False, True)
+    assert ask(client, "remove_orphan_files").json()["nothing"]
+
+
+def test_metadata_compacted_is_what_was_shown(own: Catalog) -> None:
+    client = browse(own)
+    table = own.load_table("shop.orders")
+    before = set(table.inspect.manifests.column("path").to_pylist())
+    shown = ask(client, "compact_metadata").json()
+    assert not shown["nothing"]
+    due = int(facts(shown)["Leaves rewritten"][1] or 0)
+    assert 0 < due <= len(before)
+    assert set(table.refresh().inspect.manifests.column("path").to_pylist()) == before
+    assert ask(client, "compact_metadata", shown["confirm"]).json()["committed"]
+    after = set(table.refresh().inspect.manifests.column("path").to_pylist())
+    assert len(before - after) == due
+    assert table.scan().count() == 1048
+
+
+def test_a_branch_is_pointed_at_a_snapshot_outside_its_history(own: Catalog) -> None:
+    client = browse(own)
+    table = own.load_table("shop.orders")
+    shown = ask(client, "set_current", to="audit", branch="main").json()
+    # The branch has ten rows more than main had when it was made; main got twelve later.
+    assert facts(shown)["Rows"] == ("1,048", "1,046")
+    assert "Branch main will point at snapshot" in shown["sentence"]
+    assert table.refresh().scan().count() == 1048
+    assert ask(client, "set_current", shown["confirm"], to="audit", branch="main").json()["done"]
+    assert table.refresh().scan().count() == 1046
+    assert ask(client, "set_current", to="audit", branch="main").json()["nothing"]

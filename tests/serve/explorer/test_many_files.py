@@ -73,3 +73,18 @@ def test_a_leaf_is_opened_alone_and_in_few_cells(big: Catalog) -> None:
     assert len(found["page"]["id"]) == 50
     assert len(read) == 2  # more columns of the root, and the leaf
     assert size < 30_000
+
+
+def test_a_step_between_trees_has_no_leaf_that_was_seen(big: Catalog) -> None:
+    first, second = (str(each.snapshot_id) for each in big.load_table("shop.big").snapshots()[-2:])
+    found, size, read = asked(big, "tree", snapshot=second, columns="2", base=first)
+    assert found["leaves"]["runs"] == [[0, 1000]]
+    assert found["leaves"]["id"] == []
+    assert found["totals"]["files"] == 400_004
+    assert len(read) == 2  # the two roots
+    assert size < 2_000
+
+
+def test_a_step_from_a_snapshot_that_is_gone_is_the_whole_tree(big: Catalog) -> None:
+    found, _, _ = asked(big, "tree", columns="2", base="12345")
+    assert len(found["leaves"]["id"]) == 1000

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from frazil.errors import InvalidInput
 from frazil.expr.filter_display import shown
@@ -14,7 +16,7 @@ from frazil.rows.scan import Scan
 from frazil.scan.plan import FILE_KEYS, Plan, prune_context
 from frazil.scan.plan import plan as planned
 from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer import manifests, typed_filters
+from frazil.serve.explorer import manifests, shown_values, typed_filters
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, cell_counts, totals
 from frazil.serve.service import Service
@@ -157,8 +159,26 @@ def _inline(plan: Plan, view: RootView) -> dict[str, Any]:
 
 
 def complete(service: Service, call: Call) -> Answer:
-    """GET complete: what may come next in a filter."""
+    """GET complete: what may come next in a filter. Values are those that bounds of the root name,
+    so that no leaf is opened for them."""
     subject = Subject.of(service, call)
     text = call.query.get("where", "")
     at = whole(call, "at", default=len(text), most=len(text))
-    return Answer(body=typed_filters.completion(text, at, subject.schema))
+    found = typed_filters.completion(text, at, subject.schema)
+    if found["kind"] == "value":
+        found["names"] = _values(subject, found["column"], text[found["from"] : at])
+    return Answer(body=found)
+
+
+def _values(subject: Subject, name: str | None, typed: str) -> list[str]:
+    column = next((each for each in subject.bounded if each.full_name == name), None)
+    scaled = None if column is None else RootView(subject, (column,)).scale(column)
+    if column is None or scaled is None:
+        return []
+    _, bounds = scaled
+    both = pa.concat_arrays([bounds.lower, bounds.upper]).unique().drop_null()
+    ordered = both.take(pc.sort_indices(both)) if not pa.types.is_binary(both.type) else both
+    plain = pa.types.is_integer(both.type) or pa.types.is_floating(both.type)
+    plain = plain or pa.types.is_decimal(both.type) or pa.types.is_boolean(both.type)
+    texts = shown_values.texts(ordered, most=60)
+    return typed_filters.offered_values(texts, typed, quoted=not plain)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject
+from frazil.serve.explorer.tree_steps import step
 from frazil.serve.service import Service
 from frazil.tree.read import LeafRef, leaf_refs
 
@@ -104,28 +105,41 @@ class RootView:
 
 
 def show(service: Service, call: Call) -> Answer:
-    """GET tree."""
+    """GET tree; with `base`, a snapshot whose tree the page has, as a step from that one."""
     subject = Subject.of(service, call)
-    view = RootView(subject, subject.columns(call.query.get("columns")))
-    snapshot = subject.snapshot
-    root = view.root
-    return Answer(
-        body={
-            "snapshot": None if snapshot is None else str(snapshot.snapshot_id),
-            "parent": None
-            if snapshot is None or snapshot.parent_snapshot_id is None
-            else str(snapshot.parent_snapshot_id),
-            "time": None if snapshot is None else snapshot.timestamp_ms,
-            "operation": None if snapshot is None else snapshot.operation,
-            "schema_id": None if snapshot is None else snapshot.schema_id,
-            "root": _root(view),
-            "leaves": _leaves(view),
-            "inline": _inline(view),
-            "gone": gone(root),
-            "columns": [each for each in (_column(view, c) for c in view.columns) if each],
-            "totals": totals(subject),
-        }
-    )
+    asked = call.query.get("columns")
+    found = _body(RootView(subject, subject.columns(asked)))
+    base = _known(subject, call.query.get("base"))
+    if base is None:
+        return Answer(body=found)
+    return Answer(body=step(_body(RootView(base, base.columns(asked))), found))
+
+
+def _known(subject: Subject, base: str | None) -> Subject | None:
+    """The table at another snapshot, when it still has it."""
+    there = {str(each.snapshot_id) for each in subject.table.snapshots()}
+    if base is None or base not in there or subject.snapshot is None:
+        return None
+    return replace(Subject.at(subject.table, base), sizes=subject.sizes)
+
+
+def _body(view: RootView) -> dict[str, Any]:
+    snapshot, root = view.subject.snapshot, view.root
+    return {
+        "snapshot": None if snapshot is None else str(snapshot.snapshot_id),
+        "parent": None
+        if snapshot is None or snapshot.parent_snapshot_id is None
+        else str(snapshot.parent_snapshot_id),
+        "time": None if snapshot is None else snapshot.timestamp_ms,
+        "operation": None if snapshot is None else snapshot.operation,
+        "schema_id": None if snapshot is None else snapshot.schema_id,
+        "root": _root(view),
+        "leaves": _leaves(view),
+        "inline": _inline(view),
+        "gone": gone(root),
+        "columns": [each for each in (_column(view, c) for c in view.columns) if each],
+        "totals": totals(view.subject),
+    }
 
 
 def totals(subject: Subject) -> dict[str, int | None]:

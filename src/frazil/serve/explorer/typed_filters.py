@@ -50,11 +50,14 @@ def completion(text: str, at: int, schema: Schema) -> dict[str, Any]:
     names = list(ColumnIndex.of(schema).by_name)
     touching = last is not None and last.end() == len(before)
     word = last.group() if last is not None and touching else ""
+    word = "" if word in ("(", ",") else word
     start = len(before) - len(word)
     previous = _WORD.findall(before[:start])
     ends = previous[-1].lower() if previous else "and"
     if word.startswith("'"):
-        return _offer(start, at, [], "value")
+        return _offer(start, at, [], "value", column=_compared(previous, names))
+    if ends == "(" and previous[-2:-1] and previous[-2].lower() == "in":
+        return _offer(start, at, [], "value", column=_compared(previous, names))
     if ends in ("and", "or", "not", "("):
         wanted = word.strip('"').lower()
         starts = [name for name in names if name.lower().startswith(wanted)]
@@ -66,13 +69,38 @@ def completion(text: str, at: int, schema: Schema) -> dict[str, Any]:
         fits = [each for each in _OPERATORS if each.lower().startswith(word.lower())]
         return _offer(start, at, fits, "operator")
     if ends in ("=", "<", ">", "<=", ">=", "<>", "in", "between", "like", "is", ","):
-        return _offer(start, at, [], "value")
+        return _offer(start, at, [], "value", column=_compared(previous, names))
     fits = [each for each in ("AND", "OR") if each.startswith(word.upper())]
     return _offer(start, at, fits, "keyword")
 
 
-def _offer(start: int, at: int, names: Sequence[str], kind: str) -> dict[str, Any]:
-    return {"from": start, "to": at, "names": list(names[:_MOST_NAMES]), "kind": kind}
+def _offer(
+    start: int, at: int, names: Sequence[str], kind: str, *, column: str | None = None
+) -> dict[str, Any]:
+    found = list(names[:_MOST_NAMES])
+    return {"from": start, "to": at, "names": found, "kind": kind, "column": column}
+
+
+def _compared(previous: Sequence[str], names: Sequence[str]) -> str | None:
+    """The column that a value is compared with: the last one that was named."""
+    known = {name.lower(): name for name in names}
+    found = (known.get(word.strip('"').lower()) for word in reversed(previous))
+    return next((name for name in found if name is not None), None)
+
+
+def offered_values(texts: Sequence[str | None], typed: str, *, quoted: bool) -> list[str]:
+    """Values of a column as literals: a few of those that begin with what was typed, spread over
+    all of them. Texts that were cut are no values."""
+    wanted = typed.strip("'").lower()
+    found = [
+        text
+        for text in dict.fromkeys(texts)
+        if text is not None and not text.endswith("…") and text.lower().startswith(wanted)
+    ]
+    if len(found) > _MOST_NAMES:
+        last = len(found) - 1
+        found = [found[round(at * last / (_MOST_NAMES - 1))] for at in range(_MOST_NAMES)]
+    return ["'" + text.replace("'", "''") + "'" if quoted else text for text in found]
 
 
 _PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")

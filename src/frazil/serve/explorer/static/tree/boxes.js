@@ -4,7 +4,7 @@ import { b, h, put, s } from "../dom.js";
 import { calm, dark, gradient } from "../theme.js";
 import { num } from "../words.js";
 import { boxes as layBoxes, gutter, ranges as layRanges } from "./layout.js";
-import { bandsOf, bins, leafLabel, leafName, live, reasonName, verdict } from "./model.js";
+import { bandsOf, bins, freshWord, leafLabel, leafName, live, reasonName, verdict } from "./model.js";
 
 const SIZES = (at) => (at.bar ? "bar" : at.w < 36 || at.h < 18 ? "tiny" : at.w < 68 || at.h < 40 ? "mini" : at.h < 66 || at.w < 84 ? "small" : "");
 
@@ -61,7 +61,7 @@ export class Boxes {
       this.host.append(box);
       requestAnimationFrame(() => box.classList.remove("enter"));
     }
-    box.className = ["leaf", SIZES(at), told ? (told.off ? "off" : "hit") : "", fresh ? "new" : died ? "died" : "", l.kind[i] === "deletes" ? "dels" : "", state.leaf === id ? "cur" : ""].filter(Boolean).join(" ");
+    box.className = ["leaf", SIZES(at), told ? (told.off ? "off" : "hit") : "", fresh ? (state.commit?.split ? "new split" : "new") : died ? "died" : "", l.kind[i] === "deletes" ? "dels" : "", state.leaf === id ? "cur" : ""].filter(Boolean).join(" ");
     const delay = kind === "filter" && !calm() ? 220 + i * Math.min(14, 700 / l.id.length) : 0;
     const css = { transform: `translate(${at.x}px,${at.y}px)`, width: `${at.w}px`, height: `${at.h}px`, "--g": gradient(a, z), "--lt": dark() ? "#fff" : "#0b1620", "--d": `${delay}ms` };
     for (const [name, value] of Object.entries(css)) box.style.setProperty(name, value);
@@ -75,7 +75,7 @@ export class Boxes {
     put(box, h("span", { class: "sr" }, leafLabel(state, i)), h("span", { class: "in", "aria-hidden": "true" },
       l.dead_bins[i] ? deadMarks(l.dead_bins[i], at.h) : null,
       h("span", { class: "t" },
-        fresh ? h("span", { class: "tag add" }, "new") : died ? h("span", { class: "tag dead" }, at.w > 124 ? `+${num(died)} dead` : `+${num(died)}`) : at.w > 96 ? h("span", {}, num(l.entries[i])) : null,
+        fresh ? h("span", { class: `tag ${state.commit?.split ? "repl" : "add"}` }, freshWord(state)) : died ? h("span", { class: "tag dead" }, at.w > 124 ? `+${num(died)} dead` : `+${num(died)}`) : at.w > 96 ? h("span", {}, num(l.entries[i])) : null,
         b(leafName(i)), l.kind[i] === "deletes" && at.w > 130 ? " deletes" : ""),
       h("span", { class: "r" }, lines),
       h("span", { class: "track" }, h("i", { css: { left: `${a * 100}%`, width: `${(z - a) * 100}%` } }),

@@ -50,6 +50,11 @@ export class Canvas {
     const kept = state.filtered ? this.opened.filter(Boolean).length : this.groups.length;
     this.canvas.setAttribute("aria-label", `${count(l.id.length, "leaf", "leaves")} in root order${state.filtered ? `, ${count(state.plan.opened, "leaf", "leaves")} opened` : ""}. Arrow keys move, Enter opens a leaf. Choose Table for a list.`);
     this.canvas.dataset.kept = kept;
+    // Asked for once: a frame of the fall must not ask the page for its styles again.
+    this.palette = {
+      accent: token("--accent"), line: token("--line2"), dead: token("--dead"), add: token(state.commit?.split ? "--repl" : "--add"), ink: token("--ink"), soft: token("--accent-soft"),
+      fresh: new Set(state.marks ? l.fresh : []), colours: Array.from({ length: 33 }, (_, k) => ramp(k / 32)),
+    };
     this.fall(kind);
   }
 
@@ -77,12 +82,11 @@ export class Canvas {
   paint() {
     if (!this.state) return;
     const g = this.canvas.getContext("2d"), { state } = this, l = state.tree.leaves, W = this.host.clientWidth, H = this.host.clientHeight;
-    const accent = token("--accent"), line = token("--line2"), dead = token("--dead"), add = token("--add"), ink = token("--ink");
-    const fresh = new Set(state.marks ? l.fresh : []), colours = Array.from({ length: 33 }, (_, k) => ramp(k / 32)), tone = (t) => colours[Math.round(t * 32)];
+    const { accent, line, dead, add, ink, soft, fresh, colours } = this.palette, tone = (t) => colours[Math.round(t * 32)];
     g.setTransform(this.dpr, 0, 0, this.dpr, 0, 0);
     g.clearRect(0, 0, W, H);
     if (state.drawing === "ranges") for (const [x, y] of bandsOf(state)) {
-      g.fillStyle = token("--accent-soft");
+      g.fillStyle = soft;
       g.fillRect(gutter + x * (W - gutter) - 1, 0, (y - x) * (W - gutter) + 2, H);
     }
     this.places.forEach((at, i) => {

@@ -5,7 +5,7 @@ import { count, num } from "../words.js";
 
 const all = (n) => (n === 1 ? "The only leaf" : n === 2 ? "Both leaves" : `All ${num(n)} leaves`);
 
-export function caption(host, { tree, plan, error, filtered }) {
+export function caption(host, { tree, plan, error, filtered, names: known }) {
   const n = tree.leaves.id.length, files = tree.totals.files, inline = tree.inline.n;
   if (error) return put(host, b("This filter cannot be read yet."), " The tree still shows the last one that could.");
   if (!tree.snapshot) return put(host, "This table has no snapshots yet. Append some rows and they appear here.");
@@ -21,7 +21,7 @@ export function caption(host, { tree, plan, error, filtered }) {
   if (!n) return put(host, "The root lists every file, so no leaf is needed.", left);
   if (!skipped) {
     if (!plan.prunable) return put(host, b(`${all(n)} had to be opened`), ": no column of this filter has bounds or a partition, so nothing can be skipped by it.", left);
-    return put(host, b(`${all(n)} had to be opened`), ": every range contains values that the filter asks for. The leaves are not clustered by ", columnsOf(plan, tree), ".", left);
+    return put(host, b(`${all(n)} had to be opened`), ": every range contains values that the filter asks for. The leaves are not clustered by ", columnsOf(plan, known), ".", left);
   }
   const head = ["Your filter touched ", b(`${num(plan.opened)} of ${count(plan.of, "leaf", "leaves")}`)];
   const was = skipped === 1 ? "was" : "were";
@@ -33,8 +33,8 @@ export function caption(host, { tree, plan, error, filtered }) {
 
 const names = (reason) => reason.columns.map((name, i) => [i ? ", " : "", code(name)]);
 
-function columnsOf(plan, tree) {
-  const known = plan.columns.map((id) => tree.columns.find((c) => c.id === id)?.name).filter(Boolean);
+function columnsOf(plan, all) {
+  const known = plan.columns.map((id) => all.get(id)).filter(Boolean);
   return known.length ? known.map((name, i) => [i ? ", " : "", code(name)]) : "them";
 }
 

@@ -74,8 +74,7 @@ export class FilterBox {
     const at = this.input.selectionStart, text = this.value;
     const found = await this.complete(text, at);
     if (this.value !== text || document.activeElement !== this.input) return;
-    const all = found.kind === "value" ? found.values : found.names;
-    this.offer((all ?? []).map((name) => ({ text: name, hint: found.kind })), found.from, found.to);
+    this.offer(found.names.map((name) => ({ text: name, hint: found.kind === "value" ? "" : found.kind })), found.from, found.to);
   }
 
   offer(list, from = 0, to = this.input.selectionStart) {

@@ -31,6 +31,11 @@ export function leafLabel(state, i) {
     + (told ? (told.off ? `, skipped by ${reasonName(told.off)}` : `, opened, ${count(told.left, "file")} left`) : "");
 }
 
+/** What made the leaves that a commit wrote: the word on them. */
+export function freshWord({ commit }) {
+  return commit?.split ? "split" : commit?.merged ? "merge" : commit?.flushed ? "flush" : "new";
+}
+
 /** Where the filter's values lie on a column's scale. */
 export const bandsOf = (state) => (state.filtered && state.column && state.plan?.bands?.[state.column.id]) || [];
 

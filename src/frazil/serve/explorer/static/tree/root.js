@@ -15,6 +15,7 @@ export class Root {
     this.fileLabel = h("span", { class: "lab" });
     this.fileCells = h("div", { class: "ticks", "aria-hidden": "true" });
     this.news = h("span", { class: "news" });
+    this.deeds = h("span", { class: "news deeds" });
     this.element = h("div", { class: "root" }, this.head, h("div", { class: "inl" },
       this.leafLabel, h("div", { class: "cell" }, this.leafCells),
       this.fileLabel, h("div", { class: "cell" }, this.fileCells, this.news)));
@@ -24,11 +25,19 @@ export class Root {
     const { tree, plan, filtered, marks } = state, l = tree.leaves, inline = tree.inline;
     this.element.classList.toggle("new", marks);
     put(this.head, b(tree.root.version === 4 ? "Root" : "Manifest list"), h("span", {}, `${size(tree.root.bytes)} · ${count(tree.root.entries, "entry", "entries")}`),
-      h("span", { class: "nm" }, tree.root.name), h("span", { class: "grow" }), marks && h("span", { class: "tag add" }, "new root"));
+      h("span", { class: "nm" }, tree.root.name), h("span", { class: "grow" }), this.deeds);
     put(this.leafLabel, filtered ? [b(num(plan.opened)), ` of ${count(l.id.length, "leaf", "leaves")} can match`] : [b(count(l.id.length, "leaf", "leaves")), " with their bounds"]);
     const left = filtered ? plan.inline_left.reduce((a, x) => a + x, 0) : inline.n;
     put(this.fileLabel, filtered ? [b(num(left)), ` of ${count(inline.n, "recent file")} can match`] : [b(count(inline.n, "recent file")), ", listed here"]);
     const added = inline.added.reduce((a, cell) => a + (inline.count[cell] ?? 1), 0), changed = inline.modified.length;
+    const did = (marks && state.commit) || {}, gone = marks ? tree.gone.leaves.length : 0, retired = marks ? Object.values(l.died).reduce((a, x) => a + x, 0) : 0;
+    put(this.deeds, did.flushed ? h("span", { class: "tag add" }, `flush: ${count(did.flushed, "entry", "entries")} moved to leaves`) : null,
+      did.split ? h("span", { class: "tag repl" }, `split: ${count(did.split, "leaf", "leaves")} instead of one`) : null,
+      did.merged ? h("span", { class: "tag repl" }, `merge: ${count(did.merged, "leaf", "leaves")} folded`) : null,
+      gone ? h("span", { class: "tag plain" }, `${count(gone, "leaf", "leaves")} replaced`) : null,
+      retired ? h("span", { class: "tag dead" }, `${count(retired, "position")} died`) : null,
+      did.rows_deleted ? h("span", { class: "tag dead" }, `${count(did.rows_deleted, "row")} deleted`) : null,
+      marks ? h("span", { class: "tag add" }, "new root") : null);
     put(this.news, marks && added ? h("span", { class: "tag add" }, `+${num(added)} by this commit`) : null,
       marks && changed ? h("span", { class: "tag dead" }, `${num(changed)} with new vectors`) : null,
       inline.deletes ? h("span", { class: "tag plain" }, count(inline.deletes, "delete file")) : null);

@@ -101,7 +101,7 @@ export class Timeline {
       if (c.lane[i] !== 0) continue;
       const changed = Math.max(c.files_added[i], c.files_removed[i], c.vectors[i], c.leaves_written[i]), tall = 3 + Math.min(UP, Math.log10(changed + 1) * 7.5), kind = kindOf(c.operation[i]), x = this.x(i).toFixed(1);
       paths[kind] += kind === "append" ? `M${x} ${BASE}v-${tall.toFixed(1)}` : kind === "delete" ? `M${x} ${BASE}v${Math.min(12, tall + 2).toFixed(1)}` : `M${x} ${BASE + 8}V${BASE - 24}`;
-      if (c.flushed[i] || c.merged[i]) flushes.push(i);
+      if (c.flushed[i] || c.merged[i] || c.split[i]) flushes.push(i);
     }
     let last = -99;
     for (let i = 0; i < n; i++) {
@@ -114,7 +114,7 @@ export class Timeline {
     kids.push(this.branches());
     for (const [kind, colour] of [["append", "--accent"], ["delete", "--dead"], ["replace", "--repl"]])
       kids.push(s("path", { d: paths[kind], stroke: `var(${colour})`, "stroke-width": kind === "append" ? wide : Math.max(2.4, wide) }));
-    for (const i of flushes) kids.push(s("path", { d: `M${this.x(i) - 3.5} ${BASE + 3}h7l-3.500 6z`, fill: "var(--ink)", stroke: "var(--surface)", "stroke-width": 0.6 }, s("title", {}, c.merged[i] ? "merge" : "flush")));
+    for (const i of flushes) kids.push(s("path", { d: c.split[i] ? `M${this.x(i)} ${BASE + 2}l4 4.500-4 4.500-4-4.500z` : `M${this.x(i) - 3.5} ${BASE + 3}h7l-3.500 6z`, fill: c.split[i] ? "var(--repl)" : "var(--ink)", stroke: "var(--surface)", "stroke-width": 0.6 }, s("title", {}, c.split[i] ? "split" : c.merged[i] ? "merge" : "flush")));
     kids.push(this.tags(W));
     this.head = s("g", {}, s("path", { d: `M0 0V${BASE + 14}`, stroke: "var(--ink)", "stroke-width": 1.5 }), s("circle", { cy: BASE, r: 6, fill: "var(--surface)", stroke: "var(--ink)", "stroke-width": 2 }));
     put(this.svg, kids, this.head);
@@ -174,6 +174,6 @@ export class Timeline {
       c.vectors[i] ? h("span", {}, b(count(c.vectors[i], "deletion vector")), c.rows_deleted[i] ? `, ${count(c.rows_deleted[i], "row")}` : "") : null,
       h("span", {}, "on ", b(c.lanes[lane] ?? "no branch")), parent >= 0 ? h("span", {}, `parent commit ${num(parent + 1)}`) : null,
       refs.map((r) => h("span", { class: `ref ${r.kind === "branch" ? "branch" : ""}` }, r.name)),
-      h("span", { class: "tkey", "aria-hidden": "true" }, [["accent", "append"], ["dead", "delete"], ["repl", "rewrite"]].map(([t, n]) => h("span", {}, h("i", { css: { background: `var(--${t})` } }), n)), h("span", {}, h("i", { class: "tri" }), "flush")));
+      h("span", { class: "tkey", "aria-hidden": "true" }, [["accent", "append"], ["dead", "delete"], ["repl", "rewrite"]].map(([t, n]) => h("span", {}, h("i", { css: { background: `var(--${t})` } }), n)), h("span", {}, h("i", { class: "tri" }), "flush"), c.split.some(Boolean) ? h("span", {}, h("i", { class: "dia" }), "split") : null));
   }
 }

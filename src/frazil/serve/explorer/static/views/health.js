@@ -11,8 +11,16 @@ export async function mount(host, page) {
   return view;
 }
 
-const words = (name) => { const text = name.replaceAll("_", " ").replace(/ bytes$/, ""); return text.charAt(0).toUpperCase() + text.slice(1); };
+const words = (name) => { const text = name.replaceAll("_", " ").replace(/ bytes$/, " size"); return text.charAt(0).toUpperCase() + text.slice(1); };
 const shown = (name, value) => typeof value === "number" ? (/bytes/.test(name) ? size(value) : Number.isInteger(value) ? num(value) : value.toFixed(value < 10 ? 2 : 1)) : typeof value === "boolean" ? (value ? "yes" : "no") : String(value ?? "–");
+
+const CARE = [
+  ["compact", "Compact data files", "Rewrites small files and files with many deleted rows."],
+  ["compact_metadata", "Compact metadata", "Folds leaves that are small or mostly dead."],
+  ["rewrite_manifests", "Rewrite leaves", "Rewrites every leaf, clustered anew."],
+  ["expire_snapshots", "Expire snapshots", "Drops old history and the files that only it needs."],
+  ["remove_orphan_files", "Remove orphan files", "Deletes files that no snapshot knows."],
+];
 
 class HealthView {
   constructor(host, page, overview) { Object.assign(this, { host, page, overview }); }
@@ -25,8 +33,14 @@ class HealthView {
     this.space = h("div", { class: "card" }, h("h2", {}, "Space"), waiting("Adding up files"));
     this.sizes = h("div", { class: "card" }, h("h2", {}, "Data files by size"), waiting("Adding up files"));
     this.parts = h("div", { class: "card" }, h("h2", {}, "Largest partitions"), waiting("Adding up files"));
-    put(this.host, h("div", { class: "sheet" }, this.lead, this.advice, this.space, h("div", { class: "cols2" }, this.sizes, this.parts), this.numbers));
+    put(this.host, h("div", { class: "sheet" }, this.lead, this.advice, this.space, h("div", { class: "cols2" }, this.sizes, this.parts), this.care(), this.numbers));
     await Promise.all([this.loadHealth(), this.loadSpace(false)]);
+  }
+
+  care() {
+    if (this.page.session.read_only) return null;
+    return h("div", { class: "card" }, h("h2", {}, "Maintenance"), h("ul", { class: "care" }, CARE.map(([action, label, does]) =>
+      h("li", {}, h("div", {}, b(label), h("p", { class: "note" }, does)), h("button", { class: "btn", type: "button", "aria-label": `Preview: ${label}`, onclick: () => this.run(action, {}, label) }, "Preview…")))));
   }
 
   async loadHealth() {

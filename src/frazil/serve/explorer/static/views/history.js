@@ -13,7 +13,7 @@ const WANTED = {
   append: ["Appends", (c, i) => kindOf(c.operation[i]) === "append"],
   delete: ["Deletes", (c, i) => kindOf(c.operation[i]) === "delete"],
   replace: ["Rewrites", (c, i) => kindOf(c.operation[i]) === "replace"],
-  adapts: ["Flushes and merges", (c, i) => c.flushed[i] || c.merged[i] || c.split[i]],
+  adapts: ["Flushes, merges and splits", (c, i) => c.flushed[i] || c.merged[i] || c.split[i]],
 };
 
 export async function mount(host, page) {
@@ -92,7 +92,7 @@ class HistoryView {
       const from = lane ? (c.parent[first] === null ? first : c.id.indexOf(c.parent[first])) : first;
       if (i > last || i < from) return;
       if (lane && i === from && from !== first) parts.push(s("path", { d: `M${x(c.lane[from])} 18C${x(c.lane[from])} 4 ${x(lane)} 14 ${x(lane)} 0` }));
-      else parts.push(s("path", { d: `M${x(lane)} ${i === last ? 18 : -12}V${i === first && from === first ? 18 : 60}` }));
+      else parts.push(s("path", { d: `M${x(lane)} ${i === last ? 18 : -12}V${i !== first ? 60 : from === first ? 18 : 38}` }));
     });
     return s("svg", { width: 60, height: 36, class: "graph", "aria-hidden": "true" }, parts, s("circle", { cx: x(mine), cy: 18, r: 4.5, fill: `var(--${COLOUR[kindOf(c.operation[i])]})` }));
   }

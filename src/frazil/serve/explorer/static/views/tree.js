@@ -13,12 +13,14 @@ import { bandsOf, leafName, rangeText, reasonName, verdict } from "../tree/model
 import { Panel } from "../tree/panel.js";
 import { Root } from "../tree/root.js";
 import { counters } from "../tree/side.js";
+import { grown } from "../tree/steps.js";
 import { Timeline } from "../tree/timeline.js";
 import { commitsOf } from "../commits.js";
 import { count, num } from "../words.js";
 
 const AS_ELEMENTS = 300;
 const KEPT_TREES = 48;
+const REST_MS = 300;
 
 export async function mount(host, page) {
   const [overview, commits] = await Promise.all([page.overview(), commitsOf(page.api)]);
@@ -33,6 +35,7 @@ class TreeView {
     Object.assign(this, { host, page, overview, commits, trees: new Map(), planning: null, moving: null });
     this.state = {
       where: p.where ?? "", filtered: false, plan: null, tree: null, column: null, error: null, marks: Boolean(p.snapshot),
+      names: new Map(overview.columns.map((c) => [c.id, c.path])),
       drawing: ["boxes", "ranges", "table"].includes(p.view) ? p.view : "boxes", leaf: p.leaf ?? null, file: p.file ?? null,
     };
     this.pinned = p.color ?? null;
@@ -93,19 +96,23 @@ class TreeView {
 
   snapshotAt(i) { return i < 0 ? null : this.commits.id[i]; }
 
-  /** The tree of a snapshot with the columns on screen; trees seen before are kept. */
+  /**
+   * The tree of a snapshot with the column on screen. Trees seen before are kept; another one is
+   * sent as a step from the tree on screen, so that a leaf is sent once.
+   */
   async treeOf(snapshot, signal) {
-    const columns = this.wanted ?? "", key = `${snapshot}/${columns}`;
+    const columns = this.wanted ?? "", key = `${snapshot}/${columns}`, here = this.state.tree;
     if (!this.trees.has(key)) {
-      const tree = await this.page.api.get("tree", { snapshot, columns }, signal);
-      this.trees.set(key, tree);
+      const known = columns && here?.snapshot && here.snapshot !== snapshot && here.columns.some((c) => String(c.id) === columns);
+      const tree = await this.page.api.get("tree", { snapshot, columns, base: known ? here.snapshot : null }, signal);
+      this.trees.set(key, tree.base ? grown(here, tree) : tree);
       if (this.trees.size > KEPT_TREES) this.trees.delete(this.trees.keys().next().value);
     }
     return this.trees.get(key);
   }
 
   planOf(snapshot, where, signal) {
-    return this.page.api.get("plan", { snapshot, where, columns: this.wanted }, signal);
+    return this.page.api.get("plan", { snapshot, where }, signal);
   }
 
   /** Shows commit `i`: its tree and its plan, asked for at once. */
@@ -115,11 +122,16 @@ class TreeView {
     this.planning?.abort();
     const mine = (this.moving = new AbortController());
     this.timeline.show(i);
+    clearTimeout(this.rest);
     try {
-      const [tree, plan] = await Promise.all([this.treeOf(snapshot, mine.signal), snapshot ? this.planOf(snapshot, state.where, mine.signal) : null]);
+      // A full scan opens every leaf: while a person scrubs without a filter it waits.
+      const later = Boolean(state.tree && snapshot && !state.where.trim());
+      const [tree, plan] = await Promise.all([this.treeOf(snapshot, mine.signal), snapshot && !later ? this.planOf(snapshot, state.where, mine.signal) : null]);
       if (mine.signal.aborted) return;
       state.tree = tree;
+      state.commit = this.did(i);
       this.accept(plan);
+      if (later) this.rest = setTimeout(() => this.fullScan(snapshot, mine), REST_MS);
       if (state.leaf && state.leaf !== "root" && !tree.leaves.id.includes(state.leaf)) state.leaf = state.file = null;
       await this.chooseColumn();
       this.shownAt = i;
@@ -131,6 +143,21 @@ class TreeView {
       if (!state.tree) throw error;
       put(this.caption, trouble(error));
     }
+  }
+
+  async fullScan(snapshot, mine) {
+    try {
+      const plan = await this.planOf(snapshot, "", mine.signal);
+      if (mine.signal.aborted || this.state.tree.snapshot !== snapshot || this.state.where.trim()) return;
+      this.accept(plan);
+      this.drawSide();
+    } catch (error) { if (!aborted(error)) put(this.caption, trouble(error)); }
+  }
+
+  /** What a commit did to the tree, for the marks on it. */
+  did(i) {
+    const c = this.commits;
+    return i < 0 ? null : { flushed: c.flushed[i], merged: c.merged[i], split: c.split[i], vectors: c.vectors[i], rows_deleted: c.rows_deleted[i] };
   }
 
   accept(plan) {
@@ -154,10 +181,12 @@ class TreeView {
     const first = state.filtered ? state.plan.columns.find(bounded) : undefined;
     const id = byName?.id ?? first ?? state.column?.id ?? tree.columns[0]?.id;
     if (id !== undefined && !tree.columns.some((c) => c.id === id) && bounded(id)) {
-      this.wanted = [id, ...tree.columns.map((c) => c.id)].slice(0, 8).join(",");
+      this.wanted = String(id);
       state.tree = await this.treeOf(tree.snapshot);
     }
     state.column = state.tree.columns.find((c) => c.id === id) ?? state.tree.columns[0] ?? null;
+    // From now on the column on screen is enough.
+    if (state.column) this.wanted = String(state.column.id);
   }
 
   async recolour(name) {
@@ -252,7 +281,8 @@ class TreeView {
     const { state } = this, open = Boolean(state.leaf || state.file);
     this.grid.classList.toggle("open", open);
     this.side.classList.toggle("det", open);
-    if (!open) counters(this.side, state);
+    this.side.classList.toggle("stale", !open && !state.plan && Boolean(state.tree.snapshot));
+    if (!open) { if (state.plan || !state.tree.snapshot) counters(this.side, state); }
     else if (state.leaf && !state.file) this.panel.leaf(state);
   }
 
