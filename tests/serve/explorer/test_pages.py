@@ -202,3 +202,13 @@ def test_a_view_asks_the_storage_little(shop: Catalog, page: TestClient) -> None
         page.get(f"{ORDERS}/commits")
         page.get(f"{ORDERS}/overview")
     assert calls == []
+
+
+def test_leaves_of_a_flush_were_written_by_its_commit(get: Get, orders: Table) -> None:
+    # Four files fit the root, so the ninth append moves those of the fifth to the eighth.
+    ninth = str(orders.snapshots()[8].snapshot_id)
+    tree = get("tree", snapshot=ninth)
+    assert tree["leaves"]["fresh"] == [1]
+    wrote = get("commit", snapshot=ninth)["wrote"]["leaves"]
+    assert [leaf["entries"] for leaf in wrote] == [4]
+    assert get("tree", snapshot=str(orders.snapshots()[9].snapshot_id))["leaves"]["fresh"] == []

@@ -7,7 +7,6 @@ from typing import Any
 
 from frazil.commit import summary as keys
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
-from frazil.format.tracking import Status
 from frazil.serve.errors import bad_request
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
@@ -138,8 +137,7 @@ def commit(service: Service, call: Call) -> Answer:
         raise bad_request(f"{subject.table.name} has no snapshot yet")
     view = RootView(subject, ())
     root, leaves = view.root, view.leaves
-    status = root.numpy("tracking.status")
-    fresh = [leaf for leaf in leaves if int(status[leaf.row]) == Status.ADDED]
+    fresh = [leaves[at] for at in view.fresh]
     summary = snapshot.summary
     named = {each["name"]: each for each in refs(subject.table.metadata)}
     mine = str(snapshot.snapshot_id)

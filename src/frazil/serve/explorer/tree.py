@@ -82,6 +82,14 @@ class RootView:
         )
 
     @property
+    def fresh(self) -> list[int]:
+        """Which of its leaves this very snapshot wrote. Those of a flush are not marked as added,
+        because their files are not new."""
+        snapshot = self.subject.snapshot
+        mine = None if snapshot is None else snapshot.snapshot_id
+        return [at for at, leaf in enumerate(self.leaves) if leaf.snapshot_id == mine]
+
+    @property
     def delete_leaves(self) -> int:
         """How many of its leaves list delete files."""
         kind = self.root.numpy("content_type")
@@ -177,7 +185,6 @@ def _root(view: RootView) -> dict[str, Any]:
 def _leaves(view: RootView) -> dict[str, Any]:
     leaves, root = view.leaves, view.root
     rows = np.array([leaf.row for leaf in leaves], dtype=np.int64)
-    status = root.numpy("tracking.status")[rows] if len(rows) else rows
     counts = [
         root.numpy(f"manifest_info.{verb}_rows_count", missing=0)[rows]
         for verb in ("added", "existing")
@@ -198,7 +205,7 @@ def _leaves(view: RootView) -> dict[str, Any]:
         ],
         "format_version": [leaf.format_version for leaf in leaves],
         "written_by": shown_values.ids([leaf.snapshot_id for leaf in leaves]),
-        "fresh": np.flatnonzero(status == Status.ADDED).tolist(),
+        "fresh": view.fresh,
         "died": died(root, leaves),
         "dead_bins": {
             str(at): bins(leaf.dead_positions(), leaf.record_count)
