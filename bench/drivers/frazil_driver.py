@@ -7,8 +7,10 @@ import time
 _BEGAN = time.perf_counter()
 
 import sys  # noqa: E402
+from collections.abc import Mapping  # noqa: E402
 from functools import partial  # noqa: E402
 from pathlib import Path  # noqa: E402
+from types import MappingProxyType  # noqa: E402
 from typing import Any  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -107,6 +109,7 @@ class Driver:
     catalog: frazil.Catalog
     table: frazil.Table
     name: str = NAME
+    prepared: Mapping[int, EntryBatch] = MappingProxyType({})
 
     def about(self) -> dict[str, Any]:
         """Versions and settings."""
@@ -176,12 +179,19 @@ class Driver:
             found.append(ms)
         return found
 
+    def prepare(self, start: int, count: int, total: int) -> None:
+        """Describe the files that `compete` will register, so that only commits are left to do."""
+        indices = range(start, start + count)
+        self.prepared = {index: self._entries(index, index + 1, total) for index in indices}
+
     def compete(self, start: int, count: int, total: int) -> dict[str, Any]:
         """One file per commit, against other processes."""
+        prepared, self.prepared = self.prepared, {}
 
         def commit(number: int) -> int:
             index = start + number
-            done = self.table._add_entries(self._entries(index, index + 1, total))
+            entries = prepared.get(index) or self._entries(index, index + 1, total)
+            done = self.table._add_entries(entries)
             return 0 if done is None else done.attempts - 1
 
         return compete(count, commit, self.table.refresh)

@@ -13,6 +13,8 @@ from typing import Any  # noqa: E402
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import pyiceberg  # noqa: E402
+from pyiceberg.catalog import Catalog  # noqa: E402
+from pyiceberg.catalog.rest import RestCatalog  # noqa: E402
 from pyiceberg.catalog.sql import SqlCatalog  # noqa: E402
 
 _IMPORTED_MS = (time.perf_counter() - _BEGAN) * 1000
@@ -70,6 +72,8 @@ def schema_of(columns: int) -> Schema:
 class Driver:
     """Operations the workloads ask for; times are of the library call alone."""
 
+    catalog: Catalog
+
     def about(self) -> dict[str, Any]:
         """Versions and settings."""
         return {
@@ -80,6 +84,10 @@ class Driver:
 
     def _connect(self, folder: str, options: dict[str, Any]) -> None:
         Path(folder).mkdir(parents=True, exist_ok=True)
+        if "rest" in options:
+            modes = {"scan-planning-mode": options.get("planning", "client")}
+            self.catalog = RestCatalog("default", uri=options["rest"], **modes)
+            return
         warehouse = f"file://{folder}"
         properties = {}
         s3 = options.get("s3")

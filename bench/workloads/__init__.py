@@ -13,6 +13,7 @@ from bench.workloads.designs import bitmaps, designs
 from bench.workloads.object_store import object_store
 from bench.workloads.planning import planning, wide_table
 from bench.workloads.rows import compaction, lookup, tpch, upsert
+from bench.workloads.serve import serve
 from bench.workloads.spark import spark, spark_parquet
 from bench.workloads.upgrade import upgrade
 
@@ -26,6 +27,7 @@ WORKLOADS: dict[str, Workload] = {
     "change_feed": change_feed,
     "load": load,
     "concurrent_writers": concurrent_writers,
+    "serve": serve,
     "upgrade": upgrade,
     "object_store": object_store,
     "upsert": upsert,

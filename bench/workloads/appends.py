@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 from bench.course import Course, footprint, forgiving
 from bench.peers import FRAZIL, PEERS, Peer
 from bench.results import Outcome, median, quantile
+from bench.servers import frazil_server
 from bench.session import Session
 from tests.support.postgres import PostgresUnavailable, postgres_server
 
@@ -127,10 +124,10 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
                 )
                 case = f"{writers} writer{'s' if writers > 1 else ''}, PostgreSQL"
                 _add_competition(outcome, case, FRAZIL, found, spent)
-    with _served(course.place("serve_group", PEERS[FRAZIL])) as address:
+    with frazil_server(course.place("serve_group", PEERS[FRAZIL])) as served:
         for writers in workload["writers"]:
             each = workload["commits"] // writers
-            found, spent = _competed(course, PEERS[FRAZIL], writers, each, server=address)
+            found, spent = _competed(course, PEERS[FRAZIL], writers, each, server=served.uri)
             case = f"{writers} writer{'s' if writers > 1 else ''}, through frazil serve"
             _add_competition(outcome, case, FRAZIL, found, spent)
     outcome.note("Through frazil serve, appends that arrive together share one snapshot.")
@@ -143,20 +140,6 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
         "Smallest share: commits of the slowest writer until the first one was done, over the fair "
         "share; 1 is perfectly fair."
     )
-
-
-@contextmanager
-def _served(folder: str) -> Iterator[str]:
-    """A server of its own process, on an embedded catalog."""
-    code = "from frazil.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", "--catalog", folder, "--port", "0"]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            yield process.stdout.readline().split()[1]
-        finally:
-            process.terminate()
 
 
 def _competed(
