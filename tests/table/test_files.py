@@ -94,22 +94,73 @@ def test_renamed_columns_inside_others_have_the_values_of_both_names(
         table.add_files([_file(tmp_path, "again", {**new, "id": [3]})])
 
 
-def test_a_file_listed_twice_is_told_truly_and_can_be_taken_back(
-    things: frazil.Table, tmp_path: Path
-) -> None:
-    path = _file(tmp_path, "second", {"id": [2], "x": ["two"]})
+@pytest.fixture
+def twice(things: frazil.Table, tmp_path: Path) -> frazil.Table:
+    """A table that lists a file of the rows 2 and 3 twice."""
+    path = _file(tmp_path, "second", {"id": [2, 3], "x": ["two", "three"]})
     things.add_files([path])
-    before = things.current_snapshot()
-    assert before is not None
-    with pytest.raises(InvalidInput, match=r"in the table already.*cannot be deleted"):
+    with pytest.raises(InvalidInput, match=r"in the table already.*are read twice"):
         things.add_files([path])
     things.add_files([path], check_duplicates=False)
-    with pytest.raises(InvalidInput, match=r"second\.parquet.*roll back"):
-        things.delete("id = 2")
+    assert [row["id"] for row in _rows(things)] == [1, 2, 2, 3, 3]
     assert "live more than once" in str(things.check())
-    things.rollback(before)
-    things.delete("id = 2")
-    assert _rows(things) == [{"id": 1, "x": "one"}]
+    return things
+
+
+@pytest.mark.parametrize("in_leaves", [False, True])
+def test_rows_of_a_file_listed_twice_can_be_changed(twice: frazil.Table, in_leaves: bool) -> None:
+    if in_leaves:
+        twice.compact_metadata()
+    done = twice.delete("id = 2")
+    assert done.rows_removed == 2
+    assert [row["id"] for row in _rows(twice)] == [1, 3, 3]
+    assert twice.update({"x": "drei"}, "id = 3").rows_updated == 2
+    assert [row["x"] for row in _rows(twice)] == ["one", "drei", "drei"]
+
+
+def test_one_of_two_equal_rows_is_deleted_by_its_id(twice: frazil.Table) -> None:
+    ids = twice.scan("id = 3", columns=["_row_id"]).to_arrow().column(0).to_pylist()
+    twice.delete(f"_row_id = {max(ids)}")
+    assert [row["id"] for row in _rows(twice)] == [1, 2, 2, 3]
+    twice.delete("id = 3")
+    assert [row["id"] for row in _rows(twice)] == [1, 2, 2]
+
+
+def test_a_file_listed_twice_leaves_as_a_whole(twice: frazil.Table) -> None:
+    assert twice.delete("id > 1").files_removed == 2
+    assert _rows(twice) == [{"id": 1, "x": "one"}]
+
+
+def test_a_file_listed_twice_is_compacted_with_all_its_rows(twice: frazil.Table) -> None:
+    twice.compact(rewrite_all=True)
+    assert [row["id"] for row in _rows(twice)] == [1, 2, 2, 3, 3]
+
+
+def test_a_merge_meets_both_rows_of_a_file_listed_twice(
+    twice: frazil.Table, catalog: frazil.Catalog
+) -> None:
+    catalog.sql(
+        "MERGE INTO shop.things t USING (VALUES (2, 'zwei'), (4, 'vier')) s(id, x) ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET x = s.x WHEN NOT MATCHED THEN INSERT (id, x) VALUES (id, x)"
+    )
+    twice.refresh()
+    assert [row["x"] for row in _rows(twice)] == ["one", "zwei", "zwei", "three", "three", "vier"]
+
+
+def test_a_transaction_changes_a_file_listed_twice_once(twice: frazil.Table) -> None:
+    with twice.transaction() as tx:
+        tx.append([{"id": 5, "x": "five"}])
+        tx.delete("id = 2")
+    assert [row["id"] for row in _rows(twice)] == [1, 3, 3, 5]
+
+
+def test_a_transaction_does_not_change_a_file_listed_twice_again(twice: frazil.Table) -> None:
+    row_id = twice.scan("id = 3", columns=["_row_id"]).to_arrow().column(0)[0]
+    tx = twice.transaction()
+    tx.delete(f"_row_id = {row_id}")
+    with pytest.raises(InvalidInput, match=r"second\.parquet is listed twice.*commit after each"):
+        tx.delete("id = 3")
+    assert [row["id"] for row in _rows(twice)] == [1, 2, 2, 3, 3]
 
 
 def test_a_snapshot_is_not_picked_again_after_the_first_pick_expired(

@@ -126,22 +126,41 @@ class VectorMerger:
         return ()
 
     def _stored(self, vectors: Sequence[tuple[str, Positions]]) -> list[StoredVector]:
-        """Write vectors into one Puffin file."""
-        if not vectors:
-            return []
-        data, blobs = puffin.write_vectors(vectors, created_by=CREATED_BY)
+        """Write vectors into one Puffin file.
+
+        Entries of one file share a vector where it is the same; another one needs another Puffin
+        file, which has at most one for each data file.
+        """
+        files: list[dict[str, Positions]] = []
+        chosen: list[tuple[int, str]] = []
+        for path, positions in vectors:
+            fits = (
+                number
+                for number, held in enumerate(files)
+                if path not in held or np.array_equal(held[path], positions)
+            )
+            number = next(fits, len(files))
+            if number == len(files):
+                files.append({})
+            files[number][path] = positions
+            chosen.append((number, path))
+        stored = [self._puffin(held) for held in files]
+        return [stored[number][path] for number, path in chosen]
+
+    def _puffin(self, vectors: Mapping[str, Positions]) -> dict[str, StoredVector]:
+        data, blobs = puffin.write_vectors(list(vectors.items()), created_by=CREATED_BY)
         path = f"data/{self._new_id()}.puffin"
         self.written.append((path, len(data)))
         self._storage.write_new(paths.resolve(self._location, path), data)
-        return [
-            StoredVector(
+        return {
+            blob.location: StoredVector(
                 location=path,
                 offset=blob.offset,
                 size_in_bytes=blob.size_in_bytes,
                 cardinality=blob.cardinality,
             )
             for blob in blobs
-        ]
+        }
 
 
 def read_vector(

@@ -6,7 +6,8 @@ the two meet in the added entry: the file is dropped again, or born with a delet
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from pyiceberg.expressions import BooleanExpression, Or
 
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.deletion_vectors import VectorMerger
+from frazil.errors import InvalidInput
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.storage import Storage
@@ -37,17 +39,18 @@ def fold(
     removed, gone = _split(second.removed, added)
     replaced, rewritten = _split(second.replaced, added)
     own = _locations(added)
-    vectors = {edit.location: edit for edit in first.vectors}
+    _check_apart(first, second)
+    vectors = dict(_numbered(first.vectors))
     born: list[VectorEdit] = []
-    for edit in second.vectors:
+    for key, edit in _numbered(second.vectors):
         if edit.location in own:
             born.append(edit)
         else:
-            before = vectors.get(edit.location)
-            vectors[edit.location] = edit if before is None else _union(before, edit)
+            before = vectors.get(key)
+            vectors[key] = edit if before is None else _union(before, edit)
     for batch in (removed, replaced):
         for name in _locations(batch):
-            vectors.pop(name, None)
+            vectors.pop((name, 0), None)
     if added is not None:
         added = _without(added, gone | rewritten)
         if born:
@@ -71,6 +74,39 @@ def fold(
         rows_updated=first.rows_updated + second.rows_updated,
         summary={**first.summary, **second.summary},
     )
+
+
+def _numbered(edits: Iterable[VectorEdit]) -> Iterator[tuple[tuple[str, int], VectorEdit]]:
+    """Edits by location, counted where the table lists a file more than once."""
+    seen: Counter[str] = Counter()
+    for edit in edits:
+        yield (edit.location, seen[edit.location]), edit
+        seen[edit.location] += 1
+
+
+def _check_apart(first: Change, second: Change) -> None:
+    """Refuse two changes of a file that the table lists twice: which entry is which is not known
+    any more once the first has changed both."""
+    counts = [_named(change) for change in (first, second)]
+    both = counts[0].keys() & counts[1].keys()
+    twice = sorted(name for name in both if max(count[name] for count in counts) > 1)
+    before = {edit.location: edit.positions for edit in first.vectors}
+    for edit in second.vectors:  # a row that has gone already goes again: it is of the other entry
+        if np.intersect1d(before.get(edit.location, ()), edit.positions).size:
+            twice.append(edit.location)
+    if twice:
+        raise InvalidInput(
+            f"{twice[0]} is listed twice by the table, and a transaction can change such a file "
+            "only once; commit after each change"
+        )
+
+
+def _named(change: Change) -> Counter[str]:
+    found = Counter(edit.location for edit in change.vectors)
+    for batch in (change.removed, change.replaced):
+        if batch is not None:
+            found.update(batch.pylist("location"))
+    return found
 
 
 def _either(first: Change, second: Change) -> BooleanExpression | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from frazil.commit import conflicts, summary
 from frazil.commit.change import Change, Positions
@@ -20,7 +21,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import partition_key
 from frazil.format.metadata import TableMetadata
 from frazil.tree.edit import LeafEdit
-from frazil.tree.locate import Located, Rows, locate
+from frazil.tree.locate import Located, Rows, locate, locate_apart
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, delete_leaves
 
 _NOTHING = Located(
@@ -77,10 +78,12 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
     """
     if change.only_adds:
         return Resolved()
-    check_distinct(change)
-    removed = _located(reader, tree, change.removed)
-    replaced = _located(reader, tree, change.replaced)
-    vectors = _located(reader, tree, _edited_files(change))
+    if _named_twice(change):
+        removed, replaced, vectors = _located_apart(reader, tree, change)
+    else:
+        removed = _located(reader, tree, change.removed)
+        replaced = _located(reader, tree, change.replaced)
+        vectors = _located(reader, tree, _edited_files(change))
     gone = [*removed.missing, *replaced.missing, *vectors.missing]
     if gone:
         raise CommitConflict(
@@ -131,19 +134,46 @@ def _spent(entries: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return np.asarray(cardinality >= entries.numpy("record_count"))
 
 
-def check_distinct(change: Change) -> None:
-    """Refuse a change that names one file twice: what should become of it is not clear."""
+def _named_twice(change: Change) -> list[str]:
+    """Files that the change names more than once."""
     named: Counter[Any] = Counter(edit.location for edit in change.vectors)
     for batch in (change.removed, change.replaced):
         if batch is not None:
             named.update(batch.pylist("location"))
-    twice = sorted(str(location) for location, count in named.items() if count > 1)
-    if twice:
+    return sorted(str(location) for location, count in named.items() if count > 1)
+
+
+def _located_apart(
+    reader: TreeReader, tree: Tree, change: Change
+) -> tuple[Located, Located, Located]:
+    """Files that leave and files that get vectors, where the change names one more than once.
+
+    A table lists a file twice when it was added again without a check. Each entry is then changed
+    on its own, as rows of each have ids, and maybe a vector, of their own. What a change means that
+    names a file more often than the table lists it is not clear.
+    """
+    batches = [change.removed, change.replaced, _edited_files(change)]
+    named = [[] if batch is None else _addresses(batch) for batch in batches]
+    found = locate_apart(reader, tree, [each for part in named for each in part])
+    twice = set(_named_twice(change)).intersection(found.missing)
+    torn = twice.difference(found.missing_all)
+    if torn:
         raise InvalidInput(
-            f"{change.operation} names {len(twice)} files more than once, {twice[0]} among them; "
-            "a file can be removed, replaced or given a deletion vector once. If the table lists "
-            "it twice, because it was added again without a check, roll back to before that"
+            f"{change.operation} names {len(torn)} files more than once, {min(torn)} among them; "
+            "a file can be removed, replaced or given a deletion vector once for each time that "
+            "the table lists it"
         )
+    kind = np.repeat(np.arange(3), [len(part) for part in named])
+    removed, replaced, vectors = (found.where(kind == number) for number in range(3))
+    return removed, replaced, vectors
+
+
+def _addresses(batch: EntryBatch) -> list[tuple[str, str | None, int | None]]:
+    names = batch.pylist("location")
+    if not batch.has(LEAF):
+        return [(name, None, None) for name in names]
+    leaves = batch.column(LEAF).cast(pa.string()).to_pylist()
+    return list(zip(names, leaves, batch.pylist(POSITION), strict=True))
 
 
 def _located(reader: TreeReader, tree: Tree, wanted: EntryBatch | None) -> Located:
@@ -174,4 +204,4 @@ def _partition_keys(metadata: TableMetadata) -> list[str]:
     return [*(partition_key(id) for id in sorted(fields)), "spec_id"]
 
 
-__all__ = ["Resolved", "check_distinct", "resolve"]
+__all__ = ["Resolved", "resolve"]

@@ -80,7 +80,7 @@ def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
         raise InvalidInput(
             f"in the table already: {', '.join(known[:5])}{' …' if len(known) > 5 else ''}. "
             "check_duplicates=False skips this check, but rows of a file that is listed twice "
-            "are read twice and cannot be deleted"
+            "are read twice"
         )
 
 

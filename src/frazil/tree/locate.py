@@ -7,6 +7,7 @@ concurrent flush or compaction moved is found again by reading the leaves' locat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,12 @@ class Located:
     def missing(self) -> tuple[str, ...]:
         """Files that are not live in this tree."""
         return tuple(self.locations[index] for index in np.flatnonzero(self.leaf == _MISSING))
+
+    @property
+    def missing_all(self) -> frozenset[str]:
+        """Files of which no mention was found."""
+        found = np.flatnonzero(self.leaf != _MISSING)
+        return frozenset(self.missing).difference(self.locations[index] for index in found)
 
     @property
     def root_rows(self) -> Rows:
@@ -101,6 +108,46 @@ def locate(reader: TreeReader, tree: Tree, wanted: EntryBatch) -> Located:
     if (leaf == _MISSING).any():
         _by_search(reader, leaves, names, leaf, position)
     return Located(locations=tuple(names.to_pylist()), leaf=leaf, position=position)
+
+
+def locate_apart(
+    reader: TreeReader, tree: Tree, wanted: Sequence[tuple[str, str | None, int | None]]
+) -> Located:
+    """Find files, given by location, leaf and position, that the tree may list more than once.
+
+    Each mention of a location gets an entry of its own: the one at its address where that is still
+    right, the next one otherwise. A mention too many is missing.
+    """
+    names = {location for location, _, _ in wanted}
+    free: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    listed = pa.array(sorted(names), pa.string())
+    kind = tree.root.numpy("content_type")
+    rows = np.flatnonzero(tracking.live_mask(tree.root) & (kind < ContentType.DATA_MANIFEST))
+    for row, name in zip(rows.tolist(), tree.root.pylist("location", rows), strict=True):
+        if name in free:
+            free[name].append((_IN_ROOT, row))
+    leaves = tree.leaves()
+    row_of = {ref.location: ref.row for ref in leaves}
+    batches = reader.each(leaves, lambda ref: reader.live(ref, keys=["location"]))
+    for ref, batch in zip(leaves, batches, strict=True):
+        mine = batch.filter(np.asarray(pc.is_in(batch.column("location"), value_set=listed)))
+        places = mine.numpy(POSITION).tolist()
+        for place, name in zip(places, mine.pylist("location"), strict=True):
+            free[name].append((ref.row, place))
+    found: list[tuple[int, int]] = [(_MISSING, _MISSING)] * len(wanted)
+    for at, (name, leaf, place) in enumerate(wanted):
+        address = (row_of.get(leaf or "", _MISSING), -1 if place is None else place)
+        if address in free[name]:
+            free[name].remove(address)
+            found[at] = address
+    for at, (name, _, _) in enumerate(wanted):
+        if found[at][0] == _MISSING and free[name]:
+            found[at] = free[name].pop(0)
+    return Located(
+        locations=tuple(name for name, _, _ in wanted),
+        leaf=np.array([leaf for leaf, _ in found], dtype=np.int64),
+        position=np.array([place for _, place in found], dtype=np.int64),
+    )
 
 
 def _in_root(tree: Tree, names: pa.ChunkedArray, leaf: Rows, position: Rows) -> None:
