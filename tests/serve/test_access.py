@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import logging
+import re
+from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +18,10 @@ from starlette.testclient import TestClient
 
 from frazil.errors import InvalidInput
 from frazil.serve.access import Access, Rule, TokenFile, WebTokens
-from frazil.serve.app import build
+from frazil.serve.app import build, endpoints
+from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.service import Service
+from frazil.serve.settings import Settings
 from frazil.table import Catalog
 from tests.serve.test_namespaces_and_tables import SCHEMA, error_of
 
@@ -164,3 +169,118 @@ def test_a_web_token_that_is_not_valid_is_nobodys(token: str) -> None:
 def test_keys_come_over_a_safe_connection() -> None:
     with pytest.raises(InvalidInput, match="https"):
         WebTokens("http://login.example/keys")
+
+
+def _unsigned(**claims: Any) -> str:
+    whole = {"sub": "ann", "aud": "frazil", "exp": 2_000, "frazil": ["write:*"], **claims}
+    parts = ({"alg": "none", "kid": "1"}, whole)
+    texts = [urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*texts, ""])
+
+
+def test_a_web_token_is_signed_with_a_key_of_the_provider() -> None:
+    assert web_tokens().principal(_unsigned()) is None
+    assert web_tokens().principal(signed()[:-8] + "AAAAAAAA") is None
+    # The public key is known to everyone: it must not pass for a shared secret.
+    public = KEY.as_pem(private=False)
+    body = signed().rsplit(".", 1)[0].split(".")[1]
+    head = urlsafe_b64encode(b'{"alg":"HS256","kid":"1"}').decode().rstrip("=")
+    mac = hmac.new(public, f"{head}.{body}".encode(), "sha256").digest()
+    forged = f"{head}.{body}.{urlsafe_b64encode(mac).decode().rstrip('=')}"
+    assert web_tokens().principal(forged) is None
+
+
+def test_a_key_that_is_new_at_the_provider_is_asked_for() -> None:
+    fresh = RSAKey.generate_key(2048, {"kid": "2"})
+    offered: list[list[Any]] = [[KEY], [KEY, fresh]]
+    clock = [1_000.0]
+    access = WebTokens(
+        "https://login.example/keys",
+        fetch=lambda _: json.dumps(KeySet(offered[0]).as_dict(private=False)).encode(),
+        now=lambda: clock[0],
+    )
+    token = jwt.encode({"alg": "RS256", "kid": "2"}, {"sub": "ann", "exp": 2_000}, fresh)
+    assert access.principal(token) is None
+    offered.pop(0)
+    assert access.principal(token) is None, "it was asked a moment ago"
+    clock[0] += 11
+    assert access.principal(token) is not None
+
+
+def test_keys_that_cannot_be_read_are_no_reason_to_refuse_a_token(catalog: Catalog) -> None:
+    def fail(_: str) -> bytes:
+        raise OSError("no route")
+
+    access = WebTokens("https://login.example/keys", fetch=fail)
+    answer = served(catalog, access).get("/v1/namespaces", headers=bearer(signed()))
+    assert error_of(answer) == (503, "ServiceUnavailableException")
+
+
+@pytest.mark.parametrize("address", ["http://localhost.example/k", "http://127.0.0.1.example/k"])
+def test_a_name_that_begins_like_this_machine_is_another_one(address: str) -> None:
+    with pytest.raises(InvalidInput, match="https"):
+        WebTokens(address)
+
+
+def test_every_endpoint_needs_a_token_but_those_that_say_who_is_there(
+    catalog: Catalog, tokens: TokenFile
+) -> None:
+    client = served(catalog, tokens)
+    filled = {"namespace": "shop", "table": "t", "view": "v", "plan-id": "p"}
+    answered = set()
+    for each in (*endpoints(), *explorer.ENDPOINTS):
+        path = re.sub(r"\{([^}]+)\}/?", lambda found: _filled(found, filled), each.template)
+        answer = client.request(each.method, path)
+        if answer.status_code != 401:
+            answered.add(each.template)
+    assert answered == {"/v1/config", f"{explorer.API}/session"}
+    session = client.get(f"{explorer.API}/session").json()
+    assert "warehouse" not in json.dumps(session)
+
+
+def _filled(found: re.Match[str], names: dict[str, str]) -> str:
+    if found[1] == "prefix":
+        return ""
+    return names.get(found[1], "x") + ("/" if found[0].endswith("/") else "")
+
+
+def test_properties_of_clients_are_for_those_with_a_token(
+    catalog: Catalog, tokens: TokenFile
+) -> None:
+    settings = Settings(properties={"s3.secret-access-key": "hunter2"})
+    client = TestClient(build(Service(catalog, settings, tokens)))
+    assert "hunter2" not in client.get("/v1/config").text
+    assert "hunter2" not in client.get("/v1/config", headers=bearer("wrong")).text
+    known = client.get("/v1/config", headers=bearer("report-secret")).json()
+    assert known["defaults"] == {"s3.secret-access-key": "hunter2"}
+
+
+def test_an_answer_kept_for_one_sender_is_not_given_to_another(
+    catalog: Catalog, tokens: TokenFile
+) -> None:
+    client = served(catalog, tokens)
+    key = {"Idempotency-Key": "01990000-0000-7000-8000-000000000000"}
+    body = {"namespace": ["shop", "new"], "properties": {"note": "hunter2"}}
+    first = client.post("/v1/namespaces", json=body, headers=bearer("etl-secret") | key)
+    assert first.status_code == 200
+    again = client.post("/v1/namespaces", json=body, headers=bearer("report-secret") | key)
+    assert (again.status_code, "hunter2" in again.text) == (422, False)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://testserver"},
+    ],
+)
+def test_a_web_page_changes_nothing_on_a_server_without_tokens(
+    catalog: Catalog, headers: dict[str, str]
+) -> None:
+    client = TestClient(build(Service(catalog)))
+    plain = {"Content-Type": "text/plain", **headers}
+    answer = client.post("/v1/namespaces", content='{"namespace":["n"]}', headers=plain)
+    assert error_of(answer) == (403, "ForbiddenException")
+    assert catalog.list_namespaces() == []

@@ -49,6 +49,14 @@ def serve(
     audience: Annotated[
         str | None, typer.Option("--audience", help="Audience that web tokens must name.")
     ] = None,
+    certfile: Annotated[
+        Path | None,
+        typer.Option("--certfile", help="PEM file of a certificate: serve over TLS."),
+    ] = None,
+    keyfile: Annotated[
+        Path | None,
+        typer.Option("--keyfile", help="PEM file of the certificate's key, if it is apart."),
+    ] = None,
     names: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,8 +76,14 @@ def serve(
     """
     from frazil.serve import run
     from frazil.serve.access import Access, TokenFile, WebTokens
-    from frazil.serve.settings import Settings
+    from frazil.serve.settings import Certificate, Settings
 
+    if keyfile is not None and certfile is None:
+        raise InvalidInput("--keyfile needs --certfile")
+    certificate = None
+    if certfile is not None:
+        key = None if keyfile is None else str(keyfile)
+        certificate = Certificate(file=str(certfile), key=key)
     if tokens is not None and jwks is not None:
         raise InvalidInput("give either --tokens or --jwks")
     access: Access | None = None
@@ -91,5 +105,6 @@ def serve(
             sql_writes=sql_writes,
         ),
         access=access,
+        certificate=certificate,
         ready=lambda uri: output.console.print(f"serving {uri} (Ctrl-C stops)", highlight=False),
     )

@@ -16,7 +16,7 @@ from frazil.errors import Unsupported
 if TYPE_CHECKING:
     from frazil.serve.access import Access
     from frazil.serve.running import Running
-    from frazil.serve.settings import Settings
+    from frazil.serve.settings import Certificate, Settings
     from frazil.table import Catalog
 
 
@@ -27,14 +27,17 @@ def start(
     port: int = 0,
     settings: Settings | None = None,
     access: Access | None = None,
+    certificate: Certificate | None = None,
 ) -> Running:
-    """Serve a catalog from this process until `close` is called; port 0 takes a free one."""
+    """Serve a catalog from this process until `close` is called; port 0 takes a free one. With a
+    certificate it is served over TLS."""
     _need_installed()
     from frazil.serve.app import build
     from frazil.serve.running import Running
     from frazil.serve.service import Service
 
-    return Running(build(Service(catalog, settings, access)), host=host, port=port)
+    app = build(Service(catalog, settings, access))
+    return Running(app, host=host, port=port, certificate=certificate)
 
 
 def run(
@@ -44,10 +47,18 @@ def run(
     port: int = 8181,
     settings: Settings | None = None,
     access: Access | None = None,
+    certificate: Certificate | None = None,
     ready: Callable[[str], None] = lambda uri: None,
 ) -> None:
     """Serve a catalog until the process is stopped; `ready` is called with the address."""
-    with start(catalog, host=host, port=port, settings=settings, access=access) as server:
+    with start(
+        catalog,
+        host=host,
+        port=port,
+        settings=settings,
+        access=access,
+        certificate=certificate,
+    ) as server:
         ready(server.uri)
         server.wait()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import time
 import tomllib
 import urllib.request
@@ -18,15 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 from frazil.catalog.names import Namespace, undotted
 from frazil.errors import InvalidInput
 from frazil.serve.errors import RestError
 
+log = logging.getLogger("frazil.serve")
+
 Right = Literal["read", "write"]
 EVERYTHING = "*"
 CLAIM = "frazil"
 KEYS_LIVE_S = 300
+KEYS_REST_S = 10
+"""How long the keys are not asked for again because of a token whose key is not known."""
 MAX_KEYS_BYTES = 1 << 20
 _ALGORITHMS = ["RS256", "RS384", "RS512", "ES256", "ES384", "PS256", "EdDSA"]
 
@@ -69,6 +75,10 @@ class Principal:
             if not any(rule.allows(right, namespace) for rule in self.rules):
                 where = "the catalog" if namespace is None else ".".join(namespace)
                 raise RestError(403, "ForbiddenException", f"{self.name} may not {right} {where}")
+
+    def may_write_everything(self) -> bool:
+        """Whether nothing in the catalog is closed to it."""
+        return any(rule.allows("write", None) for rule in self.rules)
 
     def may_see(self, namespace: Namespace) -> bool:
         """Whether a namespace is listed: it can be read, or something below it can."""
@@ -138,7 +148,9 @@ class WebTokens:
         fetch: Callable[[str], bytes] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        if not address.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+        parts = urlsplit(address)
+        is_near = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if parts.scheme != "https" and not is_near:
             raise InvalidInput(f"--jwks {address}: keys must come over https")
         self._address = address
         self._audience = audience
@@ -152,7 +164,7 @@ class WebTokens:
         from joserfc.errors import JoseError
 
         try:
-            decoded = jwt.decode(token, self._key_set(), algorithms=_ALGORITHMS)
+            decoded = self._decoded(token)
             checks: dict[str, Any] = {"exp": {"essential": True}}
             if self._audience is not None:
                 checks["aud"] = {"essential": True, "value": self._audience}
@@ -166,15 +178,34 @@ class WebTokens:
             return None
         return Principal(name=str(decoded.claims.get("sub", "token")), rules=rules)
 
-    def _key_set(self) -> Any:
+    def _decoded(self, token: str) -> Any:
+        """The token with its signature checked. Providers change keys before they are asked for
+        them again, so an unknown key is looked for once more."""
+        from joserfc import jwt
+        from joserfc.errors import InvalidKeyIdError
+
+        try:
+            return jwt.decode(token, self._key_set(KEYS_LIVE_S), algorithms=_ALGORITHMS)
+        except InvalidKeyIdError:
+            return jwt.decode(token, self._key_set(KEYS_REST_S), algorithms=_ALGORITHMS)
+
+    def _key_set(self, live_s: float) -> Any:
         from joserfc.jwk import KeySet
 
         with self._lock:
-            if self._keys is None or self._keys[0] < self._now() - KEYS_LIVE_S:
-                self._keys = (
-                    self._now(),
-                    KeySet.import_key_set(json.loads(self._fetch(self._address))),
-                )
+            if self._keys is None or self._keys[0] < self._now() - live_s:
+                try:
+                    fetched = KeySet.import_key_set(json.loads(self._fetch(self._address)))
+                except (OSError, ValueError) as error:
+                    log.warning("%s: the keys cannot be read: %s", self._address, error)
+                    if self._keys is None:
+                        raise RestError(
+                            503,
+                            "ServiceUnavailableException",
+                            "the keys that sign tokens cannot be read now",
+                        ) from error
+                else:
+                    self._keys = (self._now(), fetched)
             return self._keys[1]
 
 

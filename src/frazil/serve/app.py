@@ -30,7 +30,7 @@ from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.explorer import static_files
-from frazil.serve.guard import API_HEADERS
+from frazil.serve.guard import API_HEADERS, check_not_a_page
 from frazil.serve.native_appends import Appends, Application
 from frazil.serve.service import Service
 
@@ -56,7 +56,12 @@ def endpoints() -> tuple[Endpoint, ...]:
 
 def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
     """The application. `more` are routes beside the REST catalog, such as pages for people."""
-    rest = _Rest(service, endpoints(), below="/v1")
+    rest = _Rest(
+        service,
+        endpoints(),
+        below="/v1",
+        check=lambda call: check_not_a_page(call, has_access=service.access is not None),
+    )
     seen = _Rest(
         service,
         explorer.ENDPOINTS,
@@ -152,8 +157,11 @@ class _Rest:
         if self._threads is None:
             self._threads = CapacityLimiter(THREADS)
         try:
-            body = await _body(request, self._service.settings.max_request_bytes)
-            async with asyncio.timeout(self._service.settings.request_timeout_s):
+            timeout_s = self._service.settings.request_timeout_s
+            body = await _body(
+                request, self._service.settings.max_request_bytes, timeout_s=timeout_s
+            )
+            async with asyncio.timeout(timeout_s):
                 found = await to_thread.run_sync(
                     self._handled, request, body, limiter=self._threads, abandon_on_cancel=True
                 )
@@ -271,14 +279,22 @@ def _matched(template: Sequence[str], parts: Sequence[str]) -> dict[str, str] | 
     return found
 
 
-async def _body(request: Request, limit: int) -> bytes:
+async def _body(request: Request, limit: int, *, timeout_s: float) -> bytes:
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise RestError(413, "RequestTooLargeException", f"the body is over {limit} bytes")
-        chunks.append(chunk)
+    try:
+        async with asyncio.timeout(timeout_s):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise RestError(
+                        413, "RequestTooLargeException", f"the body is over {limit} bytes"
+                    )
+                chunks.append(chunk)
+    except TimeoutError:  # nothing has been done
+        raise RestError(
+            408, "RequestTimeoutException", f"the body did not arrive in {timeout_s:g} s"
+        ) from None
     return b"".join(chunks)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from frazil.catalog.names import Identifier
 from frazil.commit.chain import Chain
@@ -43,8 +44,8 @@ from frazil.format.metadata import (
 from frazil.serve import metadata_updates, tables, wire
 from frazil.serve.errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
-from frazil.serve.facade import SHOWN_LOCATION, head_of, shown_version
-from frazil.serve.locations import check_location
+from frazil.serve.facade import head_of, shown_version
+from frazil.serve.locations import Fence, check_properties, folders_of
 from frazil.serve.metadata_updates import Added, PostedUpdates
 from frazil.serve.posted import PostedFiles
 from frazil.serve.service import Service
@@ -52,7 +53,13 @@ from frazil.serve.translate import change_of
 
 log = logging.getLogger("frazil.serve")
 
-_FOLDERS = (SHOWN_LOCATION, "write.metadata.path", "write.data.path")
+_NAMING = (
+    wire.SetLocation,
+    wire.SetProperties,
+    wire.SetStatistics,
+    wire.SetPartitionStatistics,
+)
+"""Updates that name places."""
 
 
 def commit_table(service: Service, call: Call) -> Answer:
@@ -101,22 +108,50 @@ def _answered(
         raise RestError(500, "CommitStateUnknownException", str(error)) from error
 
 
-def _check_places(service: Service, posted: wire.CommitTable) -> None:
+def _check_places(
+    service: Service, call: Call, identifier: Identifier, posted: wire.CommitTable
+) -> None:
     """A client may not send itself, or the server, to places that are not meant for tables."""
-    for update in posted.updates:
-        if isinstance(update, wire.SetLocation):
-            check_location(service, update.location)
-        elif isinstance(update, wire.SetProperties):
-            for key in _FOLDERS:
-                if key in update.updates:
-                    check_location(service, update.updates[key])
+    named = [each for each in posted.updates if isinstance(each, _NAMING)]
+    if not named:
+        return
+    more: tuple[str, ...] = ()
+    if service.catalog._pointers.table_exists(identifier):
+        metadata = service.table(identifier).metadata
+        location = metadata.location
+        more = folders_of(location, metadata.properties)
+    else:
+        location = _new_location(service, identifier, posted)
+    fence = Fence(service, call, identifier.namespace, more=more)
+    for update in named:
+        match update:
+            case wire.SetLocation(location=place):
+                fence.check(place)
+            case wire.SetProperties(updates=properties):
+                check_properties(fence, location, properties)
+            case wire.SetStatistics(statistics=stated):
+                _check_statistics(fence, stated)
+            case wire.SetPartitionStatistics(partition_statistics=stated):
+                _check_statistics(fence, stated)
+
+
+def _check_statistics(fence: Fence, stated: Mapping[str, Any]) -> None:
+    path = stated.get("statistics-path")
+    if not isinstance(path, str):
+        raise bad_request("statistics name no statistics-path")
+    fence.check(path)
+
+
+def _new_location(service: Service, identifier: Identifier, posted: wire.CommitTable) -> str:
+    stated = (u.location for u in posted.updates if isinstance(u, wire.SetLocation))
+    return next(stated, None) or service.catalog._pointers.location_for(identifier)
 
 
 def _land(
     service: Service, call: Call, posted: Sequence[tuple[Identifier, wire.CommitTable]]
 ) -> None:
-    for _, one in posted:
-        _check_places(service, one)
+    for identifier, one in posted:
+        _check_places(service, call, identifier, one)
     creations = [each for each in posted if _creates(each[1])]
     if creations and len(posted) > 1:
         raise bad_request("a transaction over several tables cannot create one")
@@ -129,7 +164,15 @@ def _land(
             handle = service.table(identifier)._handle
             handle.check_writable()
             if not _is_known(handle, one):
-                works.append(_Work(service=service, call=call, handle=handle, posted=one))
+                works.append(
+                    _Work(
+                        service=service,
+                        call=call,
+                        identifier=identifier,
+                        handle=handle,
+                        posted=one,
+                    )
+                )
         if works:
             _commit(service, works)
     except (InvalidInput, FormatError, StorageError) as error:
@@ -182,10 +225,8 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
     if not service.catalog._pointers.namespace_exists(identifier.namespace):
         raise no_namespace(identifier.namespace)
     tables.need_free(service, identifier)
-    location = next(
-        (u.location for u in posted.updates if isinstance(u, wire.SetLocation)), None
-    ) or service.catalog._pointers.location_for(identifier)
-    check_location(service, location)
+    location = _new_location(service, identifier, posted)
+    Fence(service, call, identifier.namespace).check(location)
     around = Surroundings(
         storage=service.catalog._pointers.storage(location),
         location=location.rstrip("/"),
@@ -196,7 +237,13 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
     state = State(version=0, metadata=metadata_updates.blank(location.rstrip("/")))
     head = _NoHead(state)
     planned = _Plan(
-        service=service, posted=posted, around=around, lists={}, format_version=3
+        service=service,
+        posted=posted,
+        around=around,
+        lists={},
+        format_version=3,
+        call=call,
+        identifier=identifier,
     ).changes(state)
     chain = Chain(planned, around, head)
     try:
@@ -263,6 +310,7 @@ class _Work:
 
     service: Service
     call: Call
+    identifier: Identifier
     handle: TableHandle
     posted: wire.CommitTable
 
@@ -279,6 +327,8 @@ class _Work:
             handle=self.handle,
             lists={},
             format_version=version,
+            call=self.call,
+            identifier=self.identifier,
         ).changes(state)
 
 
@@ -287,6 +337,8 @@ class _Plan:
     """Turns the updates of one request into changes, in their order."""
 
     service: Service
+    call: Call
+    identifier: Identifier
     posted: wire.CommitTable
     around: Surroundings
     lists: dict[int, str]
@@ -366,19 +418,24 @@ class _Plan:
             made.append(_branching(target, parent))
         elif tip is None and tips and target != MAIN:
             starts_empty = True
+        fence = Fence(
+            self.service,
+            self.call,
+            self.identifier.namespace,
+            more=folders_of(self.around.location, metadata.properties),
+        )
         reader = PostedFiles(
             storage=self.around.storage,
             location=self.around.location,
             metadata=metadata,
-            check=lambda path: check_location(
-                self.service, path, self.around.location, *_folders(metadata)
-            ),
+            check=fence.check,
         )
         found = reader.difference(
             None if base is None else self._list_of(base),
             posted.manifest_list,
             snapshot_id=posted.snapshot_id,
         )
+        reader.check_added(found)
         made.append(
             change_of(
                 found,
@@ -439,10 +496,6 @@ def _branches(
 def _branching(branch: str, snapshot_id: int) -> Change:
     ref = SnapshotRef(snapshot_id=SnapshotId(snapshot_id))
     return Change(updates=(SetRef(name=branch, ref=ref, expected=None),))
-
-
-def _folders(metadata: TableMetadata) -> list[str]:
-    return [metadata.properties[key] for key in _FOLDERS if key in metadata.properties]
 
 
 ENDPOINTS = (

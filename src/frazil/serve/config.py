@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from frazil.serve import replay
+from frazil.serve.access import authenticated
+from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call, Endpoint
 from frazil.serve.service import Service
 
@@ -20,7 +22,8 @@ def endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
     """The endpoint that lists the others."""
 
     def config(service: Service, call: Call) -> Answer:
-        defaults = dict(service.settings.properties)
+        # They may hold keys of an object store: not for everyone when access is on.
+        defaults = dict(service.settings.properties) if _is_known(service, call) else {}
         if call.headers.get("user-agent", "").lower().startswith(_ONLY_V2):
             defaults["prefix"] = "v2"
         asks = service.settings.plans_scans
@@ -43,3 +46,13 @@ def endpoint(endpoints: Sequence[Endpoint]) -> Endpoint:
     return Endpoint(
         method="GET", template="/v1/config", handler=config, right="open", is_advertised=False
     )
+
+
+def _is_known(service: Service, call: Call) -> bool:
+    if service.access is None:
+        return True
+    try:
+        authenticated(service.access, call.headers.get("authorization"))
+    except RestError:
+        return False
+    return True

@@ -86,6 +86,14 @@ class Guard:
                 raise _forbidden(f"Content-Type is {kind!r}; expected application/json")
 
 
+def check_not_a_page(call: Call, *, has_access: bool) -> None:
+    """403 for a web page that sends requests to a server without tokens. Clients of the REST
+    catalog are programs; browsers say on whose behalf they ask."""
+    site = call.headers.get("sec-fetch-site", "none")
+    if not has_access and ("origin" in call.headers or site != "none"):
+        raise _forbidden("the catalog takes no requests from web pages")
+
+
 def _forbidden(message: str) -> RestError:
     return RestError(403, "ForbiddenException", message)
 

@@ -10,6 +10,7 @@ from frazil.errors import AlreadyExists, InvalidInput
 from frazil.serve import exchange, wire
 from frazil.serve.errors import RestError, bad_request, no_namespace, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
+from frazil.serve.locations import check_namespace
 from frazil.serve.service import Service
 
 ROOT = "/v1/{prefix}/namespaces"
@@ -33,6 +34,7 @@ def create_namespace(service: Service, call: Call) -> Answer:
     wanted = call.decode(wire.CreateNamespace)
     namespace = checked(wanted.namespace)
     call.check("write", namespace)
+    check_namespace(service, call, namespace, wanted.properties)
     try:
         service.catalog._pointers.create_namespace(namespace, wanted.properties)
     except AlreadyExists as error:
@@ -83,6 +85,7 @@ def update_properties(service: Service, call: Call) -> Answer:
         )
     if not service.catalog._pointers.namespace_exists(namespace):
         raise no_namespace(namespace)
+    check_namespace(service, call, namespace, updates)
     known = service.catalog._pointers.namespace_properties(namespace)
     service.catalog._pointers.set_namespace_properties(namespace, updates, removals=removals)
     return Answer(

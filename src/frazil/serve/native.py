@@ -17,7 +17,7 @@ from frazil.errors import CommitConflict, FormatError, FrazilError
 from frazil.serve import native_tables, native_wire
 from frazil.serve.errors import rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, Right
-from frazil.serve.locations import check_location
+from frazil.serve.locations import check_namespace
 from frazil.serve.native_tables import Answered
 from frazil.serve.service import Service
 
@@ -41,16 +41,9 @@ def _checked(call: Call, right: Literal["read", "write"], parts: list[str]) -> N
 
 def _create_namespace(service: Service, call: Call, body: native_wire.SetNamespace) -> Document:
     namespace = _checked(call, "write", body.namespace)
-    _check_place(service, body.updates)
+    check_namespace(service, call, namespace, body.updates)
     service.catalog._pointers.create_namespace(namespace, body.updates)
     return {}
-
-
-def _check_place(service: Service, properties: dict[str, str]) -> None:
-    """Tables of a namespace go where its property says."""
-    place = properties.get("location")
-    if place is not None:
-        check_location(service, place)
 
 
 def _list_namespaces(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
@@ -73,7 +66,7 @@ def _namespace_properties(service: Service, call: Call, body: native_wire.InName
 
 def _set_namespace(service: Service, call: Call, body: native_wire.SetNamespace) -> Document:
     namespace = _checked(call, "write", body.namespace)
-    _check_place(service, body.updates)
+    check_namespace(service, call, namespace, body.updates)
     pointers = service.catalog._pointers
     pointers.set_namespace_properties(namespace, body.updates, removals=body.removals)
     return {}

@@ -23,7 +23,8 @@ from frazil.serve.replay import HEADER
 from frazil.serve.service import Service
 
 PATH = f"{native.ROOT}/append"
-_KEY = HEADER.encode()
+_OTHERS = frozenset({HEADER.encode(), b"origin", b"sec-fetch-site"})
+"""Headers that need more than an append does: a request that may be repeated, or a web page's."""
 _TYPE = (b"content-type", b"application/json")
 
 Scope = MutableMapping[str, Any]
@@ -45,8 +46,14 @@ class Appends:
         if not self._is_direct or not _is_append(scope):
             await self._others(scope, receive, send)
             return
-        body, seen = await self._body(receive)
-        answer = None if body is None else await self._answer(body)
+        try:
+            async with asyncio.timeout(self._service.settings.request_timeout_s):
+                body, seen = await self._body(receive)
+        except TimeoutError:
+            error = RestError(408, "RequestTimeoutException", "the body did not arrive in time")
+            answer: Answer | None = Answer(status=error.status, body=error.body())
+        else:
+            answer = None if body is None else await self._answer(body)
         if answer is None:
             await self._others(scope, _again(seen, receive), send)
             return
@@ -98,7 +105,7 @@ def _is_append(scope: Scope) -> bool:
         scope["type"] == "http"
         and scope["path"] == PATH
         and scope["method"] == "POST"
-        and not any(name == _KEY for name, _ in scope["headers"])
+        and _OTHERS.isdisjoint(name for name, _ in scope["headers"])
     )
 
 

@@ -29,7 +29,7 @@ from frazil.format.property_table import check_values
 from frazil.serve import native_wire
 from frazil.serve.exchange import Call, Right
 from frazil.serve.group import Groups
-from frazil.serve.locations import check_location
+from frazil.serve.locations import Fence, check_registered, folders_of
 from frazil.serve.service import Service
 from frazil.serve.turn_keeper import TurnKeeper
 
@@ -124,17 +124,17 @@ def _location_for(service: Service, call: Call, body: native_wire.Named) -> Docu
 def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -> Document:
     identifier = _named(call, "write", body.name)
     metadata, history = remote_wire.whole_metadata(native_wire.plain(body.table))
-    _check_table(service, metadata)
-    _check_snapshots(service, metadata, history.snapshots)
+    fence = _check_table(service, call, identifier, metadata)
+    _check_snapshots(fence, metadata, history.snapshots)
     head = service.catalog._pointers.create_table(identifier, metadata, history)
     return _entered(service, head)
 
 
 def _register(service: Service, call: Call, body: native_wire.Register) -> Document:
     identifier = _named(call, "write", body.name)
-    check_location(service, body.metadata_location)
-    if body.location is not None:
-        check_location(service, body.location)
+    check_registered(
+        service, call, identifier.namespace, body.metadata_location, location=body.location
+    )
     head = service.catalog._pointers.register(
         identifier, body.metadata_location, location=body.location
     )
@@ -171,7 +171,7 @@ def _pulses(service: Service, call: Call, body: native_wire.Since) -> Document:
 def _upgrade(service: Service, call: Call, body: native_wire.Upgrade) -> Document:
     identifier = _named(call, "write", body.name)
     metadata, _ = remote_wire.whole_metadata(native_wire.plain(body.table))
-    _check_table(service, metadata)
+    _check_table(service, call, identifier, metadata)
     pointers = service.catalog._pointers
     head = pointers.load(identifier)
     if not isinstance(head, JsonHead) or head.state.metadata_location != body.metadata_location:
@@ -308,7 +308,7 @@ def _swap(service: Service, call: Call, body: native_wire.Swap) -> Document:
         if base.version != wanted.draft.base_version:
             return {"states": _repeated(service, heads, body.swaps)}
         draft = remote_wire.draft_of(native_wire.plain(wanted.draft), base)
-        _check_draft(service, base, draft)
+        _check_draft(service, call, head, base, draft)
         known = wanted.known.value()
         prepared.append(_Prepared(head=head, base=base, draft=draft, known=known))
     outcome = _in_turn(native, body.swaps, prepared)
@@ -379,7 +379,7 @@ def _end_turn(service: Service, call: Call, body: native_wire.Turn) -> Document:
 # Checks
 
 
-def _check_draft(service: Service, base: State, draft: Draft) -> None:
+def _check_draft(service: Service, call: Call, head: SqlHead, base: State, draft: Draft) -> None:
     """Refuse a draft that does not continue its base, or that leads out of the table's places."""
     before, after = base.metadata, draft.metadata
     if after.table_uuid != before.table_uuid:
@@ -391,38 +391,42 @@ def _check_draft(service: Service, base: State, draft: Draft) -> None:
     for name, old, new in grown:
         if new < old:
             raise InvalidInput(f"{name} goes back from {old} to {new}")
-    if after.location != before.location or after.properties != before.properties:
-        _check_table(service, after, before)
-    _check_snapshots(service, after, draft.added_snapshots)
+    fence = _check_table(service, call, head.identifier, after, before)
+    _check_snapshots(fence, after, draft.added_snapshots)
 
 
 def _check_table(
-    service: Service, metadata: TableMetadata, before: TableMetadata | None = None
-) -> None:
+    service: Service,
+    call: Call,
+    identifier: Identifier,
+    metadata: TableMetadata,
+    before: TableMetadata | None = None,
+) -> Fence:
     """Refuse places outside those that the server may use, unless the table has them already."""
-    old = () if before is None else _places(before)
-    for place in _places(metadata):
+    old = () if before is None else folders_of(before.location, before.properties)
+    fence = Fence(service, call, identifier.namespace, more=old)
+    if before is not None and (metadata.location, metadata.properties) == (
+        before.location,
+        before.properties,
+    ):
+        return fence
+    for place in folders_of(metadata.location, metadata.properties):
         if place not in old:
-            check_location(service, place, *old)
+            fence.check(place)
     known = {} if before is None else before.properties
     changed = {key: value for key, value in metadata.properties.items() if known.get(key) != value}
     check_values(changed)
+    return fence
 
 
-def _places(metadata: TableMetadata) -> tuple[str, ...]:
-    place = Place.of("table", metadata.location, metadata.properties)
-    return (place.location, *place.folders)
-
-
-def _check_snapshots(service: Service, metadata: TableMetadata, snapshots: Sequence[Any]) -> None:
-    if not snapshots:
-        return
-    places = _places(metadata)
+def _check_snapshots(fence: Fence, metadata: TableMetadata, snapshots: Sequence[Any]) -> None:
     for snapshot in snapshots:
         listed = (snapshot.root_manifest, snapshot.manifest_list, *(snapshot.manifests or ()))
         for name in listed:
             if name is not None:
-                check_location(service, paths.resolve(metadata.location, name), *places)
+                address = paths.resolve(metadata.location, name)
+                if paths.is_absolute(name):  # any other lies in the table
+                    fence.check(address)
 
 
 # Appends

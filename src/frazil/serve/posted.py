@@ -47,6 +47,12 @@ class PostedFiles:
         dropped = self._manifests(ref for name, ref in before.items() if name not in after)
         return net(fresh, dropped, self._positions)
 
+    def check_added(self, found: Net) -> None:
+        """Refuse files outside the table's places: later scans and maintenance would open them."""
+        if found.added is not None:
+            for path in paths.spelled(self.location, found.added.column("location")).to_pylist():
+                self.check(path)
+
     def _listed(self, path: str, snapshot_id: int) -> Mapping[str, LeafRef]:
         where = manifest_list.address(self.location, path)
         root = manifest_list.entries_of(

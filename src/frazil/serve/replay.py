@@ -98,6 +98,7 @@ class Replay:
 
 
 def _fingerprint(call: Call) -> str:
-    digest = hashlib.sha256(f"{call.method} {call.path}\n".encode())
+    sender = "" if call.principal is None else call.principal.name
+    digest = hashlib.sha256(f"{call.method} {call.path}\n{sender}\n".encode())
     digest.update(call.body)
     return digest.hexdigest()

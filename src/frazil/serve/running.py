@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import ssl
 import threading
 import time
 from types import TracebackType
@@ -13,6 +14,7 @@ from starlette.applications import Starlette
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from frazil.errors import CatalogError, InvalidInput
+from frazil.serve.settings import Certificate
 
 _START_S = 30.0
 MOST_HEADER_BYTES = 64 * 1024
@@ -24,7 +26,15 @@ KEEP_ALIVE_S = 75
 class Running:
     """A server that runs until it is closed. `uri` is what clients are given."""
 
-    def __init__(self, app: Starlette, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        certificate: Certificate | None = None,
+    ) -> None:
+        config = uvicorn_config(app, certificate)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # Only sockets that say TCP send small answers at once; others wait 40 ms for the client.
         self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -35,8 +45,9 @@ class Running:
             self._socket.close()
             raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror}") from error
         shown = f"[{host}]" if ":" in host else host
-        self.uri = f"http://{shown}:{self._socket.getsockname()[1]}"
-        self._server = uvicorn.Server(uvicorn_config(app))
+        scheme = "http" if certificate is None else "https"
+        self.uri = f"{scheme}://{shown}:{self._socket.getsockname()[1]}"
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
         )
@@ -104,10 +115,12 @@ class _Bounded(HttpToolsProtocol):
         super().on_headers_complete()
 
 
-def uvicorn_config(app: Starlette) -> uvicorn.Config:
+def uvicorn_config(app: Starlette, certificate: Certificate | None = None) -> uvicorn.Config:
     """How the web server runs: quietly, and with headers that reveal nothing about it."""
-    return uvicorn.Config(
+    config = uvicorn.Config(
         app,
+        ssl_certfile=None if certificate is None else certificate.file,
+        ssl_keyfile=None if certificate is None else certificate.key,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -115,3 +128,12 @@ def uvicorn_config(app: Starlette) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_S,
         http=_Bounded,
     )
+    if certificate is not None:
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidInput(
+                f"the certificate {certificate.file} with the key {certificate.key or 'in it'} "
+                f"cannot be used: {error}"
+            ) from error
+    return config

@@ -36,3 +36,11 @@ class Settings:
     sql_writes: bool = False
     names: tuple[str, ...] = ()
     start: Identifier | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """PEM files with which a server proves who it is; the key may be in the same file."""
+
+    file: str
+    key: str | None = None

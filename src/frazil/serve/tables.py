@@ -22,7 +22,7 @@ from frazil.serve import facade, namespaces, wire
 from frazil.serve.errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import SHOWN_VERSION
-from frazil.serve.locations import check_location
+from frazil.serve.locations import Fence, check_properties, check_registered
 from frazil.serve.service import Service
 from frazil.storage import is_local
 from frazil.storage.base import local_path
@@ -51,7 +51,7 @@ def create_table(service: Service, call: Call) -> Answer:
     service.need_namespace(namespace)
     identifier = Identifier.parse((*namespace, wanted.name))
     need_free(service, identifier)
-    metadata = _new_metadata(service, identifier, wanted)
+    metadata = _new_metadata(service, call, identifier, wanted)
     if wanted.stage_create:
         _make_folders(metadata.location)
         document = facade.staged_document(metadata, call.format_version)
@@ -118,7 +118,7 @@ def register_table(service: Service, call: Call) -> Answer:
     namespace = call.namespace()
     service.need_namespace(namespace)
     identifier = Identifier.parse((*namespace, wanted.name))
-    check_location(service, wanted.metadata_location)
+    check_registered(service, call, namespace, wanted.metadata_location)
     if service.catalog._pointers.table_exists(identifier):
         if not wanted.overwrite:
             raise taken("Table", identifier)
@@ -189,13 +189,13 @@ def _body(service: Service, location: str | None, document: bytes) -> dict[str, 
 
 
 def _new_metadata(
-    service: Service, identifier: Identifier, wanted: wire.CreateTable
+    service: Service, call: Call, identifier: Identifier, wanted: wire.CreateTable
 ) -> TableMetadata:
     location = wanted.location
     if location is None:
         location = service.catalog._pointers.location_for(identifier)
-    else:
-        check_location(service, location)
+    fence = Fence(service, call, identifier.namespace)
+    check_properties(fence, location, wanted.properties or {})
     spec, order = wanted.partition_spec, wanted.write_order
     try:
         return new_table(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from frazil.catalog.names import Identifier
+from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.views import ViewState
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.format.checks import METADATA_PATH
@@ -19,7 +21,7 @@ from frazil.serve.errors import (
     taken,
 )
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
-from frazil.serve.locations import check_location
+from frazil.serve.locations import Fence
 from frazil.serve.service import Service
 
 ROOT = f"{namespaces.ONE}/views"
@@ -45,14 +47,9 @@ def create_view(service: Service, call: Call) -> Answer:
     service.need_namespace(namespace)
     identifier = Identifier.parse((*namespace, wanted.name))
     _need_free(service, identifier)
-    location = wanted.location
-    if location is None:
-        location = service.catalog._pointers.location_for(identifier)
-    else:
-        check_location(service, location)
-    if METADATA_PATH in wanted.properties:
-        check_location(service, wanted.properties[METADATA_PATH])
+    location = wanted.location or service.catalog._pointers.location_for(identifier)
     metadata = view_metadata.new_view(wanted, location=location.rstrip("/"))
+    _check_places(service, call, namespace, metadata)
     return _shown(service, _entered(service, identifier, metadata))
 
 
@@ -63,7 +60,7 @@ def register_view(service: Service, call: Call) -> Answer:
     service.need_namespace(namespace)
     identifier = Identifier.parse((*namespace, wanted.name))
     _need_free(service, identifier)
-    check_location(service, wanted.metadata_location)
+    Fence(service, call, namespace).check(wanted.metadata_location)
     storage = service.catalog._pointers.storage(wanted.metadata_location)
     try:
         metadata = json.loads(storage.read(wanted.metadata_location))
@@ -71,6 +68,7 @@ def register_view(service: Service, call: Call) -> Answer:
         raise bad_request(f"{wanted.metadata_location}: is not view metadata: {error}") from error
     if not isinstance(metadata, dict) or "view-uuid" not in metadata:
         raise bad_request(f"{wanted.metadata_location}: is not view metadata")
+    _check_places(service, call, namespace, metadata)
     made = _entered(service, identifier, metadata)
     return _shown(service, made, location=wanted.metadata_location)
 
@@ -93,11 +91,6 @@ def replace_view(service: Service, call: Call) -> Answer:
     identifier = call.identifier("view")
     if service.catalog._pointers.table_exists(identifier):
         raise taken("Table with same name", identifier)
-    for update in posted.updates:
-        if isinstance(update, wire.SetLocation):
-            check_location(service, update.location)
-        elif isinstance(update, wire.SetProperties) and METADATA_PATH in update.updates:
-            check_location(service, update.updates[METADATA_PATH])
     for _ in range(_ATTEMPTS):
         base = _loaded(service, identifier)
         for requirement in posted.requirements:
@@ -107,6 +100,8 @@ def replace_view(service: Service, call: Call) -> Answer:
                     f"{base.metadata['view-uuid']} != {requirement.uuid}"
                 )
         after = view_metadata.updated(base.metadata, posted.updates)
+        if _file_of(after, 0) != _file_of(base.metadata, 0):
+            _check_places(service, call, identifier.namespace, after)
         try:
             return _shown(service, service.catalog._pointers.views.replace(base, after))
         except CommitConflict:
@@ -165,12 +160,28 @@ def _loaded(service: Service, identifier: Identifier) -> ViewState:
         raise no_view(identifier) from error
 
 
+def _file_of(metadata: Mapping[str, Any], version: int) -> str:
+    """Where the metadata file of a version goes."""
+    folder = metadata.get("properties", {}).get(METADATA_PATH) or f"{metadata['location']}/metadata"
+    return f"{folder.rstrip('/')}/{version:05d}-{metadata['view-uuid']}.metadata.json"
+
+
+def _check_places(
+    service: Service, call: Call, namespace: Namespace, metadata: Mapping[str, Any]
+) -> None:
+    try:
+        uuid.UUID(str(metadata["view-uuid"]))
+        where = _file_of(metadata, 0)
+    except (KeyError, ValueError, AttributeError, TypeError) as error:
+        raise bad_request(f"Invalid view: its uuid or location is missing: {error}") from error
+    Fence(service, call, namespace).check(where)
+
+
 def _shown(service: Service, view: ViewState, *, location: str | None = None) -> Answer:
     """A view as an answer. Its metadata file is written when somebody first sees the version."""
     metadata = dict(view.metadata)
-    folder = metadata["properties"].get(METADATA_PATH) or f"{metadata['location']}/metadata"
-    name = f"{view.version:05d}-{metadata['view-uuid']}.metadata.json"
-    where = location or f"{folder.rstrip('/')}/{name}"
+    where = location or _file_of(metadata, view.version)
+    Fence(service, None, view.identifier.namespace).check(where)
     storage = service.catalog._pointers.storage(where)
     if not storage.exists(where):
         with suppress(AlreadyExists):  # another process may be quicker

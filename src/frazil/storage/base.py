@@ -118,9 +118,12 @@ def is_local(path: str) -> bool:
 
 def local_path(path: str) -> str:
     """The operating system's path of a local path or `file:` URI."""
-    if path[:5].lower() == "file:":
-        return "/" + path[5:].lstrip("/")
-    return path
+    if path[:5].lower() != "file:":
+        return path
+    rest = path[5:]
+    if rest.startswith("//localhost/"):
+        rest = rest[len("//localhost") :]
+    return "/" + rest.lstrip("/")
 
 
 def readers_at(location: str) -> int:
