@@ -41,9 +41,8 @@ def class_path() -> str:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
-    # The kit commits files that it does not write, and tables of its own temporary folders.
-    places = ("file:/tmp", f"file:{tmp_path}", "file:/path/to")
-    settings = Settings(clients_collect=True, allowed=places)
+    # The kit commits names of files that lie anywhere; the reference server takes them all.
+    settings = Settings(clients_collect=True, allowed=("file:///",))
     with (
         frazil.connect(tmp_path / "warehouse") as catalog,
         serve.start(catalog, settings=settings) as running,
