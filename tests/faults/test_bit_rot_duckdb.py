@@ -126,6 +126,19 @@ def test_what_is_written_again_is_verified_whatever_its_size(
         WRITES[what](shop)
 
 
+@pytest.mark.parametrize("text", ["SELECT * FROM shop.orders LIMIT 1", "EXPLAIN SELECT 1"])
+def test_a_query_of_a_few_rows_reads_no_whole_file(
+    shop: Shop, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(verified, "check_whole", lambda storage, path: read.append(path))
+    shop.catalog.sql(text).to_arrow()
+    shop.catalog.sql("SELECT * FROM shop.orders")  # nobody asks for its rows
+    assert not read
+    shop.catalog.sql("SELECT * FROM shop.orders ORDER BY price LIMIT 1").to_arrow()
+    assert len(read) == 1
+
+
 def test_another_size_than_metadata_records_is_an_error(shop: Shop) -> None:
     shop.file.write_bytes(shop.good + b"x")
     with pytest.raises(FormatError, match=f"has {len(shop.good) + 1} bytes"):

@@ -122,7 +122,8 @@ class DuckDbEngine:
 
     @contextmanager
     def _rows(self, planned: Planned, *, filtered: bool, key: bool = True) -> Iterator[str]:
-        made = duckdb_scan.scan_sql(planned, filtered=filtered, key=key, is_written=True)
+        made = duckdb_scan.scan_sql(planned, filtered=filtered, key=key)
+        made.verify()
         made.bind(self.connection)
         try:
             yield made.text

@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -174,6 +174,12 @@ class ScanSql:
     relations: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, list[str]] = field(default_factory=dict)
     files: StorageFiles | None = None
+    unverified: Callable[[int | None], int] | None = None
+
+    def verify(self, *, most_bytes: int | None = None) -> None:
+        """Refuse damaged files: DuckDB does not look at checksums. See `verified.verify`."""
+        if self.unverified is not None:
+            self.unverified(most_bytes)
 
     def bind(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the connection know everything the text names."""
@@ -207,18 +213,15 @@ def attach(
     return made
 
 
-def scan_sql(
-    planned: Planned, *, filtered: bool = True, key: bool = False, is_written: bool = False
-) -> ScanSql:
+def scan_sql(planned: Planned, *, filtered: bool = True, key: bool = False) -> ScanSql:
     """The rows of a scan as a SELECT of the scan's columns.
 
     With `key`, the column `KEY` tells each row's number in the plan. Unless `filtered`, the rows of
-    all files planned are given, whether they match the scan's filter or not. DuckDB does not look
-    at checksums, so files are verified here: up to `verified.QUERY_BYTES`, and all of them when the
-    rows are written again (`is_written`), as damage would be written with them.
+    all files planned are given, whether they match the scan's filter or not. Before rows are read,
+    `verify` is called: up to `verified.QUERY_BYTES`, or for all files when the rows are written
+    again, as damage would be written with them.
     """
-    made = _ScanSql(planned, filtered=filtered, key=key)
-    return made.build(most_bytes=None if is_written else verified.QUERY_BYTES)
+    return _ScanSql(planned, filtered=filtered, key=key).build()
 
 
 _FROM_METADATA: Final = frozenset(
@@ -247,13 +250,14 @@ class _ScanSql:
         self._out = ScanSql()
         self._reader = TaskReader(replace(planned.reading(), schema=self._wanted))
 
-    def build(self, *, most_bytes: int | None) -> ScanSql:
+    def build(self) -> ScanSql:
         planned = self._planned
         native = self._native_files()
         if self._reader.reading.verify_checksums:
             sizes = planned.plan.files.numpy("file_size_in_bytes").tolist()
             files = [(planned.paths[row], sizes[row]) for row in np.flatnonzero(native)]
-            verified.verify(self._scan._handle.storage, files, most_bytes=most_bytes)
+            storage = self._scan._handle.storage
+            self._out.unverified = lambda most: verified.verify(storage, files, most_bytes=most)
         dead = self._dead(np.flatnonzero(native))
         touched = np.isin(np.arange(planned.num_files), list(dead))
         has_nan = self._may_have_nan()

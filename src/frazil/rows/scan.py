@@ -257,11 +257,13 @@ class Scan:
         With a name, SQL on the connection can use the rows as a view:
         `orders.scan().to_duckdb("orders").query("orders", "SELECT count(*) FROM orders")`.
         """
+        from frazil.data import verified
         from frazil.rows import duckdb_scan
         from frazil.rows.planned import Planned
 
         connection = duckdb_scan.connect() if connection is None else connection
         made = duckdb_scan.scan_sql(Planned.of(self))
+        made.verify(most_bytes=verified.QUERY_BYTES)
         made.bind(connection)
         with duckdb_scan.explained(self._what):
             relation = connection.sql(made.text)

@@ -19,6 +19,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from sqlglot import exp
 
 from frazil.catalog.names import undotted
+from frazil.data import verified
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
 from frazil.rows import duckdb_filter, duckdb_scan
@@ -89,6 +90,11 @@ class Engine:
         made = f"frazil_{next(_numbers)}"
         self.shown[made] = name
         return made
+
+    def verify(self) -> None:
+        """Refuse damaged files of the tables that are about to be read."""
+        for each in self.bound:
+            each.verify(most_bytes=verified.QUERY_BYTES)
 
     def hand_over(self) -> None:
         """Hand the connection over to the owner of a relation on it."""
@@ -389,12 +395,13 @@ class Binder:
                 engine.connection,
                 each.view,
                 filtered=False,
-                is_written=engine.is_written,
             )
         else:
-            made = duckdb_scan.scan_sql(each.planned, filtered=False, is_written=engine.is_written)
+            made = duckdb_scan.scan_sql(each.planned, filtered=False)
             made.bind(engine.connection)
             each.query = made.text
+        if engine.is_written:
+            made.verify()
         engine.bound.append(made)
 
     def _prune_by_keys(self, references: list[_Reference], found: Found) -> None:

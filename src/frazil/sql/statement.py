@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     import duckdb
 
 _BATCH_ROWS = 1 << 14
+_ENDS_EARLY = ("limit", "fetch", "sample", "tablesample")
+_READS_ALL = ("order", "group")
 _HUGE = re.compile(r"\bHUGEINT\b")
 _TEXT = re.compile(r"\b(UHUGEINT|BIT|TIME WITH TIME ZONE|BIGNUM|VARINT)\b")
 
@@ -138,16 +140,29 @@ class Statement:
         ran = self.binder.query(*parts)
         relation = _in_arrow_types(self.relation(ran))
 
+        engine = self.engine
+        reads_few = self._reads_few()
+
         def run() -> pa.RecordBatchReader:
+            if not reads_few:
+                engine.verify()
             return _streamed(relation, self, ran)
 
-        engine = self.engine
-
         def handed_over() -> duckdb.DuckDBPyRelation:
+            engine.verify()
             engine.hand_over()
             return relation
 
         return Result(partial(_arrow_schema, relation), run, relation=handed_over, keep=self.binder)
+
+    def _reads_few(self) -> bool:
+        """Whether the engine stops at the first rows it finds, so that to verify files as a whole
+        would read far more than the query does."""
+        words = {word for word in _ENDS_EARLY + _READS_ALL if self._has_word(word)}
+        return bool(words.intersection(_ENDS_EARLY)) and not words.intersection(_READS_ALL)
+
+    def _has_word(self, word: str) -> bool:
+        return any(token.is_word(word) for token in self.tokens)
 
     def stream(self, ran: Rewritten) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
