@@ -319,7 +319,7 @@ def _expire(table: Table, params: Params) -> Preview:
     return Preview(
         title=LABELS["expire_snapshots"],
         sentence=f"{counted(len(found.snapshot_ids), 'snapshot')} and "
-        f"{counted(found.file_count, 'file')} that only they reference are deleted."
+        f"{counted(found.file_count, 'file')} that nothing else references are deleted."
         if found.snapshot_ids or found.refs
         else "No snapshot is old enough to expire.",
         facts=(
@@ -338,10 +338,11 @@ def _expire(table: Table, params: Params) -> Preview:
 
 def _orphans(table: Table, params: Params) -> Preview:
     found = table.remove_orphan_files(dry_run=True)
+    verb = "is" if len(found.files) == 1 else "are"
     return Preview(
         title=LABELS["remove_orphan_files"],
-        sentence=f"{counted(len(found.files), 'file')} of {size(found.total_bytes)} that no "
-        "snapshot references and that are older than three days are deleted."
+        sentence=f"{counted(len(found.files), 'file')} of {size(found.total_bytes)}, older than "
+        f"three days and referenced by no snapshot, {verb} deleted."
         if found.files
         else "No orphan file is older than three days.",
         facts=(

@@ -31,11 +31,15 @@ export function askForToken({ wrong }) {
   });
 }
 
-const facts = (list) => list?.length
-  ? h("table", { class: "data facts-table" }, h("caption", { class: "sr" }, "What changes"),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "n" }, "Now"), h("th", { scope: "col", class: "n" }, "After"))),
-      h("tbody", {}, list.map((f) => h("tr", { class: f.before !== f.after ? "changed" : null }, h("th", { scope: "row" }, f.label), h("td", { class: "n" }, f.before), h("td", { class: "n" }, f.before === f.after ? h("span", { class: "dim" }, "unchanged") : b(f.after))))))
-  : null;
+/** What changes, before and after; or, where there is no before, just the numbers. */
+function facts(list) {
+  if (!list?.length) return null;
+  const both = list.some((f) => f.before !== null);
+  const after = (f) => h("td", { class: "n" }, f.before === f.after ? h("span", { class: "dim" }, "unchanged") : b(f.after ?? "none"));
+  return h("table", { class: "data facts-table" }, h("caption", { class: "sr" }, "What changes"),
+    both ? h("thead", {}, h("tr", {}, h("td", {}), h("th", { scope: "col", class: "n" }, "Now"), h("th", { scope: "col", class: "n" }, "After"))) : null,
+    h("tbody", {}, list.map((f) => h("tr", { class: f.before !== f.after ? "changed" : null }, h("th", { scope: "row" }, f.label), both ? h("td", { class: "n" }, f.before) : null, after(f)))));
+}
 
 const GRAVE = new Set(["rollback", "set_current", "drop_ref", "expire_snapshots", "remove_orphan_files"]);
 

@@ -64,7 +64,7 @@ export class Canvas {
     const goal = Float32Array.from(this.opened, (n) => (n ? 1 : 0)), n = goal.length;
     const from = this.shares?.length === n ? Float32Array.from(this.shares) : goal;
     this.shares = Float32Array.from(from);
-    if (kind !== "filter" || calm()) { this.shares = goal; this.paint(); return; }
+    if (kind !== "filter" || calm() || goal.every((share, i) => share === from[i])) { this.shares = goal; this.paint(); return; }
     const start = performance.now();
     const step = (now) => {
       let moving = false;

@@ -69,7 +69,7 @@ class HealthView {
       put(this.sizes, h("h2", {}, "Data files by size"), h("div", { class: "body" }, histogram(d.sizes)));
       const p = d.partitions, rows = p.names.slice(0, 12).map((name, i) => ({ label: name || "(whole table)", value: p.bytes[i], text: `${size(p.bytes[i])} · ${count(p.files[i], "file")}` }));
       const hidden = p.names.length - rows.length + (p.others?.n ?? 0);
-      put(this.parts, h("h2", {}, "Largest partitions", d.skew ? h("span", { class: "hint" }, `largest is ${d.skew.toFixed(1)} × the median`) : null), h("div", { class: "body" }, rows.length ? bars(rows, "Largest partitions") : h("p", { class: "empty" }, "No data files."), hidden > 0 ? h("p", { class: "note" }, `and ${count(hidden, "more partition")}`) : null));
+      put(this.parts, h("h2", {}, "Largest partitions", d.skew ? h("span", { class: "hint" }, `largest is ${d.skew.toFixed(1)} × the median`) : null), h("div", { class: "body" }, rows.length ? bars(rows, "Largest partitions") : h("p", { class: "empty" }, d.live.files ? "This table is not partitioned." : "No data files."), hidden > 0 ? h("p", { class: "note" }, `and ${count(hidden, "more partition")}`) : null));
     } catch (error) { put(this.space, h("h2", {}, "Space"), h("div", { class: "body" }, trouble(error))); put(this.sizes); put(this.parts); }
   }
 

@@ -206,7 +206,10 @@ class TreeView {
     try {
       const plan = await this.planOf(state.tree.snapshot, text, mine.signal);
       if (mine.signal.aborted) return;
+      const before = state.plan;
       this.accept(plan);
+      // A filter that cannot be read yet leaves the drawing as it is.
+      if (!plan.ok && state.plan === before) { caption(this.caption, state); this.save(); return; }
       if (plan.ok) await this.chooseColumn();
       this.draw("filter");
     } catch (error) {
