@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from pyiceberg.types import (
 
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import stats_key
+from frazil.table import Catalog, Table
 from frazil.tree.layout import layout_of
 from tests.support.trees import Bench
 
@@ -126,6 +127,19 @@ def batches(bench: Bench, total: int, size: int, *, files_per_day: int) -> Itera
     """All files of a large table, some at a time."""
     for first in range(0, total, size):
         yield order_files(bench, first, min(size, total - first), files_per_day=files_per_day)
+
+
+def served_orders(catalog: Catalog, files: int, *, files_per_day: int) -> Table:
+    """A table of orders in a catalog, filled with files that need not exist."""
+    table = catalog.create_table(
+        "shop.orders",
+        ORDERS,
+        partition_by=["day(order_date)"],
+        properties={"write.leaf.target-entries": "1000"},
+    )
+    for batch in batches(cast(Any, table), files, 20_000, files_per_day=files_per_day):
+        table._add_entries(batch)
+    return table
 
 
 def _as(values: Any, kind: pa.DataType) -> pa.Array:
