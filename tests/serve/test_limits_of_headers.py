@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from urllib.parse import urlsplit
 
@@ -32,9 +31,8 @@ def test_headers_without_end_are_refused(server: Running) -> None:
 
 
 def test_a_large_body_is_taken(server: Running) -> None:
-    note = "a" * (4 * MOST_HEADER_BYTES)
-    body = json.dumps({"namespace": ["shop"], "properties": {"note": note}}).encode()
+    body = b"{}" + b" " * (4 * MOST_HEADER_BYTES)
     with _connected(server) as connection:
-        head = f"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /v1/frazil/about HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body)
         assert connection.recv(64).startswith(b"HTTP/1.1 200 ")
