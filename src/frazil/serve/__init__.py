@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from frazil.entrance import checked
 from frazil.errors import Unsupported
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from frazil.table import Catalog
 
 
+@checked
 def start(
     catalog: Catalog,
     *,
@@ -40,6 +42,7 @@ def start(
     return Running(app, host=host, port=port, certificate=certificate)
 
 
+@checked
 def run(
     catalog: Catalog,
     *,

@@ -34,6 +34,8 @@ class Running:
         port: int = 0,
         certificate: Certificate | None = None,
     ) -> None:
+        if not 0 <= port < 1 << 16:
+            raise InvalidInput(f"port is {port}; expected 0 to 65535")
         config = uvicorn_config(app, certificate)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # Only sockets that say TCP send small answers at once; others wait 40 ms for the client.
@@ -41,9 +43,10 @@ class Running:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
-        except OSError as error:
+        except (OSError, ValueError, TypeError) as error:  # the latter: no name of a host
             self._socket.close()
-            raise InvalidInput(f"cannot listen on {host}:{port}: {error.strerror}") from error
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise InvalidInput(f"cannot listen on {host!r}, port {port}: {reason}") from error
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if certificate is None else "https"
         self.uri = f"{scheme}://{shown}:{self._socket.getsockname()[1]}"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from frazil.catalog.names import Identifier
+from frazil.entrance import is_text, is_whole, shown
+from frazil.errors import InvalidInput
 
 MIB = 1 << 20
 
@@ -36,6 +38,26 @@ class Settings:
     sql_writes: bool = False
     names: tuple[str, ...] = ()
     start: Identifier | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("is_read_only", "clients_collect", "plans_scans", "sql_writes"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and not (name == "plans_scans" and value is None):
+                raise InvalidInput(f"{name} is {shown(value)}; expected True or False")
+        if not is_whole(self.max_request_bytes) or self.max_request_bytes < 1:
+            found = shown(self.max_request_bytes)
+            raise InvalidInput(f"max_request_bytes is {found}; expected a positive whole number")
+        timeout = self.request_timeout_s
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+            raise InvalidInput(f"request_timeout_s is {shown(timeout)}; expected a positive number")
+        for name in ("allowed", "names"):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not all(map(is_text, value)):
+                raise InvalidInput(f"{name} is {shown(value)}; expected a tuple of texts")
+        if not isinstance(self.properties, Mapping) or not all(
+            is_text(key) and is_text(value) for key, value in self.properties.items()
+        ):
+            raise InvalidInput("properties is not a dictionary of texts")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
