@@ -24,7 +24,7 @@ from frazil.errors import InvalidInput
 from frazil.expr.sql_text import SOURCE, TARGET, SqlText
 from frazil.rows import duckdb_scan
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
-from frazil.rows.duckdb_scan import explained, streaming
+from frazil.rows.duckdb_scan import MET, KeyJoin, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
 from frazil.rows.duckdb_types import check_columns, literal, quoted, text, type_text
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import duckdb
 
 BATCH_ROWS: Final = 1 << 17
+_FEW: Final = 2
+"""A source has few rows when the table's files have this many times as many."""
 _MARK: Final = "__frazil_mark"
 _CHOICE: Final = "__frazil_choice"
 
@@ -97,9 +99,12 @@ class DuckDbEngine:
         """Rows of the table joined with a source, into a sink."""
         assert isinstance(source, DuckDbSource)
         check_columns(plan.schema.fields)
-        with explained("merge"), self._rows(_needed(planned, plan), filtered=False) as rows:
+        met = _keys_first(planned, source, plan)
+        needed = _needed(planned, plan)
+        made = duckdb_scan.scan_sql(needed, filtered=False, key=True, met=met)
+        with explained("merge"), self._bound(made) as rows:
             new = _Values(self.connection)
-            query = _Merge(plan, source, rows, new).text()
+            query = _Merge(plan, source, rows, new, is_met=made.is_met).text()
             return [self._into(sink, query, new)]
 
     def sorted(
@@ -122,10 +127,14 @@ class DuckDbEngine:
 
     @contextmanager
     def _rows(self, planned: Planned, *, filtered: bool, key: bool = True) -> Iterator[str]:
-        made = duckdb_scan.scan_sql(planned, filtered=filtered, key=key)
+        with self._bound(duckdb_scan.scan_sql(planned, filtered=filtered, key=key)) as text_of_rows:
+            yield text_of_rows
+
+    @contextmanager
+    def _bound(self, made: ScanSql) -> Iterator[str]:
         made.verify()
-        made.bind(self.connection)
         try:
+            made.bind(self.connection)
             yield made.text
         finally:
             made.release(self.connection)
@@ -154,6 +163,20 @@ def _needed(planned: Planned, plan: MergePlan) -> Planned:
         names |= set() if found is None else found.columns.get(TARGET, frozenset())
     ordered = tuple(column.name for column in plan.schema.fields if column.name in names)
     return Planned(replace(planned.scan, columns=ordered, max_rows=None), planned.plan)
+
+
+def _keys_first(planned: Planned, source: DuckDbSource, plan: MergePlan) -> KeyJoin | None:
+    """The source's keys, where they leave far fewer rows than the files have.
+
+    The rows that meet are held between two joins, which does not pay for a source that meets most
+    of the table; rows without a match have to be given where a clause is for them.
+    """
+    if not plan.pairs or plan.has(Side.TARGET_ONLY):
+        return None
+    if source.num_rows > planned.records.sum() // _FEW:
+        return None
+    pairs = tuple((pair.target, pair.source) for pair in plan.pairs)
+    return KeyJoin(table=source.name, pairs=pairs)
 
 
 def _of(alias: str, name: str) -> str:
@@ -216,7 +239,10 @@ class _Values:
 class _Merge:
     """The query of a merge: rows that meet, the clause for each, and what becomes of it."""
 
-    def __init__(self, plan: MergePlan, source: DuckDbSource, target: str, values: _Values) -> None:
+    def __init__(
+        self, plan: MergePlan, source: DuckDbSource, target: str, values: _Values, *, is_met: bool
+    ) -> None:
+        self._is_met = is_met
         self._plan = plan
         self._source = source
         self._target = target
@@ -256,9 +282,13 @@ class _Merge:
         return "LEFT JOIN" if self._plan.has(Side.SOURCE_ONLY) else "JOIN"
 
     def _on(self) -> str:
-        parts = [
-            f"{_of(TARGET, pair.target)} = {_of(SOURCE, pair.source)}" for pair in self._plan.pairs
-        ]
+        if self._is_met:
+            parts = [f"{TARGET}.{MET} = {SOURCE}.{SOURCE_ROW}"]
+        else:
+            parts = [
+                f"{_of(TARGET, pair.target)} = {_of(SOURCE, pair.source)}"
+                for pair in self._plan.pairs
+            ]
         if self._plan.on is not None:
             parts.append(f"({self._plan.on.text}\n)")
         return " AND ".join(parts)

@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -60,6 +60,8 @@ SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET arrow_lossless_conversion = true",
 )
+MET: Final = "__frazil_met"
+"""Column with the number of the row of another table that a row's key is in."""
 _LONG: Final = 2_000
 """Characters of a query; a sum of 200 columns is planned in 0.2 s."""
 _ERROR: Final = re.compile(r"([A-Z][A-Za-z ]*) Error: ")
@@ -173,7 +175,12 @@ class ScanSql:
     text: str = ""
     relations: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, list[str]] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
+    """Queries whose rows become temporary tables. As a materialized step of a query that streams,
+    DuckDB 1.5 was seen to wait for itself forever."""
     files: StorageFiles | None = None
+    is_met: bool = False
+    """Whether rows are chosen by the keys that were given, and have the column `MET`."""
     unverified: Callable[[int | None], int] | None = None
 
     def verify(self, *, most_bytes: int | None = None) -> None:
@@ -189,11 +196,15 @@ class ScanSql:
             connection.register(name, relation)
         for name, values in self.variables.items():
             connection.execute(f"SET VARIABLE {name} = ?", [values])
+        for name, query in self.tables.items():
+            connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
 
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the connection forget it."""
         for name in self.relations:
             connection.unregister(name)
+        for name in self.tables:
+            connection.execute(f"DROP TABLE IF EXISTS {name}")
         for name in self.variables:
             connection.execute(f"RESET VARIABLE {name}")
         if self.files is not None:
@@ -213,17 +224,36 @@ def attach(
     return made
 
 
-def scan_sql(planned: Planned, *, filtered: bool = True, key: bool = False) -> ScanSql:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyJoin:
+    """A table whose keys choose the rows of a scan: `pairs` name a column of the scan and one of
+    the table. Deleted rows and metadata are looked up for the rows that meet, not for all."""
+
+    table: str
+    pairs: tuple[tuple[str, str], ...]
+
+    def on(self, columns: Mapping[str, str]) -> str:
+        """The condition, with the scan's columns as they are written here."""
+        return " AND ".join(f"{columns[mine]} = k.{quoted(other)}" for mine, other in self.pairs)
+
+
+def scan_sql(
+    planned: Planned, *, filtered: bool = True, key: bool = False, met: KeyJoin | None = None
+) -> ScanSql:
     """The rows of a scan as a SELECT of the scan's columns.
 
     With `key`, the column `KEY` tells each row's number in the plan. Unless `filtered`, the rows of
     all files planned are given, whether they match the scan's filter or not. Before rows are read,
     `verify` is called: up to `verified.QUERY_BYTES`, or for all files when the rows are written
     again, as damage would be written with them.
+
+    With `met`, a row is given once for every row of that table with its key, whose number is in the
+    column `MET`; files that DuckDB cannot read itself rule that out, and `is_met` says so.
     """
-    return _ScanSql(planned, filtered=filtered, key=key).build()
+    return _ScanSql(planned, filtered=filtered, key=key, met=met).build()
 
 
+_NONE: Final = np.zeros(0, dtype=np.int64)
 _FROM_METADATA: Final = frozenset(
     {PARTITION_ID, *(column.field_id for column in (FILE, SPEC_ID, ROW_ID, LAST_UPDATED))}
 )
@@ -239,10 +269,11 @@ class _Group:
 
 
 class _ScanSql:
-    def __init__(self, planned: Planned, *, filtered: bool, key: bool) -> None:
+    def __init__(self, planned: Planned, *, filtered: bool, key: bool, met: KeyJoin | None) -> None:
         self._planned = planned
         self._scan = planned.scan
         self._key = key
+        self._met = met
         self._filtered = filtered and not self._scan.condition.is_everything
         self._wanted = planned.wanted if self._filtered else self._scan.schema
         check_columns(self._wanted.fields)
@@ -253,6 +284,9 @@ class _ScanSql:
     def build(self) -> ScanSql:
         planned = self._planned
         native = self._native_files()
+        if not native.all() or not len(native):
+            self._met = None
+        self._out.is_met = self._met is not None
         if self._reader.reading.verify_checksums:
             sizes = planned.plan.files.numpy("file_size_in_bytes").tolist()
             files = [(planned.paths[row], sizes[row]) for row in np.flatnonzero(native)]
@@ -267,6 +301,10 @@ class _ScanSql:
             (native & ~touched & has_nan, _Group("clean_nan", has_nan=True)),
             (native & touched & has_nan, _Group("touched_nan", touched=True, has_nan=True)),
         ]
+        if self._met is not None:
+            # Deleted rows are looked up among those that meet: one join for all files.
+            whole = _Group("met", touched=bool(dead), has_nan=bool(has_nan.any()))
+            groups = [(native, whole)]
         parts = [
             self._parquet(np.flatnonzero(mask), group, dead) for mask, group in groups if mask.any()
         ]
@@ -284,10 +322,13 @@ class _ScanSql:
         if not self._filtered and scan.max_rows is None:
             return inner
         names = [quoted(column.name) for column in scan.schema.fields]
-        chosen = ", ".join([*names, *([KEY] if self._key else [])])
+        chosen = ", ".join([*names, *self._numbers()])
         where = f" WHERE {duckdb_filter.matching(scan.condition)}" if self._filtered else ""
         limit = "" if scan.max_rows is None else f" LIMIT {scan.max_rows}"
         return f"SELECT {chosen} FROM ({inner}) {TARGET}{where}{limit}"
+
+    def _numbers(self) -> list[str]:
+        return [*([KEY] if self._key else []), *([MET] if self._met is not None else [])]
 
     # Which files go which way
 
@@ -354,18 +395,30 @@ class _ScanSql:
         if group.touched:
             joins += self._dead_join(rows, f"{self._prefix}_{name}_dead", dead)
         source = self._read_parquet(rows, f"{self._prefix}_{name}")
-        return f"SELECT {', '.join(outputs)} FROM {source} r{joins}"
+        if self._met is None:
+            return f"SELECT {', '.join(outputs)} FROM {source} r{joins}"
+        known = {column.name: _output(column, group) for column in wanted}
+        read = [f"r.c{column.field_id}" for column in self._stored()]
+        met = f"{self._prefix}_{name}_rows"
+        self._out.tables[met] = (
+            f"SELECT {', '.join(read)}, r.file_index, r.file_row_number, k.rowid AS {MET} "
+            f"FROM {source} r JOIN {self._met.table} k ON {self._met.on(known)}"
+        )
+        return f"SELECT {', '.join(outputs)}, r.{MET} FROM {met} r{joins}"
 
-    def _read_parquet(self, rows: np.ndarray[Any, Any], variable: str) -> str:
-        stored = [
+    def _stored(self) -> list[NestedField]:
+        """Columns that are read from files."""
+        return [
             column
             for column in self._wanted.fields
             if column.field_id not in RESERVED_IDS or column.field_id in LINEAGE_IDS
         ] or [ROW_ID]
+
+    def _read_parquet(self, rows: np.ndarray[Any, Any], variable: str) -> str:
         columns = ", ".join(
             f"{column.field_id}: {{name: 'c{column.field_id}', "
             f"type: {text(type_text(column.field_type))}, default_value: {default_text(column)}}}"
-            for column in stored
+            for column in self._stored()
         )
         self._out.variables[variable] = self._addresses(rows)
         count = max(1, int(self._planned.records[rows].sum()))
@@ -428,13 +481,12 @@ class _ScanSql:
         return pa.array(values, nested_arrow_type(column.field_type))
 
     def _dead_join(self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]) -> str:
-        positions = [dead[int(row)] for row in rows]
-        self._out.relations[name] = pa.table(
-            {
-                "f": np.repeat(np.arange(len(rows), dtype=np.uint64), [len(p) for p in positions]),
-                "p": np.concatenate(positions).astype(np.int64),
-            }
-        )
+        positions = [dead.get(int(row), _NONE) for row in rows]
+        found = {
+            "f": np.repeat(np.arange(len(rows), dtype=np.uint64), [len(p) for p in positions]),
+            "p": np.concatenate(positions).astype(np.int64),
+        }
+        self._out.relations[name] = pa.table(found)
         return f" ANTI JOIN {name} d ON d.f = r.file_index AND d.p = r.file_row_number"
 
     # Files that Frazil reads
