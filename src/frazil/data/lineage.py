@@ -29,7 +29,8 @@ def row_ids(stored: pa.Array, positions: npt.NDArray[np.int64], source: DataFile
         return stored
     if stored.null_count == 0 and len(stored):
         return stored
-    return pc.coalesce(stored, pa.array(positions + source.first_row_id, pa.int64()))
+    own = pa.array(positions + source.first_row_id, pa.int64())
+    return own if stored.null_count == len(stored) else pc.coalesce(stored, own)
 
 
 def last_updated(stored: pa.Array, source: DataFileSlice) -> pa.Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +69,43 @@ def verifies_checksums(properties: Mapping[str, str]) -> bool:
     return text == "true"
 
 
+class Shapes:
+    """What files of one shape have in common for a reader: how their columns become those asked
+    for. Planning that takes a small file longer than decoding it."""
+
+    def __init__(self) -> None:
+        self._arrow: tuple[Schema, pa.Schema] | None = None
+        self._known: dict[int, tuple[tuple[FileField, ...], Schema, Projection]] = {}
+
+    def __reduce__(self) -> tuple[type[Shapes], tuple[()]]:
+        return Shapes, ()
+
+    def arrow(self, wanted: Schema) -> pa.Schema:
+        """`arrow_schema` of the columns asked for."""
+        known = self._arrow
+        if known is None or known[0] is not wanted:
+            known = self._arrow = wanted, arrow_schema(wanted)
+        return known[1]
+
+    def projection(
+        self, fields: tuple[FileField, ...], wanted: Schema, constants: Mapping[int, Any]
+    ) -> Projection:
+        """`projection`, once for files with the same fields that need no constant of their own."""
+        asked, stored = wanted.field_ids, {each.field_id for each in fields}
+        if any(known in asked and known not in stored for known in constants):
+            return projection(fields, wanted, constants=constants)
+        # The value holds the objects, so that no other can have their identity.
+        found = self._known.get(id(fields))
+        if found is None or found[0] is not fields or found[1] is not wanted:
+            if len(self._known) >= _MAX_SHAPES:
+                self._known.clear()
+            found = self._known[id(fields)] = fields, wanted, projection(fields, wanted)
+        return found[2]
+
+
+_MAX_SHAPES: Final = 64
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What to read from every file of a scan.
@@ -85,6 +122,7 @@ class Reading:
     name_mapping: NameMapping | None = None
     batch_rows: int = 1 << 17
     verify_checksums: bool = True
+    shapes: Shapes = field(default_factory=lambda: Shapes(), compare=False, repr=False)
 
 
 def read_file(
@@ -159,6 +197,10 @@ class _Positions:
     dropped: npt.NDArray[np.int64]
     only: npt.NDArray[np.int64] | None
 
+    @property
+    def keeps_all(self) -> bool:
+        return self.only is None and not len(self.dropped)
+
     def any_left(self, block: Block) -> bool:
         if self.only is not None and not len(_within(self.only, block.first_row, block.rows)):
             return False
@@ -200,7 +242,8 @@ class _Rows:
             for at, column in enumerate(self.wanted.fields)
             if column.field_id in (POS.field_id, ROW_ID.field_id, LAST_UPDATED.field_id)
         ]
-        self._arrow = arrow_schema(self.wanted)
+        self._arrow = reading.shapes.arrow(self.wanted)
+        self._keeps_all = not equality and isinstance(reading.row_filter, AlwaysTrue)
         self._output: Projection | None = None
         if self.wanted is not reading.schema:
             self._output = projection(_memory_fields(self.wanted), reading.schema)
@@ -209,6 +252,8 @@ class _Rows:
     def batch(self, raw: pa.RecordBatch, first_row: int, positions: _Positions) -> pa.RecordBatch:
         """The rows of a raw batch that are left."""
         rows = self._compute(self._project(raw), first_row)
+        if self._keeps_all and positions.keeps_all:
+            return rows if self._output is None else self._output.project(rows)
         mask = positions.mask(first_row, raw.num_rows)
         if not isinstance(self._reading.row_filter, AlwaysTrue):
             mask &= np.asarray(row_mask(self._reading.row_filter, rows))
@@ -225,7 +270,8 @@ class _Rows:
             # Of the batch, not of the file: columns that were not read change the places.
             mapping = self._reading.name_mapping
             fields = file_fields(raw.schema, mapping) if raw.num_columns else ()
-            self._projection = projection(fields, self.wanted, constants=self._constants)
+            shapes = self._reading.shapes
+            self._projection = shapes.projection(fields, self.wanted, self._constants)
         return self._projection.project(raw)
 
     def _compute(self, rows: pa.RecordBatch, first_row: int) -> pa.RecordBatch:

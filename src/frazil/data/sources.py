@@ -117,7 +117,7 @@ class ParquetSource:
             _check_sealed(opened, access.size, access.path)
         self._file = pq.ParquetFile(
             opened,
-            pre_buffer=True,
+            pre_buffer=not isinstance(opened, pa.BufferReader),  # it is in memory already
             page_checksum_verification=verify_checksums,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,

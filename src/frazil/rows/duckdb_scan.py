@@ -212,13 +212,18 @@ class ScanSql:
 
 
 def attach(
-    planned: Planned, connection: duckdb.DuckDBPyConnection, name: str, **options: bool
+    planned: Planned,
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    *,
+    filtered: bool = True,
+    key: bool = False,
 ) -> ScanSql:
     """Make the rows of a scan a view of this name. `release` of what is returned lets go of them.
 
     The options are those of `scan_sql`.
     """
-    made = scan_sql(planned, **options)
+    made = scan_sql(planned, filtered=filtered, key=key)
     made.bind(connection)
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {made.text}")
     return made
