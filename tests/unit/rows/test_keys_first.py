@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.rows import duckdb_engine
 from frazil.rows.duckdb_scan import ScanSql, scan_sql
 
 
@@ -42,7 +41,7 @@ def met(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(made.is_met)
         return made
 
-    monkeypatch.setattr(duckdb_engine.duckdb_scan, "scan_sql", noted)
+    monkeypatch.setattr("frazil.rows.duckdb_scan.scan_sql", noted)
     return found
 
 
