@@ -41,6 +41,7 @@ from frazil.legacy import manifest_entries, manifest_list
 from frazil.legacy.table_types import TableTypes
 
 _DATA_FILE: Final = 2
+_COLUMN_SIZES: Final = 108
 _PARTITION: Final = 102
 _EQUALITY_IDS: Final = 135
 _ABSOLUTE: Final = ("location", "referenced_file")
@@ -228,7 +229,8 @@ def _decimal_bytes(array: pa.Array, width: int) -> pa.Array:
 
 
 def _stats_columns(batch: EntryBatch, types: TableTypes) -> dict[Path, pa.Array]:
-    columns: dict[Path, pa.Array] = {}
+    # v4 keeps no sizes of columns. An empty map says so to readers that do not expect null.
+    columns: dict[Path, pa.Array] = {(_DATA_FILE, _COLUMN_SIZES): pa.repeat(True, batch.num_rows)}
     points: dict[tuple[int, str], dict[str, pa.Array]] = {}
     for key in batch.keys:
         if not key.startswith(fields.STATS_PREFIX):
