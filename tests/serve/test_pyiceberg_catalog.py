@@ -120,9 +120,7 @@ def test_a_dropped_table_is_registered_again(catalog: Catalog, remote: RestCatal
     check(catalog, again, 1, 2, 3)
 
 
-def test_purging_takes_the_files(
-    catalog: Catalog, table: IcebergTable
-) -> None:
+def test_purging_takes_the_files(catalog: Catalog, table: IcebergTable) -> None:
     table.append(rows(1))
     place = Path(table.location().removeprefix("file://"))
     table.catalog.purge_table("shop.orders")
