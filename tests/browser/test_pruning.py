@@ -198,7 +198,7 @@ def test_what_a_commit_did_to_the_tree_is_marked(window: Window) -> None:
     for _ in range(3):
         page.get_by_role("button", name="Previous commit").click()
     expect(page.locator("#say")).to_contain_text("Commit 9 of 30")
-    expect(root).to_contain_text("flush: 4 entries moved to leaves")
+    expect(root).to_contain_text("flush of 4 entries")
     expect(page.locator(".leaf.new .tag")).to_have_text("flush")
     window.picture("flush")
     for _ in range(18):
@@ -224,7 +224,7 @@ def test_split_is_marked(browser: Browser, pictures: Path, tmp_path: Path) -> No
         with serve.start(catalog) as server, Window(browser, server.uri, pictures).open() as window:
             page = window.go(f"#/shop/split/tree?snapshot={table.snapshots()[-1].snapshot_id}")
             # Six entries left the root for two leaves of three.
-            expect(page.locator(".root")).to_contain_text("split: 2 leaves instead of one")
+            expect(page.locator(".root")).to_contain_text("split over 2 leaves")
             expect(page.locator(".leaf.split .tag")).to_have_text(["split", "split"])
             expect(page.locator(".tkey")).to_contain_text("split")
             window.picture("split")

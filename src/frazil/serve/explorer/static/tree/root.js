@@ -31,9 +31,9 @@ export class Root {
     put(this.fileLabel, filtered ? [b(num(left)), ` of ${count(inline.n, "recent file")} can match`] : [b(count(inline.n, "recent file")), ", listed here"]);
     const added = inline.added.reduce((a, cell) => a + (inline.count[cell] ?? 1), 0), changed = inline.modified.length;
     const did = (marks && state.commit) || {}, gone = marks ? tree.gone.leaves.length : 0, retired = marks ? Object.values(l.died).reduce((a, x) => a + x, 0) : 0;
-    put(this.deeds, did.flushed ? h("span", { class: "tag add" }, `flush: ${count(did.flushed, "entry", "entries")} moved to leaves`) : null,
-      did.split ? h("span", { class: "tag repl" }, `split: ${count(did.split, "leaf", "leaves")} instead of one`) : null,
-      did.merged ? h("span", { class: "tag repl" }, `merge: ${count(did.merged, "leaf", "leaves")} folded`) : null,
+    put(this.deeds, did.flushed ? h("span", { class: "tag add" }, `flush of ${count(did.flushed, "entry", "entries")}`) : null,
+      did.split ? h("span", { class: "tag repl" }, `split over ${count(did.split, "leaf", "leaves")}`) : null,
+      did.merged ? h("span", { class: "tag repl" }, `${count(did.merged, "leaf", "leaves")} merged`) : null,
       gone ? h("span", { class: "tag plain" }, `${count(gone, "leaf", "leaves")} replaced`) : null,
       retired ? h("span", { class: "tag dead" }, `${count(retired, "position")} died`) : null,
       did.rows_deleted ? h("span", { class: "tag dead" }, `${count(did.rows_deleted, "row")} deleted`) : null,
