@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import frazil
@@ -111,3 +113,49 @@ def test_showing_a_result_reads_its_first_rows(catalog: Catalog) -> None:
         assert "… the first 20 rows" in repr(result)
     files = {call.path for call in calls if "/data/" in call.path}
     assert len(files) <= FILES // 2
+
+
+def taken(catalog: Catalog, take: Any) -> list[Call]:
+    """The reads of data files for a row that is taken of a lazy scan."""
+    table = catalog.load_table("s.big")
+    with table._handle.storage.recording() as calls:
+        assert take(table) == 1
+    return [call for call in calls if "/data/" in call.path and call.verb == "read"]
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda table: len(table.scan(columns=["noise"]).to_duckdb().limit(1).fetchall()),
+        lambda table: table.scan(columns=["noise"]).to_polars(lazy=True).head(1).collect().height,
+    ],
+    ids=["duckdb", "polars"],
+)
+def test_the_first_row_of_a_lazy_scan_reads_one_row_group(catalog: Catalog, take: Any) -> None:
+    assert 0 < sum(call.bytes for call in taken(catalog, take)) <= group_bytes(1)
+
+
+WANTED = 5 * ROWS + 17
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda table: len(table.scan("id = ?", params=[WANTED]).to_duckdb().fetchall()),
+        lambda table: len(
+            table.scan().to_polars(lazy=True).filter(pl.col("id") == WANTED).collect()
+        ),
+        lambda table: table.scan().to_dataset().count_rows(filter=pc.field("id") == WANTED),
+    ],
+    ids=["duckdb", "polars", "dataset"],
+)
+def test_a_filter_on_a_lazy_scan_reads_one_file(catalog: Catalog, take: Any) -> None:
+    assert len({call.path for call in taken(catalog, take)}) == 1
+
+
+def test_a_filter_on_a_duckdb_relation_reads_one_row_group(catalog: Catalog) -> None:
+    """DuckDB does not tell Frazil of it, so that it looks at the end of every file."""
+    calls = taken(
+        catalog, lambda table: len(table.scan().to_duckdb().filter(f"id = {WANTED}").fetchall())
+    )
+    assert sum(call.bytes for call in calls) <= FILES * 300_000 + group_bytes(3)

@@ -15,6 +15,7 @@ from frazil.table.inspect import Inspect
 from frazil.table.table import Table
 
 _ROWS_PER_TASK = 50_000
+_PROPERTIES = {"metadata_log_entries": "metadata_log"}
 
 
 def metadata_schema(table: Table, name: str) -> sql.StructType:
@@ -44,7 +45,7 @@ def metadata_parts(inspect: Inspect, name: str) -> Iterator[bytes]:
 
 
 def _table(inspect: Inspect, name: str) -> pa.Table:
-    found: pa.Table = getattr(inspect, name)
+    found: pa.Table = getattr(inspect, _PROPERTIES.get(name, name))
     plain = pa.schema([_plain_field(field) for field in found.schema])
     return found.cast(plain, safe=False)
 

@@ -28,11 +28,18 @@ from frazil.table.table import Table
 METADATA_TABLES = (
     "snapshots",
     "files",
+    "data_files",
+    "delete_files",
     "manifests",
     "entries",
     "history",
     "partitions",
     "refs",
+    "metadata_log_entries",
+    "all_files",
+    "all_data_files",
+    "all_delete_files",
+    "all_manifests",
 )
 _KNOWN = frozenset(
     {
