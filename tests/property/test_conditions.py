@@ -26,10 +26,24 @@ SCHEMA = pa.schema(
         pa.field("day", pa.date32()),
         pa.field("ts", pa.timestamp("us", "UTC")),
         pa.field("t", pa.string()),
-        pa.field("s", pa.struct([pa.field("x", pa.float64()), pa.field("y", pa.string())])),
+        pa.field(
+            "s",
+            pa.struct(
+                [
+                    pa.field("x", pa.float64()),
+                    pa.field("y", pa.string()),
+                    pa.field("z", pa.struct([pa.field("day", pa.date32())])),
+                ]
+            ),
+        ),
+        pa.field("local", pa.timestamp("us")),
+        pa.field("ok", pa.bool_()),
+        pa.field("big", pa.decimal128(38, 10)),
+        pa.field("raw", pa.binary()),
     ]
 )
 NUMBERS: list[Any] = [None, NAN, -1.5, -0.0, 0.0, 0.5, 2.0, float("inf"), float("-inf")]
+DAYS = [None, date(1931, 5, 6), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29)]
 TEXTS = [None, "", "a", "ab", "a%b", "A_b", "é", "it's", "a\\b"]
 
 
@@ -40,9 +54,7 @@ def _row(n: int) -> dict[str, Any]:
         "f": NUMBERS[n % 9],
         "g": NUMBERS[(n * 5) % 9],
         "d": [None, Decimal("-1.25"), Decimal("0.00"), Decimal("1.50"), Decimal("99.99")][n % 5],
-        "day": [None, date(1931, 5, 6), date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29)][
-            n % 5
-        ],
+        "day": DAYS[n % 5],
         "ts": [
             None,
             datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC),
@@ -50,7 +62,28 @@ def _row(n: int) -> dict[str, Any]:
             datetime(2024, 3, 31, 22, tzinfo=UTC),
         ][n % 4],
         "t": TEXTS[n % 9],
-        "s": None if n % 7 == 0 else {"x": NUMBERS[(n * 2) % 9], "y": TEXTS[(n * 4) % 9]},
+        "s": None
+        if n % 7 == 0
+        else {
+            "x": NUMBERS[(n * 2) % 9],
+            "y": TEXTS[(n * 4) % 9],
+            "z": None if n % 3 == 0 else {"day": DAYS[(n * 3) % 5]},
+        },
+        "local": [
+            None,
+            datetime(1969, 12, 31, 23, 59, 59, 999_999),
+            datetime(1970, 1, 1),
+            datetime(2024, 3, 31, 2, 30),
+        ][(n * 3) % 4],
+        "ok": [True, False, None][n % 3],
+        "big": [
+            None,
+            Decimal("-12345678901234567890.5"),
+            Decimal("0"),
+            Decimal("0.0000000001"),
+            Decimal("12345678901234567890.5"),
+        ][(n * 2) % 5],
+        "raw": [None, b"", b"\x00", b"\x00\xff", b"a"][(n * 4) % 5],
     }
 
 
@@ -67,6 +100,10 @@ VALUES = {
     "t": ["''", "'a'", "'ab'", "'it''s'", "'é'"],
     "s.x": ["0", "0.5", "'NaN'::DOUBLE"],
     "s.y": ["'a'", "'é'"],
+    "s.z.day": ["date '1970-01-01'", "'1931-05-06'"],
+    "local": ["'1970-01-01'", "timestamp '2024-03-31 02:30:00'", "date '1970-01-01'"],
+    "big": ["0", "1e-10", "12345678901234567890.5", "-12345678901234567890"],
+    "raw": ["'a'::BLOB", "''::BLOB", "'\\x00\\xFF'::BLOB"],
 }
 COMPARED = st.sampled_from(sorted(VALUES)).flatmap(
     lambda name: st.builds(
@@ -100,6 +137,16 @@ OTHERS = st.sampled_from(
         "n % 7 = 3",
         "isnan(f)",
         "abs(d) > 1",
+        "ok",
+        "not ok",
+        "ok is not true",
+        "ok = (i > 0)",
+        "local::date = '1970-01-01'",
+        "local = day",
+        "local < ts",
+        "big > d",
+        "big in (0, 12345678901234567890.5)",
+        "octet_length(raw) = 2",
     ]
 )
 CONDITIONS = st.recursive(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -62,6 +63,24 @@ DATA = pa.table(
             [None if at % 7 == 0 else {"a": at % 5, "n": f"x{at % 3}"} for at in range(ROWS)],
             pa.struct([("a", pa.int32()), ("n", pa.string())]),
         ),
+        "big": pa.array(
+            _cycled([None, Decimal("-98765432109876543210.5"), Decimal("0.0001"), Decimal("1")], 3),
+            pa.decimal128(38, 4),
+        ),
+        "raw": pa.array(_cycled([None, b"", b"\x00", b"\x00\xff", b"zz"], 3), pa.binary()),
+        "c": pa.array(_cycled([None, time(0), time(23, 59, 59, 999_999)], 2), pa.time64("us")),
+        "u": pa.array(
+            [None if at % 5 == 0 else UUID(int=(at % 3) << 120 | 7).bytes for at in range(ROWS)],
+            pa.uuid(),
+        ),
+        "ns": pa.array(_cycled([None, -1, 0, 1_700_000_000_123_456_789], 3), pa.timestamp("ns")),
+        "deep": pa.array(
+            [
+                None if at % 6 == 0 else {"in": None if at % 4 == 0 else {"f": _FLOATS[at % 12]}}
+                for at in range(ROWS)
+            ],
+            pa.struct([("in", pa.struct([("f", pa.float64())]))]),
+        ),
     }
 )
 
@@ -75,6 +94,17 @@ _CONSTANTS = {
     "p.a": _NUMBERS,
     "s": ["''", "'a'", "'ab'", "'A'", "'Ä'", "'b%'", "'zz'", "'\U0001f600'"],
     "p.n": ["'x0'", "'x1'", "'x'"],
+    "big": [*_NUMBERS, "0.0001", "-98765432109876543210.5", "1e30"],
+    "raw": ["''::BLOB", "'\\x00'::BLOB", "'\\x00\\xFF'::BLOB", "'zz'"],
+    "c": ["TIME '00:00:00'", "'23:59:59.999999'", "TIME '12:00:00'"],
+    "u": [f"'{UUID(int=at << 120 | 7)}'" for at in range(3)],
+    "ns": [
+        "TIMESTAMP '1970-01-01 00:00:00'",
+        "TIMESTAMP_NS '2023-11-14 22:13:20.123456789'",
+        "'2023-11-14 22:13:20.123456'",
+        "TIMESTAMP '2023-11-14 22:13:20.123457'",
+    ],
+    "deep.in.f": [*_NUMBERS, "'NaN'::DOUBLE"],
     "d": [
         "'1970-01-01'",
         "DATE '1969-12-31'",

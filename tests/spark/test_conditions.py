@@ -26,6 +26,10 @@ VALUES = {
     "t": ["''", "'a'", "'ab'", "'it\\'s'", "'é'"],
     "s.x": ["0", "0.5", "double('NaN')"],
     "s.y": ["'a'", "'é'"],
+    "s.z.day": ["date'1970-01-01'", "'1931-05-06'"],
+    "local": ["timestamp_ntz'1970-01-01 00:00:00'", "timestamp_ntz'2024-03-31 02:30:00'"],
+    "big": ["0", "0.0000000001BD", "12345678901234567890.5BD", "-12345678901234567890BD"],
+    "raw": ["X'61'", "X''", "X'00FF'"],
 }
 SIGNS = ["=", "<>", "<", "<=", ">", ">=", "<=>"]
 OTHERS = [
@@ -57,6 +61,15 @@ OTHERS = [
     "n % 7 = 3",
     "isnan(f)",
     "abs(d) > 1",
+    "ok",
+    "NOT ok",
+    "ok IS NOT TRUE",
+    "ok = (i > 0)",
+    "date(local) = '1970-01-01'",
+    "local = day",
+    "big > d",
+    "big IN (0, 12345678901234567890.5BD)",
+    "octet_length(raw) = 2",
     "N < 20 AND I = 1",
     "n IN (SELECT max(id) FROM range(30))",
 ]

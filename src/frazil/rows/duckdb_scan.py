@@ -48,6 +48,7 @@ from frazil.rows import duckdb_filter
 from frazil.rows.actions import KEY
 from frazil.rows.duckdb_types import check_columns, default_text, is_native, quoted, text, type_text
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.unsliced import unsliced
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import is_local, local_path
 
@@ -562,7 +563,8 @@ class ArrowRows:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for at, task in enumerate(self._tasks):
             for batch in self._reader.read(task):
-                yield from self._shaped(pa.Table.from_batches([batch]), at).to_batches()
+                shaped = self._shaped(pa.Table.from_batches([batch]), at)
+                yield from map(unsliced, shaped.to_batches())
 
     def _shaped(self, rows: pa.Table, at: int) -> pa.Table:
         made = shown(rows, self._schema)

@@ -16,6 +16,7 @@ from frazil.errors import InvalidInput
 from frazil.rows.duckdb_scan import explained
 from frazil.rows.duckdb_types import quoted, type_text
 from frazil.rows.engine import KeyValues
+from frazil.rows.unsliced import unsliced_stream
 
 if TYPE_CHECKING:
     import duckdb
@@ -96,7 +97,7 @@ def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> 
         if folded.setdefault(name.lower(), name) != name or stream.schema.names.count(name) > 1:
             raise InvalidInput(f"the source has the column {name} twice; rename one")
     name, passing = (f"__frazil_{part}_{uuid.uuid4().hex[:12]}" for part in ("source", "stream"))
-    connection.register(passing, stream)
+    connection.register(passing, unsliced_stream(stream))
     try:
         with explained("source"):
             connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")

@@ -322,7 +322,7 @@ class Binder:
             except FrazilError as error:
                 raise self.source.located(token.start, error) from None
             view = self.engine.view(CHANGES_FUNCTION)
-            self.engine.connection.register(view, rows)
+            self.engine.connection.register(view, given_rows(rows))
             edits.append((token.start, cursor.tokens[cursor.index - 1].end, view))
         return edits
 
@@ -360,7 +360,7 @@ class Binder:
                     )
                 connection.register(each.view, metadata_rows(table, which))
             case TableMeant(table=table, changes=True):
-                connection.register(each.view, table.changes())
+                connection.register(each.view, given_rows(table.changes()))
             case TableMeant(table=table):
                 as_of = each.as_of if each.as_of is not None else each.meant.as_of
                 scan = self.engine.scan(table, AlwaysTrue(), as_of, self._extra_columns(table))

@@ -18,6 +18,7 @@ import pyarrow as pa
 from frazil.catalog.names import dotted, undotted
 from frazil.catalog.views import ViewState
 from frazil.errors import InvalidInput, NotFound
+from frazil.rows.unsliced import UnslicedRows, is_misread, unsliced
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
 
@@ -84,15 +85,21 @@ def metadata_rows(table: Table, which: str) -> Any:
 def given_rows(data: Any) -> Any:
     """Data as DuckDB registers it: Arrow streams that can be read once are read now."""
     if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
+        data = data.read_all()
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    if isinstance(data, pa.Table):
+        if not is_misread(data.schema):
+            return data
+        return pa.Table.from_batches(map(unsliced, data.to_batches()), data.schema)
     if isinstance(data, list):
         return pa.Table.from_pylist(data)
     if isinstance(data, dict):
         return pa.table(data)
-    if re.match(r"pyarrow|pandas|polars", type(data).__module__) or hasattr(
-        data, "__arrow_c_stream__"
-    ):
+    if re.match(r"pyarrow|pandas|polars", type(data).__module__):
         return data
+    if hasattr(data, "__arrow_c_stream__"):
+        return UnslicedRows(data)
     raise InvalidInput(f"a {type(data).__name__} cannot be used as a table; expected Arrow data")
 
 
