@@ -95,6 +95,19 @@ class Driver:
             query.awaitTermination()
         return {"batch": spent[1:] or spent, "commit": commits[1:] or commits}
 
+    def sink(self, batches: int) -> list[float]:
+        """Small batches through Frazil's streaming sink."""
+        warehouse = str(self.folder / "warehouse")
+        return self.steps.sink(
+            batches,
+            lambda writer: (
+                writer.format("frazil")
+                .option("catalog", warehouse)
+                .option("path", "shop.orders")
+                .start()
+            ),
+        )
+
     # Beside plain Parquet, in one session
 
     def scans(self, repeats: int) -> dict[str, list[list[float]]]:

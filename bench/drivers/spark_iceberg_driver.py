@@ -71,6 +71,12 @@ class Driver:
         """Small batches through foreachBatch."""
         return self.steps.stream(batches)
 
+    def sink(self, batches: int) -> list[float]:
+        """Small batches through Iceberg's streaming sink."""
+        return self.steps.sink(
+            batches, lambda writer: writer.option("fanout-enabled", "true").toTable(self.steps.name)
+        )
+
 
 if __name__ == "__main__":
     serve(Driver())

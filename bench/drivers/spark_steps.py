@@ -140,3 +140,16 @@ class SqlSteps:
         )
         query.awaitTermination()
         return {"batch": spent[1:] or spent, "commit": []}
+
+    def sink(self, batches: int, into: Callable[[Any], Any]) -> list[float]:
+        """Small batches through the format's own streaming sink; how long every trigger took."""
+        arriving = spark_rows.arriving(self.spark, self.folder / "sinking", batches)
+        writer = arriving.writeStream.option("checkpointLocation", str(self.folder / "sink"))
+        query = into(writer.trigger(availableNow=True))
+        query.awaitTermination()
+        spent = [
+            float(progress["durationMs"]["triggerExecution"])
+            for progress in query.recentProgress
+            if progress["numInputRows"]
+        ]
+        return spent[1:] or spent

@@ -37,5 +37,6 @@ WORKLOADS: dict[str, Workload] = {
     "designs": designs,
     "bitmaps": bitmaps,
     "spark": spark,
+    "spark_million": spark,
     "spark_parquet": spark_parquet,
 }

@@ -66,6 +66,9 @@ def spark(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
                     outcome.add(
                         "streaming micro-batch", "our commit", name, median(found["commit"]), "ms"
                     )
+            with forgiving(outcome, name, "sink"):
+                spent = {name: sessions[name].ask("sink", batches=workload["batches"])}
+                outcome.add("streaming sink", "trigger", name, median(spent[name]), "ms")
     outcome.note(
         "two Sparks: Frazil on PySpark 4.3, Iceberg 1.12 on PySpark 4.1 (the newest it supports); "
         "local[2], the first query of each session is not counted."

@@ -53,6 +53,25 @@ def planned(spark: Any, query: str) -> str:
     return str(spark.sql(query)._jdf.queryExecution().toString())
 
 
+def test_partitions_are_shown(spark: Any, table: frazil.Table) -> None:
+    shown = spark.sql("SHOW PARTITIONS frazil.shop.orders").select("partition.day", "record_count")
+    assert sorted((str(day), rows) for day, rows in shown.collect()) == [
+        ("2024-01-01", 30),
+        ("2024-01-02", 30),
+        ("2024-01-03", 30),
+    ]
+
+
+def test_rows_are_counted_without_reading_files(spark: Any, table: frazil.Table) -> None:
+    query = "SELECT count(*), count(1) AS again FROM frazil.shop.orders"
+    assert "rows counted by the tree" in planned(spark, query)
+    assert tuple(spark.sql(query).first()) == (90, 90)
+    spark.sql("DELETE FROM frazil.shop.orders WHERE id IN (1, 2, 40)")
+    assert tuple(spark.sql(query).first()) == (87, 87)
+    some = "SELECT count(*) FROM frazil.shop.orders WHERE id < 10"
+    assert spark.sql(some).first()[0] == 8
+
+
 @pytest.mark.parametrize(
     ("condition", "files"),
     [

@@ -14,7 +14,7 @@ import frazil.spark
 from frazil.spark.source import FrazilSource
 from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import FrazilWriter, Written
-from frazil.spark.writer import packed, unpacked
+from frazil.spark.write_task import packed, unpacked
 
 pytestmark = pytest.mark.spark
 

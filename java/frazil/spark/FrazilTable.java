@@ -101,6 +101,7 @@ public class FrazilTable implements SupportsRead, SupportsWrite, SupportsMetadat
       made.add(TableCapability.TRUNCATE);
       made.add(TableCapability.OVERWRITE_BY_FILTER);
       made.add(TableCapability.OVERWRITE_DYNAMIC);
+      made.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
       if (loaded.of("any schema").flag()) made.add(TableCapability.ACCEPT_ANY_SCHEMA);
     }
     return made;

@@ -51,6 +51,10 @@ class Json {
     return (Map) value;
   }
 
+  Object value() {
+    return value;
+  }
+
   boolean isNull() {
     return value == null;
   }

@@ -3,6 +3,7 @@ package frazil.spark;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.Column;
@@ -85,7 +86,7 @@ public class RowChanges extends SparkStrategy {
       this.relation = relation;
     }
 
-    public String verb() {
+    private String verb() {
       if (plan instanceof DeleteFromTable) return "delete";
       if (plan instanceof OverwritePartitionsDynamic) return "overwrite partitions";
       if (plan instanceof OverwriteByExpression) return "overwrite";
@@ -107,7 +108,10 @@ public class RowChanges extends SparkStrategy {
 
     public Column condition() {
       if (plan instanceof DeleteFromTable) return column(((DeleteFromTable) plan).condition());
-      if (plan instanceof UpdateTable) return column(((UpdateTable) plan).condition());
+      if (plan instanceof UpdateTable) {
+        Option given = ((UpdateTable) plan).condition();
+        return given.isEmpty() ? null : column((Expression) given.get());
+      }
       if (plan instanceof OverwriteByExpression) return column(((OverwriteByExpression) plan).deleteExpr());
       return column(((MergeIntoTable) plan).mergeCondition());
     }
@@ -117,26 +121,39 @@ public class RowChanges extends SparkStrategy {
       return Dataset$.MODULE$.ofRows(session, ((V2WriteCommand) plan).query());
     }
 
-    /** The options of a write, as JSON. */
-    public String options() {
+    private Map options() {
       scala.collection.immutable.Map given =
           plan instanceof OverwriteByExpression
               ? ((OverwriteByExpression) plan).writeOptions()
               : ((OverwritePartitionsDynamic) plan).writeOptions();
-      Map made = new HashMap(scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Map) given));
-      return Json.text(made);
+      return new HashMap(scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Map) given));
     }
 
     public Dataset source() {
       return Dataset$.MODULE$.ofRows(session, ((MergeIntoTable) plan).sourceTable());
     }
 
-    /** Columns that the condition of a merge makes equal: of the table and of the source, in turn. */
-    public List pairs() {
-      MergeIntoTable merge = (MergeIntoTable) plan;
-      List made = new ArrayList();
-      equal(made, merge.mergeCondition(), list(relation.output()), list(merge.sourceTable().output()));
-      return made;
+    /**
+     * The statement as JSON: its verb, options, assignments, clauses, and the pairs of columns that the condition of a
+     * merge makes equal. Conditions and values are numbers among the columns that are given.
+     */
+    public String described(List given) {
+      Map made = new LinkedHashMap();
+      made.put("verb", verb());
+      if (plan instanceof UpdateTable) made.put("assignments", assigned(((UpdateTable) plan).assignments(), given));
+      if (plan instanceof MergeIntoTable) {
+        MergeIntoTable merge = (MergeIntoTable) plan;
+        List pairs = new ArrayList();
+        equal(pairs, merge.mergeCondition(), list(relation.output()), list(merge.sourceTable().output()));
+        made.put("pairs", pairs);
+        List clauses = new ArrayList();
+        add(clauses, "matched", merge.matchedActions(), given);
+        add(clauses, "not matched", merge.notMatchedActions(), given);
+        add(clauses, "not matched by source", merge.notMatchedBySourceActions(), given);
+        made.put("clauses", clauses);
+      }
+      if (plan instanceof V2WriteCommand) made.put("options", options());
+      return Json.text(made);
     }
 
     private static void equal(List made, Expression condition, List target, List source) {
@@ -170,33 +187,19 @@ public class RowChanges extends SparkStrategy {
       return made;
     }
 
-    /** Assignments of an update: names and columns in turn. */
-    public List assignments() {
-      return assigned(((UpdateTable) plan).assignments());
-    }
-
-    /** Clauses of a merge: side, action, condition or null, assignments or null. */
-    public List clauses() {
-      MergeIntoTable merge = (MergeIntoTable) plan;
-      List made = new ArrayList();
-      add(made, "matched", merge.matchedActions());
-      add(made, "not matched", merge.notMatchedActions());
-      add(made, "not matched by source", merge.notMatchedBySourceActions());
-      return made;
-    }
-
-    private static void add(List made, String side, Seq actions) {
-      List given = list(actions);
-      for (int i = 0; i < given.size(); i++) {
-        MergeAction action = (MergeAction) given.get(i);
+    /** Clauses of one side: side, action, condition or null, assignments or null. */
+    private static void add(List made, String side, Seq actions, List given) {
+      List all = list(actions);
+      for (int i = 0; i < all.size(); i++) {
+        MergeAction action = (MergeAction) all.get(i);
         List clause = new ArrayList();
         clause.add(side);
         clause.add(action instanceof DeleteAction ? "delete" : action instanceof UpdateAction ? "update" : "insert");
-        clause.add(column(action.condition()));
+        clause.add(action.condition().isEmpty() ? null : numbered((Expression) action.condition().get(), given));
         if (action instanceof UpdateAction) {
-          clause.add(assigned(((UpdateAction) action).assignments()));
+          clause.add(assigned(((UpdateAction) action).assignments(), given));
         } else if (action instanceof InsertAction) {
-          clause.add(assigned(((InsertAction) action).assignments()));
+          clause.add(assigned(((InsertAction) action).assignments(), given));
         } else {
           clause.add(null);
         }
@@ -204,13 +207,21 @@ public class RowChanges extends SparkStrategy {
       }
     }
 
-    private static List assigned(Seq assignments) {
-      List given = list(assignments);
+    private static Integer numbered(Expression expression, List given) {
+      given.add(ExpressionUtils.column(expression));
+      return Integer.valueOf(given.size() - 1);
+    }
+
+    /** Assignments: the path of a column, and its value. */
+    private static List assigned(Seq assignments, List given) {
+      List all = list(assignments);
       List made = new ArrayList();
-      for (int i = 0; i < given.size(); i++) {
-        Assignment assignment = (Assignment) given.get(i);
-        made.add(path(assignment.key()));
-        made.add(ExpressionUtils.column(assignment.value()));
+      for (int i = 0; i < all.size(); i++) {
+        Assignment assignment = (Assignment) all.get(i);
+        List each = new ArrayList();
+        each.add(path(assignment.key()));
+        each.add(numbered(assignment.value(), given));
+        made.add(each);
       }
       return made;
     }
@@ -226,10 +237,6 @@ public class RowChanges extends SparkStrategy {
       }
       made.add(0, ((Attribute) at).name());
       return made;
-    }
-
-    private static Column column(Option expression) {
-      return expression.isEmpty() ? null : ExpressionUtils.column((Expression) expression.get());
     }
 
     private static Column column(Expression expression) {

@@ -11,12 +11,17 @@ import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 
 /**
- * Spark's parser, with the statements on tables of Frazil catalogs that Spark has no grammar for: partition fields,
- * branches, tags, write order. Such a statement becomes a CALL that hands its text to Python.
+ * Spark's parser, with the statements on tables of Frazil catalogs that Spark has no grammar for (partition fields,
+ * branches, tags, write order) or carries out for its own tables alone. Such a statement becomes a CALL that hands its
+ * text to Python.
  */
 public class Statements implements InvocationHandler {
-  private static final Pattern ALTER =
-      Pattern.compile("\\s*ALTER\\s+TABLE\\s+(?:`([^`]+)`|(\\w+))\\s*(\\.?).*", Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+  private static final String NAME = "(?:`([^`]+)`|(\\w+))\\s*(\\.?)";
+  private static final Pattern ALTER = pattern("\\s*ALTER\\s+TABLE\\s+" + NAME + ".*");
+  private static final Pattern[] OURS = {
+    pattern("\\s*CREATE\\s+TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?" + NAME + "[^\\s(]*\\s+LIKE\\s.*"),
+    pattern("\\s*SHOW\\s+PARTITIONS\\s+" + NAME + ".*")
+  };
   private final ParserInterface spark;
   private final SparkSession session;
 
@@ -33,9 +38,13 @@ public class Statements implements InvocationHandler {
             new Statements(spark, session));
   }
 
+  private static Pattern pattern(String text) {
+    return Pattern.compile(text, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+  }
+
   /** The Frazil catalog that a statement is for: the one it names, else the current one; null if another is meant. */
-  private String catalog(String text) {
-    Matcher found = ALTER.matcher(text);
+  private String catalog(Pattern pattern, String text) {
+    Matcher found = pattern.matcher(text);
     if (!found.matches()) return null;
     CatalogManager catalogs = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
     String first = found.group(1) != null ? found.group(1) : found.group(2);
@@ -44,14 +53,23 @@ public class Statements implements InvocationHandler {
     return catalogs.catalog(name) instanceof FrazilCatalog ? name : null;
   }
 
+  private Object handed(String catalog, String text) throws Exception {
+    String quoted = text.replace("\\", "\\\\").replace("'", "\\'");
+    return spark.parsePlan("CALL `" + catalog + "`.system.execute(statement => '" + quoted + "')");
+  }
+
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+    boolean plan = method.getName().startsWith("parsePlan");
+    for (int i = 0; plan && i < OURS.length; i++) {
+      String catalog = catalog(OURS[i], (String) arguments[0]);
+      if (catalog != null) return handed(catalog, (String) arguments[0]);
+    }
     try {
       return method.invoke(spark, arguments);
     } catch (InvocationTargetException failure) {
-      String catalog = method.getName().startsWith("parsePlan") ? catalog((String) arguments[0]) : null;
+      String catalog = plan ? catalog(ALTER, (String) arguments[0]) : null;
       if (catalog == null) throw failure.getCause();
-      String text = ((String) arguments[0]).replace("\\", "\\\\").replace("'", "\\'");
-      return spark.parsePlan("CALL `" + catalog + "`.system.execute(statement => '" + text + "')");
+      return handed(catalog, (String) arguments[0]);
     }
   }
 }

@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frazil.spark")
 _MAX_HELD: Final = 256
+_MAX_PLANS: Final = 32 << 20
+"""Characters of answers that are kept."""
 _ATTRIBUTE: Final = "_frazil_bridges"
 
 
@@ -88,6 +90,7 @@ class Bridge(Answers):
         self.spark = spark
         self.tables: dict[str, Table] = {}
         self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._plans: OrderedDict[str, str] = OrderedDict()
         self.is_installed = False
         self._lock = threading.Lock()
         self._next = 0
@@ -95,7 +98,9 @@ class Bridge(Answers):
 
     # Frames
 
-    def held(self, rows: Scan | Planned) -> tuple[str, DataFrame]:
+    def held(
+        self, rows: Scan | Planned, metadata_columns: Sequence[str] = ()
+    ) -> tuple[str, DataFrame]:
         """A frame over a scan whose plan is kept, with a token to ask for it by.
 
         The files are those of the plan, or, of a scan, those that the filters over the frame leave
@@ -114,7 +119,7 @@ class Bridge(Answers):
         prepare(self.spark, (field.field_type for field in scan.table_schema.fields))
         table = Loaded(table=_plain(scan), scan=replace(scan, columns=None, matching=None))
         described = {**table.described(""), "token": token, "writable": False}
-        return token, self.frame(described)
+        return token, self.frame(described, metadata_columns)
 
     def planned(self, token: str) -> tuple[Planned, Pushed]:
         """The plan of a held frame once Spark has planned it, and what its filters told."""
@@ -131,11 +136,13 @@ class Bridge(Answers):
         prepare(self.spark, (field.field_type for field in scan.table_schema.fields))
         return self.frame(Loaded(table=table, scan=scan, is_pinned=True).described(key))
 
-    def frame(self, described: Mapping[str, Any]) -> DataFrame:
+    def frame(
+        self, described: Mapping[str, Any], metadata_columns: Sequence[str] = ()
+    ) -> DataFrame:
         """The rows of a table that Spark knows."""
-        session = self.spark._jsparkSession
-        table = jar.new(self.spark, "FrazilTable", self.java, session, json.dumps(described))
-        return DataFrame(jar.call(self.spark, "Frames", "of", session, table), self.spark)
+        more = json.dumps(list(metadata_columns))
+        rows = jar.frames(self.spark).rows(self.java, json.dumps(described), more)
+        return DataFrame(rows, self.spark)
 
     # Reading
 
@@ -149,7 +156,21 @@ class Bridge(Answers):
             )
         return Loaded.of(replace(table, branch_name=said["branch"]), said)
 
-    def _plan(self, request: str) -> dict[str, Any]:
+    def _plan(self, request: str) -> str:
+        """The plan of a scan. A token names one snapshot, so an answer stays true: Spark plans a
+        statement more than once."""
+        with self._lock:
+            if request in self._plans:
+                self._plans.move_to_end(request)
+                return self._plans[request]
+        made = json.dumps(self._planned_scan(request))
+        with self._lock:
+            self._plans[request] = made
+            while len(self._plans) > 1 and sum(map(len, self._plans.values())) > _MAX_PLANS:
+                self._plans.popitem(last=False)
+        return made
+
+    def _planned_scan(self, request: str) -> dict[str, Any]:
         asked = json.loads(request)
         token = asked["token"]
         held = self._held.get(token)

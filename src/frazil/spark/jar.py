@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).resolve().parent
 PACKAGED = _HERE / "frazil-spark.jar"
 _MARK = "frazil.spark.loader"
+_FRAMES = "_frazil_frames"
 
 
 def classes(spark: SparkSession) -> Any:
@@ -61,6 +62,16 @@ def call(spark: SparkSession, name: str, method: str, *arguments: Any) -> Any:
     made = classes(spark).loadClass(f"frazil.spark.{name}")
     found = next(each for each in made.getMethods() if each.getName() == method)
     return found.invoke(None, given.toArray())
+
+
+def frames(spark: SparkSession) -> Any:
+    """The object that makes frames for a session, one call each."""
+    session = spark._jsparkSession
+    known = spark.sparkContext._gateway.__dict__.setdefault(_FRAMES, {})
+    key = session._target_id
+    if key not in known:
+        known[key] = (session, new(spark, "Frames", session))
+    return known[key][1]
 
 
 def jar(spark: SparkSession) -> Path:

@@ -72,6 +72,8 @@ class Merge:
     bound: Binding | None = None
     pairs: tuple[KeyPair, ...] = ()
     """Equal columns that a condition of columns is known to ask for."""
+    held: Any = None
+    """Java's list of the expressions of a statement."""
 
     def when_matched_update(
         self, values: Mapping[str, Any] | None = None, *, condition: Condition | None = None
@@ -127,7 +129,12 @@ class Merge:
             within = reach(source, pairs, schema)
             rows = rows.filter(column_of(within, lambda each: F.col(quoted(*each.path))))
         merging = MergeFrames(
-            schema=schema, rows=rows, source=source, on=self._on(pairs), clauses=self.clauses
+            schema=schema,
+            rows=rows,
+            source=source,
+            on=self._on(pairs),
+            clauses=self.clauses,
+            held=self.held,
         )
         job = RowLevelJob(
             target=target,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -22,10 +22,11 @@ from frazil.expr.sql_text import SOURCE, TARGET
 from frazil.format.types import plain
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, SinkResult
 from frazil.rows.engine import Side
-from frazil.spark.conditions import literal, quoted, value_of
+from frazil.spark.conditions import literal, quoted
 from frazil.spark.sinks import sources_met
 from frazil.spark.spark_types import spark_type
 from frazil.spark.target import Condition
+from frazil.spark.texts import Given, Texts, cast
 from frazil.spark.update import Paths, assigned
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Clause:
 
     side: Side
     action: Action
-    condition: Condition | None = None
+    condition: Condition | Given | None = None
     values: Paths | None = None
 
 
@@ -61,6 +62,8 @@ class MergeFrames:
     clauses: Sequence[Clause]
     only_changes: bool = False
     """Whether an update that changes no column is left out."""
+    held: Any = None
+    """Java's list of the expressions of a statement."""
 
     @property
     def updates(self) -> bool:
@@ -105,99 +108,100 @@ class MergeFrames:
     # What becomes of them
 
     def _decided(self, joined: DataFrame, sides: tuple[Side, ...] = tuple(Side)) -> DataFrame:
+        texts = Texts(self.held)
         clauses = [clause for clause in self.clauses if clause.side in sides]
         is_one = len(sides) == 1
-        in_target = F.lit(sides[0] is Side.MATCHED) if is_one else _exists(KEY, TARGET)
-        in_source = F.lit(True) if is_one else _exists(SOURCE_ROW, SOURCE)
+        in_target = _truth(sides[0] is Side.MATCHED) if is_one else _exists(KEY, TARGET)
+        in_source = "true" if is_one else _exists(SOURCE_ROW, SOURCE)
         holds = {
-            Side.MATCHED: in_target & in_source,
-            Side.SOURCE_ONLY: ~in_target,
-            Side.TARGET_ONLY: ~in_source,
+            Side.MATCHED: f"({in_target} AND {in_source})",
+            Side.SOURCE_ONLY: f"(NOT {in_target})",
+            Side.TARGET_ONLY: f"(NOT {in_source})",
         }
-        choice = F.lit(-1)
-        for at, clause in reversed(list(enumerate(clauses))):
-            choice = F.when(self._applies(clause, holds[clause.side]), F.lit(at)).otherwise(choice)
-        chosen = joined.withColumn(_CHOICE, choice)
-        # Rows that matched are kept even where no clause applies: they must not match twice.
-        chosen = chosen.filter((F.col(_CHOICE) >= 0) | holds[Side.MATCHED])
+        whens = [
+            f"WHEN {self._applies(clause, holds[clause.side], texts)} THEN {at}"
+            for at, clause in enumerate(clauses)
+        ]
+        choice = f"CASE {' '.join(whens)} ELSE -1 END" if whens else "-1"
         has_target = sides != (Side.SOURCE_ONLY,)
-        action = _by_choice([F.lit(int(each.action)) for each in clauses], F.lit(int(Action.KEEP)))
-        columns = [self._value(each, clauses).alias(each.name) for each in self.schema.fields]
+        action = _by_choice([str(int(each.action)) for each in clauses], str(int(Action.KEEP)))
+        columns = [(each.name, self._value(each, clauses, texts)) for each in self.schema.fields]
         if self.updates:
-            row_id = F.col(quoted(ROW_ID.name, alias=TARGET)) if has_target else F.lit(None)
+            row_id = quoted(ROW_ID.name, alias=TARGET) if has_target else "NULL"
+            updated = f"CASE WHEN {action} = {int(Action.UPDATE)} THEN {row_id} END"
             columns += [
-                F.when(action == int(Action.UPDATE), row_id).cast("long").alias(ROW_ID.name),
-                F.lit(None).cast("long").alias(LAST_UPDATED.name),
+                (ROW_ID.name, f"CAST({updated} AS BIGINT)"),
+                (LAST_UPDATED.name, "CAST(NULL AS BIGINT)"),
             ]
-        key = F.col(quoted(KEY, alias=TARGET)) if has_target else F.lit(None).cast("long")
-        columns += [key.alias(KEY), action.alias(ACTION)]
+        key = quoted(KEY, alias=TARGET) if has_target else "CAST(NULL AS BIGINT)"
+        columns += [(KEY, key), (ACTION, action)]
         if sides == (Side.MATCHED,) or (self.only_changes and has_target):
-            columns.append(F.col(quoted(SOURCE_ROW, alias=SOURCE)).alias(SOURCE_ROW))
-        return chosen.select(*columns)
+            columns.append((SOURCE_ROW, quoted(SOURCE_ROW, alias=SOURCE)))
+        # Rows that matched are kept even where no clause applies: they must not match twice.
+        where = f"{_CHOICE} >= 0 OR {holds[Side.MATCHED]}"
+        return texts.selected(joined, columns, extra=(_CHOICE, choice), where=where)
 
-    def _applies(self, clause: Clause, holds: Column) -> Column:
+    def _applies(self, clause: Clause, holds: str, texts: Texts) -> str:
         if clause.condition is not None:
-            holds = holds & _column(clause.condition)
+            holds = f"{holds} AND {texts.condition(clause.condition, holds)}"
         if self.only_changes and clause.action is Action.UPDATE:
-            holds = holds & self._differs()
+            holds = f"{holds} AND ({self._differs()})"
         return holds
 
-    def _differs(self) -> Column:
-        made = F.lit(False)
-        for field in self.schema.fields:
-            found = self._source_column(field.name)
-            if found is not None:
-                made = made | ~found.eqNullSafe(F.col(quoted(field.name, alias=TARGET)))
-        return made
+    def _differs(self) -> str:
+        found = ((field.name, self._source_column(field.name)) for field in self.schema.fields)
+        parts = [
+            f"NOT ({theirs} <=> {quoted(name, alias=TARGET)})"
+            for name, theirs in found
+            if theirs is not None
+        ]
+        return " OR ".join(parts) or "false"
 
-    def _value(self, field: NestedField, clauses: list[Clause]) -> Column:
+    def _value(self, field: NestedField, clauses: list[Clause], texts: Texts) -> str:
         kind = spark_type(field.field_type)
-        empty = F.lit(None).cast(kind)
+        empty = cast("NULL", kind)
         values = []
-        for clause in clauses:
+        for at, clause in enumerate(clauses):
+            guard = f"{_CHOICE} = {at}"
             if clause.action is Action.DELETE:
                 values.append(empty)
             elif clause.action is Action.UPDATE:
-                values.append(self._update(field, clause).cast(kind))
+                values.append(cast(self._update(field, clause, texts, guard), kind))
             else:
-                values.append(self._insert(field, clause).cast(kind))
+                values.append(cast(self._insert(field, clause, texts, guard), kind))
         return _by_choice(values, empty)
 
-    def _update(self, field: NestedField, clause: Clause) -> Column:
-        old = F.col(quoted(field.name, alias=TARGET))
+    def _update(self, field: NestedField, clause: Clause, texts: Texts, guard: str) -> str:
+        old = quoted(field.name, alias=TARGET)
         if clause.values is not None:
-            return assigned(old, field.name, clause.values)
-        found = self._source_column(field.name)
-        return old if found is None else found
+            return assigned(old, field.name, clause.values, texts, guard)
+        return self._source_column(field.name) or old
 
-    def _insert(self, field: NestedField, clause: Clause) -> Column:
+    def _insert(self, field: NestedField, clause: Clause, texts: Texts, guard: str) -> str:
         if clause.values is not None:
             if (field.name,) in clause.values:
-                return value_of(clause.values[(field.name,)])
+                return texts.value(clause.values[(field.name,)], guard)
         elif (found := self._source_column(field.name)) is not None:
             return found
         if field.write_default is None:
-            return F.lit(None)
-        return literal(plain(field.write_default, field.field_type), field.field_type)
+            return "NULL"
+        default = literal(plain(field.write_default, field.field_type), field.field_type)
+        return texts.value(default, guard)
 
-    def _source_column(self, name: str) -> Column | None:
+    def _source_column(self, name: str) -> str | None:
         found = self.source.named(name)
-        return None if found is None else F.col(quoted(found, alias=SOURCE))
+        return None if found is None else quoted(found, alias=SOURCE)
 
 
-def _exists(name: str, alias: str) -> Column:
-    return F.col(quoted(name, alias=alias)).isNotNull()
+def _exists(name: str, alias: str) -> str:
+    return f"({quoted(name, alias=alias)} IS NOT NULL)"
 
 
-def _column(given: Condition) -> Column:
-    return given if isinstance(given, Column) else F.expr(given)
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
 
 
-def _by_choice(values: list[Column], otherwise: Column) -> Column:
+def _by_choice(values: list[str], otherwise: str) -> str:
     """The value of the clause that was chosen."""
-    if len(values) == 1:
-        return F.when(F.col(_CHOICE) == 0, values[0]).otherwise(otherwise)
-    made = otherwise
-    for at, value in enumerate(values):
-        made = F.when(F.col(_CHOICE) == at, value).otherwise(made)
-    return made
+    whens = [f"WHEN {_CHOICE} = {at} THEN {value}" for at, value in enumerate(values)]
+    return f"CASE {' '.join(whens)} ELSE {otherwise} END" if whens else otherwise

@@ -85,12 +85,12 @@ class SparkSource:
         """Values of key columns, or their ends where there are many; this reads the rows."""
         usable = [at for at in range(len(names)) if self._is_usable(names[at], kinds[at])]
         columns = [
-            F.col(quoted(names[at])).try_cast(spark_type(kinds[at])).alias(f"k{at}")
+            f"TRY_CAST({quoted(names[at])} AS {spark_type(kinds[at]).simpleString()}) AS k{at}"
             for at in usable
         ]
-        keys = self.frame.select(*columns)
-        ends = [end(F.col(f"k{at}")) for at in usable for end in (F.min, F.max)]
-        first = keys.agg(F.count(F.lit(1)), *ends).toArrow()
+        keys = self.frame.selectExpr(*columns)
+        ends = [f"{end}(k{at})" for at in usable for end in ("min", "max")]
+        first = keys.selectExpr("count(1)", *ends).toArrow()
         rows = self.__dict__["num_rows"] = int(first.column(0)[0].as_py())
         is_all = rows <= limit
         if is_all and usable:

@@ -47,10 +47,7 @@ def called(spark: SparkSession, catalog: Catalog, own_name: str, request: Mappin
     """The answer as a frame."""
     name, arguments = request["name"], request["arguments"]
     if name == EXECUTE:
-        text = re.sub(
-            rf"^(\s*alter\s+table\s+)`?{own_name}`?\s*\.", r"\1", arguments["statement"], flags=re.I
-        )
-        result = catalog.sql(text)
+        result = catalog.sql(_without_catalog(arguments["statement"], own_name))
     else:
         found = PROCEDURES[name]
         given = ", ".join(
@@ -59,6 +56,16 @@ def called(spark: SparkSession, catalog: Catalog, own_name: str, request: Mappin
         )
         result = catalog.sql(f"CALL system.{name}({given})")
     return spark.createDataFrame(result.to_arrow())._jdf
+
+
+def _without_catalog(statement: str, own_name: str) -> str:
+    """The statement with names of tables that start from the catalog itself."""
+    before = r"alter\s+table|create\s+table(?:\s+if\s+not\s+exists)?|show\s+partitions"
+    named = rf"`?{own_name}`?\s*\."
+    text = re.sub(rf"^(\s*(?:{before})\s+){named}", r"\1", statement, flags=re.I)
+    if re.match(r"\s*create\s", text, flags=re.I):
+        text = re.sub(rf"(\slike\s+){named}", r"\1", text, count=1, flags=re.I)
+    return text
 
 
 def _parameter(name: str, *, required: bool) -> dict[str, Any]:

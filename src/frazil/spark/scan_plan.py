@@ -86,6 +86,10 @@ def scan_plan(
     }
     if not made["native"]:
         return made
+    if not len(planned.plan.matches):
+        made["live rows"] = int(rows) - sum(
+            vector.cardinality for _, _, vector in planned.vectors(np.flatnonzero(vectors))
+        )
     readers = _Readers(planned, asked)
     keys = ("file_size_in_bytes", "tracking.sequence_number", "spec_id")
     columns = {key: files.pylist(key) for key in keys}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,19 +12,18 @@ from pyroaring import BitMap64
 
 from frazil.data.conform import Conformer
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, RowSink, SinkResult
 from frazil.rows.planned import Longs
 from frazil.spark.distribution import Distribution, distributed
+from frazil.spark.key_bitmaps import bitmaps
 from frazil.spark.session import prepare
 from frazil.spark.shipping import answers
+from frazil.spark.sink_task import SinkTask, received
 from frazil.spark.spark_types import from_spark, incoming
-from frazil.spark.writer import packed, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_RESULT: Final = "result"
 _FEW: Final = 50_000
 """Rows that the driver writes itself."""
 
@@ -54,7 +51,7 @@ def written(
             mode=Distribution.of(metadata.properties, metadata.spec()),
         )
     task = SinkTask(replace(sink, written=None))
-    results = [_received(answer) for answer in answers(frame, task.run)]
+    results = [received(answer) for answer in answers(frame, task.run)]
     if sink.written is not None:
         for result in results:
             located = paths.resolve_all(sink.location, result.entries.column("location"))
@@ -70,39 +67,6 @@ def _written_here(frame: DataFrame, sink: RowSink) -> list[SinkResult]:
     return [sink.run(pa.RecordBatchReader.from_batches(batches[0].schema, batches))]
 
 
-@dataclass(frozen=True, slots=True)
-class SinkTask:
-    """A sink that travels to executors."""
-
-    sink: RowSink
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One result per task that had rows."""
-        respelled = (from_spark(batch, self.sink.schema) for batch in batches)
-        first = next(respelled, None)
-        if first is None:
-            return
-        stream = pa.RecordBatchReader.from_batches(first.schema, chain([first], respelled))
-        sent = _sent(self.sink.run(stream))
-        yield pa.RecordBatch.from_arrays([pa.array([sent], pa.binary())], names=[_RESULT])
-
-
-def _sent(result: SinkResult) -> bytes:
-    entries = packed(result.entries) if result.entries.num_rows else None
-    return pickle.dumps((entries, result.keys, result.counts, result.sources, result.matched))
-
-
-def _received(data: bytes) -> SinkResult:
-    entries, keys, counts, sources, matched = pickle.loads(data)
-    return SinkResult(
-        entries=EntryBatch.concat([unpacked(entries)] if entries else []),
-        keys=keys,
-        counts=counts,
-        sources=sources,
-        matched=matched,
-    )
-
-
 def sources_met(results: Sequence[SinkResult]) -> BitMap64:
     """Numbers of the source rows that met a row of the table."""
     return BitMap64.union(BitMap64(), *(result.sources for result in results))
@@ -111,14 +75,6 @@ def sources_met(results: Sequence[SinkResult]) -> BitMap64:
 def collected_keys(keys: DataFrame) -> Longs:
     """The values of a frame's one long column, brought to the driver as bitmaps."""
     merged = BitMap64()
-    for answer in answers(keys, _bitmaps):
+    for answer in answers(keys, bitmaps):
         merged |= BitMap64.deserialize(answer)
     return np.array(merged.to_array(), dtype=np.int64) if len(merged) else np.zeros(0, np.int64)
-
-
-def _bitmaps(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found = BitMap64()
-    for batch in batches:
-        found |= BitMap64(np.asarray(batch.column(0)).astype(np.uint64))
-    if found:
-        yield pa.RecordBatch.from_arrays([pa.array([found.serialize()])], names=["keys"])

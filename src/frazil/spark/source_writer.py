@@ -16,15 +16,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from frazil.format.batch import EntryBatch
 from frazil.spark.source_options import SourceOptions
+from frazil.spark.write_task import WriteTask, packed, unpacked
 from frazil.spark.writer import (
-    WriteTask,
     check_schema,
     commit_added,
     discard_entries,
-    packed,
     plain_change,
     replacing_all,
-    unpacked,
 )
 
 

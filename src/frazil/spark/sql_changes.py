@@ -19,6 +19,7 @@ from frazil.spark.delete import delete_rows
 from frazil.spark.merge import Merge
 from frazil.spark.merge_frames import Clause
 from frazil.spark.overwrites import overwrite, overwrite_partitions
+from frazil.spark.texts import Given
 from frazil.spark.update import update_rows
 from frazil.spark.writer import widened
 
@@ -34,30 +35,32 @@ _ACTIONS = {"delete": Action.DELETE, "update": Action.UPDATE, "insert": Action.I
 
 def carry_out(spark: SparkSession, table: Table, change: Any) -> None:
     """One statement as one snapshot."""
+    held = spark._jvm.java.util.ArrayList()
+    said = json.loads(change.described(held))
 
     def bound(rows: DataFrame) -> DataFrame:
         return DataFrame(change.bound(rows._jdf), spark)
 
-    match str(change.verb()):
+    match said["verb"]:
         case "delete":
             delete_rows(spark, table, _column(change.condition()), bound=bound)
         case "update":
-            values = _assigned(change.assignments())
-            update_rows(spark, table, values, _column(change.condition()), bound=bound)
+            values = _assigned(said["assignments"])
+            where = _column(change.condition())
+            update_rows(spark, table, values, where, bound=bound, held=held)
         case "merge":
             Merge(
                 table=table,
                 source=DataFrame(change.source(), spark),
                 on=_column(change.condition()),
-                clauses=tuple(_clause(each) for each in change.clauses()),
-                pairs=tuple(
-                    KeyPair(target=str(pair[0]), source=str(pair[1])) for pair in change.pairs()
-                ),
+                clauses=tuple(_clause(each) for each in said["clauses"]),
+                pairs=tuple(KeyPair(target=ours, source=theirs) for ours, theirs in said["pairs"]),
                 bound=bound,
+                held=held,
             ).execute()
         case "overwrite" | "overwrite partitions" as verb:
             rows = DataFrame(change.rows(), spark)
-            if merges_schema(json.loads(str(change.options()))):
+            if merges_schema(said["options"]):
                 widened(table, rows)
             if verb == "overwrite":
                 overwrite(table, rows, _column(change.condition()), bound=bound)
@@ -78,22 +81,18 @@ def merges_schema(options: Mapping[str, str]) -> bool:
 def _clause(given: Any) -> Clause:
     side, action, condition, assignments = given
     return Clause(
-        side=_SIDES[str(side)],
-        action=_ACTIONS[str(action)],
-        condition=_column(condition),
+        side=_SIDES[side],
+        action=_ACTIONS[action],
+        condition=None if condition is None else Given(condition),
         values=None if assignments is None else _assigned(assignments),
     )
 
 
-def _assigned(pairs: Any) -> dict[tuple[str, ...], Column | None]:
-    flat = list(pairs)
-    return {
-        tuple(str(level) for level in flat[at]): _column(flat[at + 1])
-        for at in range(0, len(flat), 2)
-    }
+def _assigned(pairs: Any) -> dict[tuple[str, ...], Given]:
+    return {tuple(path): Given(number) for path, number in pairs}
 
 
-def _column(found: Any) -> Column | None:
+def _column(found: Any) -> Column:
     from pyspark.sql.classic.column import Column as ClassicColumn
 
     return None if found is None else ClassicColumn(found)

@@ -19,15 +19,13 @@ from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import Written
 from frazil.spark.stream_log import batch_summary, has_landed, query_id_of
 from frazil.spark.stream_options import StreamOptions
+from frazil.spark.write_task import WriteTask, packed, unpacked
 from frazil.spark.writer import (
-    WriteTask,
     check_schema,
     commit_added,
     discard_entries,
-    packed,
     plain_change,
     replacing_all,
-    unpacked,
 )
 
 

@@ -60,8 +60,7 @@ class Target:
                 spark, scan, metadata_columns=(ROW_ID.name,), key=KEY, planned=planned, bridge=None
             )
             return Target(table=table, rows=rows, token=None, whole=planned)
-        token, found = bridge_of(spark).held(scan)
-        rows = found.select("*", *(found.metadataColumn(name) for name in (ROW_ID.name, KEY)))
+        token, rows = bridge_of(spark).held(scan, (ROW_ID.name, KEY))
         return Target(table=table, rows=bound(rows) if bound else rows, token=token, whole=None)
 
     def planned(self, rows: DataFrame) -> tuple[Planned, Pushed]:
@@ -70,9 +69,8 @@ class Target:
             assert self.whole is not None
             return self.whole, Pushed(expression=AlwaysTrue(), is_exact=False)
         spark = rows.sparkSession
-        plan = rows._jdf.queryExecution().optimizedPlan()
+        over = json.loads(jar.frames(spark).filters(rows._jdf))  # plans the scan
         planned, pushed = bridge_of(spark).planned(self.token)
-        over = json.loads(jar.call(spark, "Frames", "filters", plan))
         schema = planned.scan.table_schema
         whole = understood(over["filters"], schema, is_all=over["exact"])
         return planned, replace(pushed, is_exact=whole.is_exact)

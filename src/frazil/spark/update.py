@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyiceberg.schema import Schema
-from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.commit.change import Isolation
@@ -15,11 +14,12 @@ from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.errors import InvalidInput
 from frazil.rows.actions import ACTION, KEY, Action
 from frazil.rows.editor import UPDATE_ISOLATION, path_named
-from frazil.spark.conditions import explained, quoted, value_of
+from frazil.spark.conditions import explained, quoted
 from frazil.spark.row_level import RowLevelJob
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.spark_types import spark_type
 from frazil.spark.target import Binding, Condition, Target
+from frazil.spark.texts import Texts, cast
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
@@ -57,13 +57,15 @@ def update_rows(
     where: Condition | None = None,
     *,
     bound: Binding | None = None,
+    held: Any = None,
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
-    """The same with the session at hand; `bound` gives the table's columns other identities."""
+    """The same with the session at hand; `bound` gives the table's columns other identities,
+    and `held` are the expressions of a statement in Java."""
     target = Target.of(spark, table, bound=bound)
     with explained("update"):
         rows = target.rows if where is None else target.rows.filter(where)
-        frame = updated(rows, table.schema, assignments)
+        frame = updated(rows, table.schema, assignments, held=held)
         return RowLevelJob(
             target=target,
             with_lineage=True,
@@ -74,20 +76,20 @@ def update_rows(
         ).run(frame)
 
 
-def updated(rows: DataFrame, schema: Schema, assignments: Paths) -> DataFrame:
+def updated(rows: DataFrame, schema: Schema, assignments: Paths, *, held: Any = None) -> DataFrame:
     """Rows of a table with new values, each with its id, its key, and the action."""
-    return rows.select(
-        *(
-            assigned(F.col(quoted(field.name)), field.name, assignments)
-            .cast(spark_type(field.field_type))
-            .alias(field.name)
-            for field in schema.fields
-        ),
-        rows[ROW_ID.name],
-        F.lit(None).cast("long").alias(LAST_UPDATED.name),
-        rows[KEY],
-        F.lit(int(Action.UPDATE)).alias(ACTION),
-    )
+    texts = Texts(held)
+    columns = []
+    for field in schema.fields:
+        new = assigned(quoted(field.name), field.name, assignments, texts, "true")
+        columns.append((field.name, cast(new, spark_type(field.field_type))))
+    columns += [
+        (ROW_ID.name, quoted(ROW_ID.name)),
+        (LAST_UPDATED.name, "CAST(NULL AS BIGINT)"),
+        (KEY, quoted(KEY)),
+        (ACTION, str(int(Action.UPDATE))),
+    ]
+    return texts.selected(rows, columns)
 
 
 def by_path(assignments: Mapping[str, Any], schema: Schema) -> dict[tuple[str, ...], Any]:
@@ -97,12 +99,14 @@ def by_path(assignments: Mapping[str, Any], schema: Schema) -> dict[tuple[str, .
     return {path_named(name, schema): value for name, value in assignments.items()}
 
 
-def assigned(old: Column, name: str, assignments: Paths) -> Column:
+def assigned(old: str, name: str, assignments: Paths, texts: Texts, guard: str) -> str:
     """The new value of a top-level column: replaced, changed inside, or as it was."""
     if (name,) in assignments:
-        return value_of(assignments[(name,)])
-    made = old
-    for path, value in assignments.items():
-        if path[0] == name:
-            made = made.withField(quoted(*path[1:]), value_of(value))
-    return made
+        return texts.value(assignments[(name,)], guard)
+    inside = {path: value for path, value in assignments.items() if path[0] == name}
+    if not inside:
+        return old
+    made = F.col(old)
+    for path, value in inside.items():
+        made = made.withField(quoted(*path[1:]), texts.column(value))
+    return texts.value(made, guard)

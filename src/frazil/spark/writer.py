@@ -8,16 +8,12 @@ or leaves orphans that nothing refers to.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 from pyspark.sql import types as sql
 
 from frazil.commit.change import Change, Isolation
@@ -25,24 +21,21 @@ from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
 from frazil.data.conform import Conformer
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.data.write_files import write_rows
 from frazil.errors import CommitUnknown
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
-from frazil.format.metadata import DerivedColumn, TableMetadata
+from frazil.format.metadata import TableMetadata
 from frazil.rows.editor import OVERWRITE_ISOLATION
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.session import CatalogLike, prepare, table_of
 from frazil.spark.shipping import answers
-from frazil.spark.spark_types import from_spark, incoming, table_schema
-from frazil.storage import Storage
+from frazil.spark.spark_types import incoming, table_schema
+from frazil.spark.write_task import WriteTask, unpacked
 from frazil.table.table import Table
 from frazil.tree.read import LEAF, POSITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-ENTRIES = "entries"
 
 
 def append(
@@ -146,79 +139,9 @@ def discard_entries(table: Table, entries: EntryBatch) -> None:
         discard(table._handle.storage, found.to_pylist())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteTask:
-    """What one task of a write needs; travels to executors."""
-
-    storage: Storage
-    location: str
-    schema: Schema
-    spec: PartitionSpec
-    sort_order: SortOrder
-    derived: tuple[DerivedColumn, ...]
-    properties: Mapping[str, str]
-
-    @staticmethod
-    def of(
-        metadata: TableMetadata, schema: Schema, *, storage: Storage, location: str
-    ) -> WriteTask:
-        """Writing to a table in its current spec and sort order."""
-        return WriteTask(
-            storage=storage,
-            location=location,
-            schema=schema,
-            spec=metadata.spec(),
-            sort_order=metadata.sort_order(),
-            derived=tuple(metadata.expressions),
-            properties=dict(metadata.properties),
-        )
-
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the rows of a partition; yields its entries, packed, if there are any."""
-        entries = self.write(batches)
-        if entries.num_rows:
-            yield pa.RecordBatch.from_arrays([pa.array([packed(entries)])], names=[ENTRIES])
-
-    def write(self, batches: Iterator[pa.RecordBatch]) -> EntryBatch:
-        """Write batches as Spark hands them over."""
-        return write_rows(
-            self._conformed(batches),
-            storage=self.storage,
-            location=self.location,
-            schema=self.schema,
-            spec=self.spec,
-            sort_order=self.sort_order,
-            derived=self.derived,
-            properties=self.properties,
-            write_id=uuid.uuid4(),
-        )
-
-    def _conformed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        conformer: Conformer | None = None
-        for batch in batches:
-            respelled = from_spark(batch, self.schema)
-            if conformer is None:
-                conformer = Conformer.between(respelled.schema, self.schema)
-            yield from conformer.conform(respelled)
-
-
 def check_schema(schema: sql.StructType, table: Schema) -> None:
     """Refuse, listing every problem, rows that do not fit the table."""
     Conformer.between(incoming(schema, table), table)
-
-
-def packed(entries: EntryBatch) -> bytes:
-    """Entries as bytes: an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, entries.table.schema) as stream:
-        stream.write_table(entries.table)
-    return bytes(sink.getvalue())
-
-
-def unpacked(data: bytes) -> EntryBatch:
-    """The entries of `packed`."""
-    with pa.ipc.open_stream(data) as stream:
-        return EntryBatch(stream.read_all())
 
 
 def plain_change(table: Table, entries: EntryBatch) -> Change:

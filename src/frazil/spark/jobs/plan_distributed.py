@@ -17,7 +17,7 @@ from pyiceberg.expressions import BooleanExpression
 from frazil.scan.plan import LeafPlan, LeafPlanner, Plan, plan
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import groups, received, spread
-from frazil.spark.writer import packed, unpacked
+from frazil.spark.write_task import packed, unpacked
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
 from frazil.tree.read import LeafRef

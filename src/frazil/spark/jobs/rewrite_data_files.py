@@ -37,7 +37,8 @@ from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.jobs.zorder import z_order
 from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import answers
-from frazil.spark.writer import WriteTask, discard_entries, unpacked
+from frazil.spark.write_task import WriteTask, unpacked
+from frazil.spark.writer import discard_entries
 from frazil.table.table import Table
 from frazil.words import counted, size
 
