@@ -62,6 +62,18 @@ def test_partitions_are_shown(spark: Any, table: frazil.Table) -> None:
     ]
 
 
+def test_rows_tell_their_partition(spark: Any, table: frazil.Table) -> None:
+    days = "SELECT _partition.day, count(id) FROM frazil.shop.orders GROUP BY 1 ORDER BY 1"
+    assert [(str(day), rows) for day, rows in spark.sql(days).collect()] == [
+        ("2024-01-01", 30),
+        ("2024-01-02", 30),
+        ("2024-01-03", 30),
+    ]
+    whole = "SELECT id, _partition FROM frazil.shop.orders WHERE id = 31"
+    found = spark.sql(whole).first()
+    assert (found.id, found._partition.asDict()) == (31, {"day": row(31)[0]})
+
+
 def test_rows_are_counted_without_reading_files(spark: Any, table: frazil.Table) -> None:
     query = "SELECT count(*), count(1) AS again FROM frazil.shop.orders"
     assert "rows counted by the tree" in planned(spark, query)

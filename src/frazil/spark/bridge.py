@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import AlwaysFalse
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
 from frazil.errors import FrazilError, InvalidInput
@@ -23,6 +24,7 @@ from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.spark import jar
+from frazil.spark.conditions import quoted
 from frazil.spark.loaded import ROWS, Loaded
 from frazil.spark.log import addresses, is_connect
 from frazil.spark.native import frame
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from frazil.table.table import Table
 
 log = logging.getLogger("frazil.spark")
+_PARTITION: Final = "_partition"
 _MAX_HELD: Final = 256
 _MAX_PLANS: Final = 32 << 20
 """Characters of answers that are kept."""
@@ -178,6 +181,8 @@ class Bridge(Answers):
         if loaded is not None and loaded.kind != ROWS:
             return {"native": False, "bytes": 1 << 20}
         scan = held.scan if held is not None else loaded.scan  # type: ignore[union-attr]
+        if _PARTITION in _struct(asked["schema"]).names:  # joined to the rows, file by file
+            return {"native": False, "bytes": 1 << 20}
         wanted = Asked.of(_struct(asked["schema"]), scan.table_schema)
         prepare(self.spark, (field.field_type for field in wanted.schema.fields))
         filters = [*asked["filters"], *asked.get("runtime", ())]
@@ -200,7 +205,8 @@ class Bridge(Answers):
         """The rows of a scan that only Python can read, as Spark's own rows."""
         asked = json.loads(request)
         held = self._held.get(asked["token"])
-        wanted = [field.name for field in _struct(asked["schema"]).fields]
+        fields = _struct(asked["schema"]).fields
+        wanted = [field.name for field in fields]
         loaded = None if held is not None else self.loaded(asked["token"])
         if loaded is not None and loaded.kind != ROWS:
             rows = loaded.frame(self.spark)
@@ -214,7 +220,7 @@ class Bridge(Answers):
                 planned = held.kept(planned, pushed)
             key = KEY if KEY in wanted else None
             rows = frame(self.spark, narrowed, planned=planned, key=key, bridge=self)
-        return rows.select(*(rows[f"`{name.replace('`', '``')}`"] for name in wanted))._jdf.rdd()
+        return rows.select(*(_narrowed(rows, field) for field in fields))._jdf.rdd()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -241,6 +247,16 @@ def _refusal(kind: str, message: str) -> str:
 def _struct(text: str) -> sql.StructType:
     made: sql.StructType = sql.StructType.fromJson(json.loads(text))
     return made
+
+
+def _narrowed(rows: DataFrame, wanted: sql.StructField) -> Column:
+    """A column with the parts that are asked for."""
+    column = rows[quoted(wanted.name)]
+    has = rows.schema[wanted.name].dataType
+    if has == wanted.dataType or not isinstance(wanted.dataType, sql.StructType):
+        return column
+    parts = [column.getField(name).alias(name) for name in wanted.dataType.names]
+    return F.when(column.isNotNull(), F.struct(*parts)).alias(wanted.name)
 
 
 def _files_of(scan: Scan) -> int:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.transforms import BucketTransform, TruncateTransform
+from pyiceberg.types import NestedField
 from pyspark.sql import types as sql
 
-from frazil.data.metadata_columns import METADATA_COLUMNS
+from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column
 from frazil.errors import NotFound
 from frazil.rows.actions import KEY
 from frazil.rows.scan import Scan
@@ -106,8 +107,17 @@ class Loaded:
             "properties": {**_shown(table), **table.properties} if is_rows else {},
             "writable": is_rows and not self.is_pinned,
             "any schema": table.properties.get(ANY_SCHEMA, "false").lower() == "true",
-            "metadata columns": (_METADATA_COLUMNS if is_rows else sql.StructType()).json(),
+            "metadata columns": self._metadata_columns().json(),
         }
+
+    def _metadata_columns(self) -> sql.StructType:
+        if self.kind != ROWS:
+            return sql.StructType()
+        partition = partition_of(self.scan)
+        if not getattr(partition.field_type, "fields", ()):
+            return _METADATA_COLUMNS
+        kind = spark_type(partition.field_type)
+        return sql.StructType([*_METADATA_COLUMNS.fields, sql.StructField(partition.name, kind)])
 
     def schema(self) -> sql.StructType:
         """Its columns."""
@@ -130,6 +140,11 @@ class Loaded:
 
             return frame(spark, self.table.changes())
         return metadata_frame(spark, self.table, self.scan.snapshot, self.kind)
+
+
+def partition_of(scan: Scan) -> NestedField:
+    """The column `_partition` of a table, which files do not hold."""
+    return partition_column(scan._handle.metadata.partition_specs, scan.table_schema)
 
 
 def _part(table: Table, name: str, as_of: Any) -> Loaded | None:
