@@ -17,7 +17,7 @@ from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import StreamMode, StreamOptions
 from frazil.spark.stream_sink import StreamSink
 from frazil.spark.stream_source import StreamSource, stream_schema
-from frazil.spark.writer import packed, unpacked
+from frazil.spark.write_task import packed, unpacked
 from tests.spark.shop import ORDERS, content, orders, row
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
