@@ -114,7 +114,9 @@ def registered(spark: Any, catalog: frazil.Catalog) -> frazil.Table:
     made.append(ROWS.slice(0, 1))
     made.delete("_pos = 0 and n = 0 and _row_id >= 180")
     frazil.spark.register(spark, catalog)
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")  # `local` has no zone here, either
     spark.createDataFrame(ROWS).createOrReplaceTempView("plain")
+    spark.conf.unset("spark.sql.timestampType")
     return made
 
 
