@@ -289,7 +289,8 @@ class Inspect:
 
 def _of_content(files: pa.Table, *, is_data: bool) -> pa.Table:
     found = pc.equal(files.column("content"), int(ContentType.DATA))
-    return files.filter(found if is_data else pc.invert(found))
+    chosen = files.filter(found if is_data else pc.invert(found))
+    return chosen if chosen.num_rows else files.schema.empty_table()
 
 
 def _manifests_of(tree: Tree) -> EntryBatch:
