@@ -55,7 +55,7 @@ def test_completion_loads_neither_commands_nor_tables(tmp_path: Path) -> None:
         "frazil",
         "frazil.cli",
         "frazil.cli.completion",
-        "frazil.cli.settings",
+        "frazil.cli.which_catalog",
         "frazil.errors",
     }
     assert not tops(modules) & {"typer", "rich", "pyarrow", "numpy", "pyiceberg", "sqlalchemy"}

@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 import frazil
 import frazil.spark
 from frazil.rows.planned import Planned
-from frazil.spark import native
+from frazil.spark import bulk_reads
 from frazil.spark.bridge import bridge_of
 from frazil.spark.native_files import native_files
 
@@ -56,7 +56,7 @@ def test_row_keys_are_the_same_on_both_routes(spark: Any, catalog: frazil.Catalo
     made.append([{"id": i} for i in range(5, 8)])
     scan = made.scan()
     planned = Planned.of(scan)
-    frame = native.frame(spark, scan, key="k", planned=planned, bridge=bridge_of(spark))
+    frame = bulk_reads.frame(spark, scan, key="k", planned=planned, bridge=bridge_of(spark))
     keys = np.array([row["k"] for row in frame.collect()])
     found = {
         (planned.paths[row], position)

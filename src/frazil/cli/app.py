@@ -11,7 +11,7 @@ from typer.exceptions import TyperException
 
 import frazil
 from frazil.cli import output
-from frazil.cli.settings import settings_for
+from frazil.cli.which_catalog import settings_for
 from frazil.errors import FrazilError, InvalidInput
 
 if TYPE_CHECKING:

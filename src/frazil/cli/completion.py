@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from frazil.cli.settings import Settings, quick_settings
+from frazil.cli.which_catalog import Settings, quick_settings
 from frazil.errors import FrazilError
 
 VARIABLE: Final = "_FRAZIL_COMPLETE"

@@ -19,7 +19,7 @@ from frazil.cli.app import (
     open_catalog,
     open_table,
 )
-from frazil.cli.settings import pyiceberg_properties
+from frazil.cli.which_catalog import pyiceberg_properties
 from frazil.errors import InvalidInput
 from frazil.words import counted
 

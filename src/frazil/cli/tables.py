@@ -18,7 +18,7 @@ from frazil.cli.app import (
     open_catalog,
     open_table,
 )
-from frazil.cli.settings import settings_for
+from frazil.cli.which_catalog import settings_for
 from frazil.errors import InvalidInput
 from frazil.words import counted
 

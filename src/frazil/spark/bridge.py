@@ -24,13 +24,13 @@ from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.spark import jar
+from frazil.spark.bulk_reads import frame
 from frazil.spark.conditions import quoted
+from frazil.spark.find_table import prepare
 from frazil.spark.loaded import ROWS, Loaded
 from frazil.spark.log import addresses, is_connect
-from frazil.spark.native import frame
 from frazil.spark.pushed import Pushed, understood
 from frazil.spark.scan_plan import Asked, scan_plan
-from frazil.spark.session import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

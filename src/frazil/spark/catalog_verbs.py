@@ -23,8 +23,8 @@ from frazil.spark import writer
 from frazil.spark.alterations import alter
 from frazil.spark.bridge import Answers, Bridge
 from frazil.spark.defaults import CURRENT, default_value
+from frazil.spark.find_table import prepare
 from frazil.spark.loaded import CURRENT_SNAPSHOT, Loaded
-from frazil.spark.session import prepare
 from frazil.spark.spark_types import declared_schema
 from frazil.spark.sql_changes import carry_out, merges_schema
 from frazil.table.column_tree import default_of

@@ -10,8 +10,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput
+from frazil.spark.find_table import CatalogLike, catalog_of, session
 from frazil.spark.log import is_connect
-from frazil.spark.session import CatalogLike, catalog_of, session
 from frazil.spark.table_frame import table
 
 if TYPE_CHECKING:

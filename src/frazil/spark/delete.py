@@ -14,8 +14,8 @@ from frazil.commit.change import Change, Isolation
 from frazil.commit.result import CommitResult
 from frazil.rows.editor import DELETE_ISOLATION
 from frazil.spark.conditions import explained
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.removal import removal
-from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.target import Binding, Condition
 from frazil.table.table import Table
 

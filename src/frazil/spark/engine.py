@@ -31,13 +31,13 @@ from frazil.rows.engine import Assignments, MergePlan, Value
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
 from frazil.spark.bridge import bridge_for
+from frazil.spark.bulk_reads import frame
 from frazil.spark.conditions import condition, explained, literal, quoted
 from frazil.spark.distribution import order_columns
+from frazil.spark.find_table import session
 from frazil.spark.jobs.zorder import z_order
 from frazil.spark.merge_frames import Clause, MergeFrames
 from frazil.spark.merge_source import SparkSource
-from frazil.spark.native import frame
-from frazil.spark.session import session
 from frazil.spark.sinks import collected_keys, written
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
 from frazil.spark.update import Paths, updated

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyspark.errors import PySparkException
 
 from frazil.errors import InvalidInput
+from frazil.spark.find_table import CatalogLike, table_of
 from frazil.spark.merge import Merge, merge
-from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.stream_log import batch_summary, has_landed
 from frazil.spark.writer import append
 from frazil.table.table import Table

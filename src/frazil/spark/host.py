@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from frazil.errors import InvalidInput
 from frazil.spark.bridge import Answers, bridge_of
 from frazil.spark.catalog_verbs import CatalogVerbs
-from frazil.spark.session import CATALOG_CONF, FIELD_IDS_CONF, use_this_python
+from frazil.spark.find_table import CATALOG_CONF, FIELD_IDS_CONF, use_this_python
 from frazil.table.catalog import connect
 
 if TYPE_CHECKING:

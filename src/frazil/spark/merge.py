@@ -23,10 +23,10 @@ from frazil.rows.editor import MERGE_ISOLATION
 from frazil.rows.engine import KeyPair, Side, reach
 from frazil.spark.conditions import condition as column_of
 from frazil.spark.conditions import explained, quoted
+from frazil.spark.find_table import CatalogLike, table_of
 from frazil.spark.merge_frames import Clause, MergeFrames
 from frazil.spark.merge_source import SparkSource, pairs_of
 from frazil.spark.row_level import RowLevelJob
-from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.target import Binding, Condition, Target
 from frazil.spark.update import by_path
 from frazil.table.table import Table

@@ -13,8 +13,8 @@ from frazil.errors import InvalidInput
 from frazil.rows.partitions import Replaced
 from frazil.rows.planned import Planned
 from frazil.spark.conditions import explained
+from frazil.spark.find_table import CatalogLike, table_of
 from frazil.spark.removal import removal
-from frazil.spark.session import CatalogLike, table_of
 from frazil.spark.target import Binding, Condition
 from frazil.spark.writer import change_of, commit_added, isolation_of, write_frame
 from frazil.table.table import Table

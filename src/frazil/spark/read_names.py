@@ -3,7 +3,7 @@
 Spark matches columns by field id, yet pushes filters and takes types by name. A name that another
 field had at that level, in any schema of the table, is therefore not safe to read by: rows would be
 lost. Such columns are read under names no file has (`_f<id>`) and renamed afterwards. Knows schemas
-only; whether a file has field ids at all is for `native` to decide.
+only; whether a file has field ids at all is for `bulk_reads` to decide.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from frazil.errors import InvalidInput, Unsupported
 from frazil.spark import jar
 from frazil.spark.bridge import bridge_of
 from frazil.spark.catalog_verbs import CatalogVerbs
+from frazil.spark.find_table import CATALOG_CONF, FIELD_IDS_CONF, CatalogLike, catalog_of
 from frazil.spark.log import is_connect
-from frazil.spark.session import CATALOG_CONF, FIELD_IDS_CONF, CatalogLike, catalog_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

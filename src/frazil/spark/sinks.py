@@ -15,8 +15,8 @@ from frazil.format import paths
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, RowSink, SinkResult
 from frazil.rows.planned import Longs
 from frazil.spark.distribution import Distribution, distributed
+from frazil.spark.find_table import prepare
 from frazil.spark.key_bitmaps import bitmaps
-from frazil.spark.session import prepare
 from frazil.spark.shipping import answers
 from frazil.spark.sink_task import SinkTask, received
 from frazil.spark.spark_types import from_spark, incoming

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 
 from frazil.data.metadata_columns import PARTITION_ID
 from frazil.spark.bridge import bridge_for, bridge_of
+from frazil.spark.bulk_reads import chosen_column, frame
 from frazil.spark.conditions import explained, quoted
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.log import is_connect
-from frazil.spark.native import chosen_column, frame
-from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.target import Condition
 from frazil.table.refs import AsOf
 from frazil.table.table import Table

@@ -20,8 +20,8 @@ from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.spark import jar
 from frazil.spark.bridge import bridge_of
+from frazil.spark.bulk_reads import frame
 from frazil.spark.log import is_connect
-from frazil.spark.native import frame
 from frazil.spark.pushed import Pushed, understood
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from frazil.errors import InvalidInput
 from frazil.rows.actions import ACTION, KEY, Action
 from frazil.rows.editor import UPDATE_ISOLATION, path_named
 from frazil.spark.conditions import explained, quoted
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.row_level import RowLevelJob
-from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.spark_types import spark_type
 from frazil.spark.target import Binding, Condition, Target
 from frazil.spark.texts import Texts, cast

@@ -27,7 +27,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
 from frazil.rows.editor import OVERWRITE_ISOLATION
 from frazil.spark.distribution import Distribution, distributed
-from frazil.spark.session import CatalogLike, prepare, table_of
+from frazil.spark.find_table import CatalogLike, prepare, table_of
 from frazil.spark.shipping import answers
 from frazil.spark.spark_types import incoming, table_schema
 from frazil.spark.write_task import WriteTask, unpacked

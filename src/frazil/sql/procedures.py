@@ -19,7 +19,7 @@ from frazil.table import refs
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
-    from frazil.sql.statement import Statement
+    from frazil.sql.execution import Statement
 
 Values = Mapping[str, Any]
 

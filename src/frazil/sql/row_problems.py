@@ -20,8 +20,8 @@ from frazil.sql.text import quoted
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
+    from frazil.sql.execution import Statement
     from frazil.sql.rewriting import Rewritten
-    from frazil.sql.statement import Statement
 
 _EMPTY = "frazil_empty_source"
 

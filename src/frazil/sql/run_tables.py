@@ -33,7 +33,7 @@ from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 
 if TYPE_CHECKING:
-    from frazil.sql.statement import Statement
+    from frazil.sql.execution import Statement
 
 
 def run(statement: Any, at: Statement) -> Result:

@@ -15,7 +15,7 @@ from frazil.sql import statements as st
 from frazil.sql.query_result import Result, done
 
 if TYPE_CHECKING:
-    from frazil.sql.statement import Statement
+    from frazil.sql.execution import Statement
 
 _DIALECT = "duckdb"
 

@@ -13,11 +13,11 @@ from frazil.expr.sql_text import TOO_DEEP
 from frazil.rows import duckdb_scan
 from frazil.sql import procedures, run_rows, run_tables, run_views, show
 from frazil.sql import statements as st
+from frazil.sql.execution import Statement, new_cursor
 from frazil.sql.name_resolution import Names
 from frazil.sql.parse_statement import parse_script
 from frazil.sql.query_result import Result, done
 from frazil.sql.rewriting import Parameters
-from frazil.sql.statement import Statement, new_cursor
 from frazil.sql.text import Source
 from frazil.sql.transactions import Transactions
 from frazil.table.catalog import Catalog

@@ -28,7 +28,7 @@ from frazil.sql.view_sql import view_query
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
-    from frazil.sql.statement import Statement
+    from frazil.sql.execution import Statement
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 

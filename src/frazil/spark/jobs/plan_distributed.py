@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from frazil.scan.plan import LeafPlan, LeafPlanner, Plan, plan
-from frazil.spark.session import CatalogLike, session, table_of
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.shipping import groups, received, spread
 from frazil.spark.write_task import packed, unpacked
 from frazil.table.refs import AsOf

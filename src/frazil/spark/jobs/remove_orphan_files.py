@@ -14,8 +14,8 @@ from frazil.maintenance.listing import Browsable
 from frazil.maintenance.orphans import Orphans
 from frazil.maintenance.orphans import remove_orphan_files as remove
 from frazil.maintenance.progress import Progress, silent
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import received, spread
 from frazil.storage import FileInfo, Storage
 from frazil.table.table import Table

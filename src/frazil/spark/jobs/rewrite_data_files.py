@@ -30,12 +30,12 @@ from frazil.maintenance.progress import Progress
 from frazil.rows.planned import Planned
 from frazil.rows.selection import Group, Selection, current_specs, even
 from frazil.rows.z_order import ZOrder
-from frazil.spark import native
+from frazil.spark import bulk_reads
 from frazil.spark.bridge import bridge_for
 from frazil.spark.distribution import Distribution, distributed, order_columns
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.jobs.zorder import z_order
-from frazil.spark.session import CatalogLike, session, table_of
 from frazil.spark.shipping import answers
 from frazil.spark.write_task import WriteTask, unpacked
 from frazil.spark.writer import discard_entries
@@ -187,7 +187,7 @@ class _GroupWriter:
     def write(self, group: Group) -> EntryBatch:
         """The entries of the new files."""
         lineage = (ROW_ID.name, LAST_UPDATED.name)
-        rows = native.frame(
+        rows = bulk_reads.frame(
             self.spark,
             self.planned.scan,
             metadata_columns=lineage,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
+from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.session import CatalogLike, session, table_of
 from frazil.table.table import Table
 from frazil.words import counted
 

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 import frazil
 import frazil.spark
 from frazil.rows.planned import Planned
-from frazil.spark import native
+from frazil.spark import bulk_reads
 from frazil.spark.bridge import bridge_of
 from frazil.spark.live_rows import VectorLimits
 
@@ -118,9 +118,9 @@ def test_deleted_rows_are_gone_however_vectors_are_applied(
 ) -> None:
     table.delete("id in (1, 2, 50, 70) or price = 3.0")
     gone = {1, 2, 50, 70, 12}
-    found = ids(native.frame(spark, table.scan(), limits=limits, bridge=None))
+    found = ids(bulk_reads.frame(spark, table.scan(), limits=limits, bridge=None))
     assert found == [i for i in range(100) if i not in gone]
-    some = native.frame(spark, table.scan("id < 60", ["id"]), limits=limits, bridge=None)
+    some = bulk_reads.frame(spark, table.scan("id < 60", ["id"]), limits=limits, bridge=None)
     assert ids(some) == [i for i in range(60) if i not in gone]
 
 
@@ -142,7 +142,7 @@ def test_row_keys_lead_back_to_files_and_positions(spark: Any, table: frazil.Tab
     table.delete("id = 3")
     scan = table.scan("id in (4, 5, 90)")
     planned = Planned.of(scan)
-    frame = native.frame(spark, scan, key="k", planned=planned, bridge=bridge_of(spark))
+    frame = bulk_reads.frame(spark, scan, key="k", planned=planned, bridge=bridge_of(spark))
     keys = {row["id"]: row["k"] for row in frame.collect()}
     wanted = {
         (row["_file"], row["_pos"]): row["id"]
@@ -183,7 +183,7 @@ def test_an_empty_table_gives_an_empty_frame(spark: Any, catalog: frazil.Catalog
 
 
 def test_a_limit_is_kept(spark: Any, table: frazil.Table) -> None:
-    assert native.frame(spark, table.scan(limit=7), bridge=bridge_of(spark)).count() == 7
+    assert bulk_reads.frame(spark, table.scan(limit=7), bridge=bridge_of(spark)).count() == 7
 
 
 def test_unknown_columns_are_refused(spark: Any, table: frazil.Table) -> None:

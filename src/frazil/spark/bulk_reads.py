@@ -38,10 +38,10 @@ from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
 from frazil.spark.conditions import condition, quoted
 from frazil.spark.defaults import default_metadata
+from frazil.spark.find_table import prepare
 from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
-from frazil.spark.session import prepare
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
 
 if TYPE_CHECKING:

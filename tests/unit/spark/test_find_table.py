@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from frazil.spark.session import use_this_python
+from frazil.spark.find_table import use_this_python
 
 
 @dataclass
