@@ -17,7 +17,8 @@ import pytest
 
 import frazil
 from frazil.catalog import remote_wire
-from frazil.catalog.remote_head import RemoteHead, entries_bytes
+from frazil.catalog.offers import entries_bytes
+from frazil.catalog.remote_head import RemoteHead
 from frazil.errors import CatalogError
 from frazil.table import Catalog, Table
 from tests.support.project import ROOT

@@ -14,7 +14,8 @@ import pytest
 
 import frazil
 from frazil import serve
-from frazil.catalog.remote_head import RemoteHead, entries_bytes
+from frazil.catalog.offers import entries_bytes
+from frazil.catalog.remote_head import RemoteHead
 from frazil.catalog.sql_head import SqlHead
 from frazil.commit.head import Draft, Outcome, State
 from frazil.errors import CommitUnknown, InvalidInput

@@ -152,6 +152,13 @@ class Database:
             raise
         return connection
 
+    def ask(self, connection: Any, statement: str) -> list[Row]:
+        """Send a statement on a connection of `begin`; CatalogError when it fails."""
+        try:
+            return self.send(connection, statement, _NOTHING)
+        except self._driver.Error as error:
+            raise self._failed(error) from error
+
     def end(self, connection: Any) -> None:
         """Roll back what `begin` opened; a connection that has gone is dropped."""
         self._roll_back(connection)

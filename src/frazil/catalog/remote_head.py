@@ -22,6 +22,7 @@ import pyarrow as pa
 from frazil.catalog import remote_wire
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes
+from frazil.catalog.offers import entries_bytes
 from frazil.catalog.ownership import Neighbourhood, Place
 from frazil.catalog.pointers import check_draft
 from frazil.catalog.remote_http import Requests, Unanswered
@@ -295,14 +296,4 @@ def neighbourhood_of(document: Document, open: Callable[[Identifier], Any]) -> N
     )
 
 
-def entries_bytes(entries: EntryBatch) -> pa.Buffer:
-    """Entries as an Arrow stream of one batch."""
-    columns = dict(entries.arrays())
-    batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
-
-
-__all__ = ["RemoteHead", "entries_bytes", "neighbourhood_of", "swapped"]
+__all__ = ["RemoteHead", "neighbourhood_of", "swapped"]

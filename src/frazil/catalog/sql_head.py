@@ -16,13 +16,24 @@ from frazil.catalog import export, sql_rows
 from frazil.catalog.database import Database, Transaction, UncertainCommit
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes, SqlNotes
+from frazil.catalog.offers import OfferSeat
 from frazil.catalog.ownership import Neighbourhood, Ownership
 from frazil.catalog.pointers import check_draft
 from frazil.catalog.sql_repair import stored_problems
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.catalog.turns import Turns
-from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State, Unknown
-from frazil.errors import CatalogError, FormatError, FrazilError, NotFound
+from frazil.commit.head import (
+    AllLanded,
+    Draft,
+    Landed,
+    Lost,
+    Offer,
+    Outcome,
+    Outcomes,
+    State,
+    Unknown,
+)
+from frazil.errors import CatalogError, CommitUnknown, FormatError, FrazilError, NotFound
 from frazil.format import metadata_json
 from frazil.format.metadata import (
     History,
@@ -105,6 +116,27 @@ class SqlHead:
             yield
         if self._export_is_due:
             self._export_quietly()
+
+    @contextmanager
+    def seat(self, offer: Offer) -> Iterator[OfferSeat | None]:
+        with self._turns.seat(offer) as seat:
+            yield seat
+        if self._export_is_due:
+            self._export_quietly()
+
+    def holder(self, append_id: int, since: State) -> Snapshot | None:
+        from frazil.commit.grouped import append_ids
+
+        for snapshot in self.snapshots_naming(append_id, since.version):
+            if append_id in append_ids(snapshot.summary, int(snapshot.snapshot_id)):
+                return snapshot
+        added = self.load().metadata.last_sequence_number - since.metadata.last_sequence_number
+        if self.count_since(since.version) < added:
+            raise CommitUnknown(
+                f"append {append_id} may have landed in a snapshot that has expired since; look "
+                "for its rows before trying again"
+            )
+        return None
 
     def swap(self, base: State, draft: Draft) -> Outcome:
         outcome = swap_all(self._database, [(self, base, draft)])

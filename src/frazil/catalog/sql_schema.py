@@ -13,10 +13,11 @@ the history are ordered by the version that added them and their position in it.
 from __future__ import annotations
 
 from frazil.catalog.database import Database, Transaction
+from frazil.catalog.offers import CREATE_OFFERS
 from frazil.catalog.turns import CREATE_QUEUE
 from frazil.errors import CatalogError, Unsupported
 
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 V4_TYPE = "V4"
 VIEW_TYPE = "VIEW4"
 TABLE_TYPE = "TABLE"
@@ -165,8 +166,7 @@ def add_iceberg_type(database: Database) -> None:
 
 def _create(database: Database) -> None:
     statements = _TABLES.format(**_WORDS[database.kind]).split(";")
-    if database.kind == "sqlite":
-        statements.append(CREATE_QUEUE)
+    statements.append(CREATE_QUEUE if database.kind == "sqlite" else CREATE_OFFERS)
     with database.transaction() as transaction:
         _lock(database, transaction)
         for statement in statements:

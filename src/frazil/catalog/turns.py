@@ -14,9 +14,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from frazil.catalog.database import Database, Row, Transaction, UncertainCommit
+from frazil.catalog.offers import OfferSeat, land, lock_of
+from frazil.commit.head import Offer
 from frazil.errors import CatalogError
 
 _log = logging.getLogger(__name__)
@@ -70,6 +72,9 @@ class Turns:
 
         A catalog that cannot queue, or a wait that takes too long, gives the block no turn.
         """
+        if self.is_held:
+            yield
+            return
         wait = self._ticket if self._database.kind == "sqlite" else self._lock
         with wait():
             self._held.turn = True
@@ -77,6 +82,35 @@ class Turns:
                 yield
             finally:
                 self._held.turn = False
+
+    @contextmanager
+    def seat(self, offer: Offer) -> Iterator[OfferSeat | None]:
+        """A place in the queue for a writer that lets others land its append. In SQLite writers
+        wait without offers."""
+        if self._database.kind == "sqlite":
+            yield None
+            return
+        with ExitStack() as stack:
+            try:
+                session = stack.enter_context(
+                    lock_of(self._database, offer, settings=self._settings())
+                )
+            except CatalogError as error:
+                _log.debug("no seat: %s", error)
+                yield None
+                return
+
+            def wait() -> None:
+                self._database.ask(session, f"SELECT pg_advisory_xact_lock({self._key})")
+                self._held.turn = True
+
+            def take(ids: tuple[int, ...]) -> None:
+                self._held.offers = ids
+
+            try:
+                yield OfferSeat(self._database, self._table_id, offer, wait=wait, take=take)
+            finally:
+                self._held.turn, self._held.offers = False, ()
 
     @property
     def is_held(self) -> bool:
@@ -92,26 +126,24 @@ class Turns:
         return _NOBODY_WAITS
 
     def leave(self, transaction: Transaction) -> None:
-        """Give up this thread's ticket, if it has one, together with a swap."""
+        """Give up this thread's ticket, or the offers it takes, together with a swap."""
         ticket = getattr(self._held, "ticket", None)
         if ticket is not None:
             transaction.run(_LEAVE, {"ticket": ticket})
+        land(transaction, getattr(self._held, "offers", ()))
 
     def left(self) -> None:
-        """The swap that gave up the ticket has landed."""
-        self._held.ticket = None
+        """The swap that gave them up has landed."""
+        self._held.ticket, self._held.offers = None, ()
 
     # PostgreSQL
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        limit = f"'{int(self._longest_s * 1000)}ms'"
         session = None
         try:
             session = self._database.begin(
-                f"BEGIN; SET LOCAL lock_timeout = {limit}; "
-                f"SET LOCAL idle_in_transaction_session_timeout = {limit}; "
-                f"SELECT pg_advisory_xact_lock({self._key})"
+                f"BEGIN; {self._settings()}SELECT pg_advisory_xact_lock({self._key})"
             )
         except CatalogError as error:
             _log.debug("no turn: %s", error)
@@ -120,6 +152,13 @@ class Turns:
         finally:
             if session is not None:
                 self._database.end(session)
+
+    def _settings(self) -> str:
+        limit = f"'{int(self._longest_s * 1000)}ms'"
+        return (
+            f"SET LOCAL lock_timeout = {limit}; "
+            f"SET LOCAL idle_in_transaction_session_timeout = {limit}; "
+        )
 
     # SQLite
 

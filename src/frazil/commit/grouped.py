@@ -85,23 +85,28 @@ def append_together(
     )
     if done is None:
         return None
-    nothing = Tally.of()
     return Committed(
         state=done.state,
         snapshot=done.snapshot,
-        counts=Counts.of(
-            added=Tally.of(change.added),
-            removed=nothing,
-            before=nothing,
-            after=nothing,
-            carried=0,
-            updated=0,
-            moves=False,
-        ),
+        counts=own_counts(change.added),
         attempts=1,
         metadata_files=done.metadata_files,
         metadata_bytes=done.metadata_bytes,
         shared_by=done.shared_by,
+    )
+
+
+def own_counts(added: EntryBatch) -> Counts:
+    """What an append added, whoever shares its snapshot."""
+    nothing = Tally.of()
+    return Counts.of(
+        added=Tally.of(added),
+        removed=nothing,
+        before=nothing,
+        after=nothing,
+        carried=0,
+        updated=0,
+        moves=False,
     )
 
 
@@ -130,4 +135,5 @@ __all__ = [
     "group_summary",
     "is_grouped",
     "is_plain_append",
+    "own_counts",
 ]

@@ -118,14 +118,19 @@ class TableHandle:
         from frazil.commit.grouped import append_together
         from frazil.commit.loop import commit
         from frazil.commit.result import METADATA, CommitResult
+        from frazil.commit.shared_turns import append_in_turn
 
         self.check_writable()
         began = time.perf_counter()
-        base = None if self.has_rivals else self.state
         done = append_together(
             change, head=self.head, base=self.state, new_id=self.around.new_snapshot_id
-        ) or commit(change, head=self.head, around=self.around, base=base)
-        self.has_rivals = done.state.version > self.state.version + 1
+        )
+        if done is None and self.has_rivals:
+            done = append_in_turn(change, head=self.head, around=self.around, base=self.state)
+        if done is None:
+            base = None if self.has_rivals else self.state
+            done = commit(change, head=self.head, around=self.around, base=base)
+        self.has_rivals = done.state.version > self.state.version + 1 or done.shared_by > 1
         self.state = done.state
         notes = [note for note in (step(self, done) for step in self.after_commit) if note]
         return CommitResult(

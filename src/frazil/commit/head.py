@@ -7,7 +7,7 @@ implement it; the commit loop uses nothing else of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -103,6 +103,53 @@ class Queue(Protocol):
         """Wait until it is this writer's turn to load and swap, first come, first served.
 
         A turn never blocks the table: a holder that died or takes too long is passed over.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """An append whose writer waits for its turn, and which whoever comes before may land too."""
+
+    id: int
+    branch: str
+    summary: Mapping[str, str]
+    entries: EntryBatch
+
+
+class OffersChanged(FrazilError):
+    """An offer that a swap was about to land has been withdrawn; nothing has landed."""
+
+
+class Seat(Protocol):
+    """A writer's place in a queue, with its offer."""
+
+    def wait(self) -> bool:
+        """Make the offer, and wait for this writer's turn; False when it got none."""
+
+    def is_open(self) -> bool:
+        """Whether the offer is still there: neither landed by another writer nor withdrawn."""
+
+    def offers(self) -> list[Offer]:
+        """The offers of all writers that wait, the oldest first."""
+
+    def take(self, ids: Sequence[int]) -> None:
+        """Have the next swap land these offers: it takes them away, or raises OffersChanged."""
+
+    def withdraw(self) -> bool:
+        """Take the offer back; False when it is not there any more."""
+
+
+@runtime_checkable
+class SharedQueue(Head, Protocol):
+    """A head whose writers can land the appends of those that wait behind them."""
+
+    def seat(self, offer: Offer) -> AbstractContextManager[Seat | None]:
+        """A place in the queue; None where writers wait without offers."""
+
+    def holder(self, append_id: int, since: State) -> Snapshot | None:
+        """The snapshot that holds an append, of those that were added since a state.
+
+        CommitUnknown when one of them has expired and could be the one.
         """
 
 

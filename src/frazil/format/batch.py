@@ -46,7 +46,8 @@ class EntryBatch:
         self._nbytes = None
 
     @staticmethod
-    def _of(columns: Mapping[str, Column], num_rows: int) -> EntryBatch:
+    def of(columns: Mapping[str, Column], num_rows: int) -> EntryBatch:
+        """Entries from their columns, each of which has `num_rows` values."""
         batch = EntryBatch.__new__(EntryBatch)
         batch._columns, batch._num_rows = columns, num_rows
         batch._table = batch._nbytes = None
@@ -55,7 +56,7 @@ class EntryBatch:
     @staticmethod
     def empty() -> EntryBatch:
         """No entries, every fixed column present so that types are known."""
-        return EntryBatch._of(
+        return EntryBatch.of(
             {key: pa.array([], leaf.type) for key, leaf in fields.LEAVES.items()}, 0
         )
 
@@ -76,7 +77,7 @@ class EntryBatch:
             leaf = fields.LEAVES.get(key)
             kind = leaf.type if leaf is not None else (types or {}).get(key)
             columns[key] = pa.array(values, kind)
-        return EntryBatch._of(columns, len(rows)) if columns else EntryBatch.empty()
+        return EntryBatch.of(columns, len(rows)) if columns else EntryBatch.empty()
 
     @staticmethod
     def concat(batches: Iterable[EntryBatch], *, combine: bool = True) -> EntryBatch:
@@ -99,7 +100,7 @@ class EntryBatch:
                 merged = pa.concat_tables(tables, promote_options="permissive")
                 return EntryBatch(merged.combine_chunks() if combine else merged)
             columns[key] = pa.concat_arrays(chunks) if combine else pa.chunked_array(chunks)
-        return EntryBatch._of(columns, sum(batch.num_rows for batch in full))
+        return EntryBatch.of(columns, sum(batch.num_rows for batch in full))
 
     @property
     def table(self) -> pa.Table:
@@ -209,7 +210,7 @@ class EntryBatch:
         rows = self.num_rows if self._columns else len(values)
         if len(values) != rows:
             raise ValueError(f"{key} has {len(values)} values for {rows} entries")
-        return EntryBatch._of({**self._columns, key: values}, rows)
+        return EntryBatch.of({**self._columns, key: values}, rows)
 
     def with_constant(self, key: str, value: Any) -> EntryBatch:
         """The batch with one fixed column set to the same value in every row."""
@@ -222,23 +223,23 @@ class EntryBatch:
             key: pa.repeat(pa.scalar(value, fields.LEAVES[key].type), rows)
             for key, value in values.items()
         }
-        return EntryBatch._of({**self._columns, **constants}, rows)
+        return EntryBatch.of({**self._columns, **constants}, rows)
 
     def without(self, *keys: str) -> EntryBatch:
         """The batch without these columns (they become null)."""
         if not any(key in self._columns for key in keys):
             return self
         left = {key: column for key, column in self._columns.items() if key not in keys}
-        return EntryBatch._of(left, self.num_rows)
+        return EntryBatch.of(left, self.num_rows)
 
     def select(self, keys: Iterable[str]) -> EntryBatch:
         """Only these columns, those that are present."""
         picked = {key: self._columns[key] for key in keys if key in self._columns}
-        return EntryBatch._of(picked, self.num_rows)
+        return EntryBatch.of(picked, self.num_rows)
 
     def beside(self, more: EntryBatch) -> EntryBatch:
         """The same entries with more columns."""
-        return EntryBatch._of({**self._columns, **more._columns}, self.num_rows)
+        return EntryBatch.of({**self._columns, **more._columns}, self.num_rows)
 
     def __reduce__(self) -> tuple[type[EntryBatch], tuple[pa.Table]]:
         return EntryBatch, (self.table,)

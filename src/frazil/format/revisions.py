@@ -117,7 +117,7 @@ def in_memory(
 ) -> EntryBatch:
     """The columns of a manifest as an `EntryBatch` has them: all, or those of `keys`."""
     versions = columns.pop(FILE_VERSION_KEY, None)
-    batch = EntryBatch(pa.table(columns))
+    batch = EntryBatch.of(columns, len(columns["tracking.status"]))
     if revision is not fields.REVISION_1_12:
         return batch
     if versions is not None:
