@@ -152,7 +152,7 @@ def test_no_secret_reaches_the_log(
             lambda *_: (_ for _ in ()).throw(RuntimeError("x")),
         )
         assert client.get("/v1/namespaces").status_code == 500
-    assert "Traceback" in caplog.text, "the failure itself is logged"
+    assert any(record.exc_info for record in caplog.records), "the failure itself is logged"
     assert "hunter2" not in caplog.text
 
 
