@@ -26,9 +26,9 @@ $(STAMP_DEV): pyproject.toml tools/setup.sh constraints/development.txt
 test: setup-dev ## run every test on all cores
 	$(BIN)/python -m pytest $(SPREAD)
 
-quick: setup-dev ## run the tests that need no Java and no browser, in under three minutes
+quick: setup-dev ## run the unit and SQL tests, which need no Java and no browser, in under three minutes
 	$(BIN)/python -m pytest $(SPREAD) -m "not java and not spark and not cluster and not peers and not browser" \
-		--ignore=tests/state --ignore=tests/soak --ignore=tests/property
+		tests/unit tests/sql
 
 soak: setup-dev ## write from many processes, and kill them, for a minute per database
 	FRAZIL_SOAK_SECONDS=60 $(BIN)/python -m pytest tests/soak
