@@ -50,7 +50,8 @@ _TAKE = "DELETE FROM frazil_offers WHERE offer_id = ANY(:ids)"
 
 
 class OfferSeat:
-    """A place in the queue of one table. `opened` is a transaction that holds the writer's lock."""
+    """A place in the queue of one table. `wait` blocks until the turn comes; `take` says which offers
+    the next swap lands."""
 
     def __init__(
         self,
