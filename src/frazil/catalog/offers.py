@@ -50,8 +50,8 @@ _TAKE = "DELETE FROM frazil_offers WHERE offer_id = ANY(:ids)"
 
 
 class OfferSeat:
-    """A place in the queue of one table. `wait` blocks until the turn comes; `take` says which offers
-    the next swap lands."""
+    """A place in the queue of one table, with the two things only the queue can do: wait for the
+    turn, and note which offers the next swap lands."""
 
     def __init__(
         self,
