@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from frazil.errors import FrazilError
+from frazil.errors import CommitConflict, FrazilError
 from frazil.format.metadata import MAIN, Snapshot, TableMetadata
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Offer:
     entries: EntryBatch
 
 
-class OffersChanged(FrazilError):
+class OffersChanged(CommitConflict):
     """An offer that a swap was about to land has been withdrawn; nothing has landed."""
 
 
