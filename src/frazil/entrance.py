@@ -35,6 +35,7 @@ ALIASES = {
     "ColumnPath": "str | Sequence[str]",
     "Where": "str | BooleanExpression | None",
     "Condition": "str | Expression | None",
+    "When": "Any",
     "TypeLike": "str | IcebergType | DataType",
 }
 MEANINGS = {

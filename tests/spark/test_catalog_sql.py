@@ -48,6 +48,15 @@ def test_statements_of_file(path: Path, spark: Any, catalog: frazil.Catalog) -> 
     check_file(path, "spark", run)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["CREATE VIEW frazil.shop.v AS SELECT 1", "SHOW VIEWS IN frazil.shop"],
+)
+def test_views_are_refused_in_one_sentence(text: str, spark: Any, table: frazil.Table) -> None:
+    with pytest.raises(Exception, match="Catalog frazil does not support views"):
+        spark.sql(text)
+
+
 def planned(spark: Any, query: str) -> str:
     """The plan of a query as Spark prints it."""
     return str(spark.sql(query)._jdf.queryExecution().toString())

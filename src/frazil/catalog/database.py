@@ -118,17 +118,8 @@ class Database:
         A reading transaction sees one state of the database throughout.
         """
         connection = self._begin(write=write)
-        try:
+        with self._undone_on_failure(connection):
             yield Transaction(self, connection)
-        except self._driver.IntegrityError as error:
-            self._roll_back(connection)
-            raise DuplicateKey from error
-        except self._driver.Error as error:
-            self._roll_back(connection)
-            raise self._failed(error) from error
-        except BaseException:
-            self._roll_back(connection)
-            raise
         try:
             self.send(connection, "COMMIT", _NOTHING)
         except self._driver.Error as error:
@@ -142,14 +133,8 @@ class Database:
     def begin(self, statement: str) -> Any:
         """Send a statement that opens a transaction; returns its connection, for `end`."""
         connection = self._checkout()
-        try:
+        with self._undone_on_failure(connection):
             self.send(connection, statement, _NOTHING)
-        except self._driver.Error as error:
-            self._roll_back(connection)
-            raise self._failed(error) from error
-        except BaseException:
-            self._roll_back(connection)
-            raise
         return connection
 
     def ask(self, connection: Any, statement: str) -> list[Row]:
@@ -233,6 +218,19 @@ class Database:
                 raise self._failed(error) from error
             return connection
         raise AssertionError("unreachable")
+
+    @contextmanager
+    def _undone_on_failure(self, connection: Any) -> Iterator[None]:
+        """Roll back when something fails, and say what in this package's terms."""
+        try:
+            yield
+        except BaseException as error:
+            self._roll_back(connection)
+            if isinstance(error, self._driver.IntegrityError):
+                raise DuplicateKey from error
+            if isinstance(error, self._driver.Error):
+                raise self._failed(error) from error
+            raise
 
     def _roll_back(self, connection: Any) -> None:
         try:

@@ -28,7 +28,8 @@ from frazil.rows.duckdb_scan import MET, KeyJoin, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
 from frazil.rows.duckdb_types import check_columns, literal, quoted, text, type_text
-from frazil.rows.engine import Assignments, Clause, Constant, MergePlan, Side, Value
+from frazil.rows.engine import Assignments, Constant, MergeClause, MergePlan, Value
+from frazil.rows.merge_clauses import Side, has, updates
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
 
@@ -155,7 +156,7 @@ def _all(planned: Planned, *, lineage: bool = False) -> Planned:
 
 def _needed(planned: Planned, plan: MergePlan) -> Planned:
     """The columns of the table that a merge reads: all where it rewrites rows."""
-    if plan.updates:
+    if updates(plan.clauses):
         return _all(planned)
     texts = [plan.on, *(clause.condition for clause in plan.clauses)]
     names = {pair.target for pair in plan.pairs}
@@ -171,7 +172,7 @@ def _keys_first(planned: Planned, source: DuckDbSource, plan: MergePlan) -> KeyJ
     The rows that meet are held between two joins, which does not pay for a source that meets most
     of the table; rows without a match have to be given where a clause is for them.
     """
-    if not plan.pairs or plan.has(Side.TARGET_ONLY):
+    if not plan.pairs or has(plan.clauses, Side.TARGET_ONLY):
         return None
     if source.num_rows > planned.records.sum() // _FEW:
         return None
@@ -263,7 +264,7 @@ class _Merge:
         columns = [
             f"{self._value(field, choice)} AS {quoted(field.name)}" for field in self._fields
         ]
-        updates = self._plan.updates
+        with_lineage = updates(self._plan.clauses)
         lineage = [
             f"{self._if_update(choice, ROW_ID.name)}",
             f"NULL::BIGINT AS {LAST_UPDATED.name}",
@@ -271,15 +272,15 @@ class _Merge:
         job = [f"{TARGET}.{KEY} AS {KEY}", f"{self._action(choice)}::TINYINT AS {ACTION}"]
         if self._plan.only_changes:
             job.append(f"{SOURCE}.{SOURCE_ROW} AS {SOURCE_ROW}")
-        chosen = ", ".join([*columns, *(lineage if updates else []), *job])
+        chosen = ", ".join([*columns, *(lineage if with_lineage else []), *job])
         # Rows that matched are kept even where no clause applies: they must not match twice.
         kept = f"({choice}) >= 0 OR ({_matched()})"
         return f"SELECT {chosen} FROM {joined} WHERE {kept}"
 
     def _join(self) -> str:
-        if self._plan.has(Side.TARGET_ONLY):
+        if has(self._plan.clauses, Side.TARGET_ONLY):
             return "FULL JOIN"
-        return "LEFT JOIN" if self._plan.has(Side.SOURCE_ONLY) else "JOIN"
+        return "LEFT JOIN" if has(self._plan.clauses, Side.SOURCE_ONLY) else "JOIN"
 
     def _on(self) -> str:
         if self._is_met:
@@ -350,14 +351,14 @@ class _Merge:
         cases = "".join(f" WHEN {at} THEN CAST({new} AS {kind})" for at, new in values.items())
         return f"CASE {choice}{cases} END" if cases else f"CAST(NULL AS {kind})"
 
-    def _update(self, field: NestedField, clause: Clause) -> str:
+    def _update(self, field: NestedField, clause: MergeClause) -> str:
         old = _of(TARGET, field.name)
         if clause.values is not None:
             return self._values.assigned(field, old, clause.values)
         found = self._source.named(field.name)
         return old if found is None else _of(SOURCE, found)
 
-    def _insert(self, field: NestedField, clause: Clause) -> str:
+    def _insert(self, field: NestedField, clause: MergeClause) -> str:
         values: Mapping[tuple[str, ...], Value] = clause.values or {}
         if (field.name,) in values:
             return self._values.value(values[(field.name,)], field.field_type, field.name)

@@ -33,16 +33,16 @@ from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.duckdb_source import given
 from frazil.rows.engine import (
     Assignments,
-    Clause,
     Constant,
     Engine,
     KeyPair,
+    MergeClause,
     MergePlan,
-    Side,
     Source,
     Value,
     reach,
 )
+from frazil.rows.merge_clauses import Clause, Side, has, updates
 from frazil.rows.partitions import Replaced
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.scan import Scan
@@ -176,11 +176,13 @@ class RowEditor:
         """Rows of a source meet rows of the table, and clauses say what becomes of them."""
         if not plan.clauses:
             raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
-        everything = plan.has(Side.TARGET_ONLY)
+        everything = has(plan.clauses, Side.TARGET_ONLY)
         where = AlwaysTrue() if everything else reach(source, plan.pairs, plan.schema)
         scan = self.scan(where, None)
         planned = Planned.of(scan)
-        results = self.engine.merge(planned, source, plan, self._sink(with_lineage=plan.updates))
+        results = self.engine.merge(
+            planned, source, plan, self._sink(with_lineage=updates(plan.clauses))
+        )
         return self._outcome(results, planned, scan, MERGE_ISOLATION)
 
     def upsert(
@@ -199,7 +201,7 @@ class RowEditor:
         schema = self.metadata.schema()
         _check_keys(on, schema)
         source = self._upsert_source(rows, on, schema)
-        clauses = []
+        clauses: list[MergeClause] = []
         if update_matched:
             clauses.append(Clause(side=Side.MATCHED, action=Action.UPDATE))
         if insert_unmatched:

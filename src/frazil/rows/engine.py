@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -24,7 +23,8 @@ from frazil.expr.operators import Op
 from frazil.expr.parse import parse
 from frazil.expr.sql_text import SqlText
 from frazil.format.types import plain
-from frazil.rows.actions import Action, RowSink, SinkResult
+from frazil.rows.actions import RowSink, SinkResult
+from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
 
@@ -43,22 +43,7 @@ Assignments = Mapping[tuple[str, ...], Value]
 """New values by path: a column, or a part of a struct."""
 
 
-class Side(Enum):
-    """Which rows a clause of a merge is for."""
-
-    MATCHED = "matched"
-    SOURCE_ONLY = "not matched"
-    TARGET_ONLY = "not matched by source"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    """What to do with some rows. `values` None takes the columns that the source has."""
-
-    side: Side
-    action: Action
-    condition: SqlText | None = None
-    values: Assignments | None = None
+MergeClause = Clause[SqlText, Assignments]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,17 +98,8 @@ class MergePlan:
     schema: Schema
     pairs: Sequence[KeyPair]
     on: SqlText | None
-    clauses: Sequence[Clause]
+    clauses: Sequence[MergeClause]
     only_changes: bool = False
-
-    def has(self, *sides: Side) -> bool:
-        """Whether a clause is for one of these sides."""
-        return any(clause.side in sides for clause in self.clauses)
-
-    @property
-    def updates(self) -> bool:
-        """Whether rows live on in new files."""
-        return any(clause.action is Action.UPDATE for clause in self.clauses)
 
 
 class Engine(Protocol):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from pyiceberg.schema import Schema
 
 from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.data.row_input import Rows
-from frazil.entrance import entrance
+from frazil.entrance import checked, entrance
 from frazil.errors import InvalidInput
 from frazil.expr.sql_text import (
     SOURCE,
@@ -26,26 +26,17 @@ from frazil.expr.sql_text import (
 )
 from frazil.rows.actions import Action
 from frazil.rows.editor import RowEditor, assigned
-from frazil.rows.engine import Assignments, Clause, KeyPair, MergePlan, Side
+from frazil.rows.engine import Assignments, KeyPair, MergeClause, MergePlan
+from frazil.rows.merge_clauses import Clause, MergeClauses, Side, check_insert
 
 Condition = str | Expression | None
 Run = Callable[[Callable[[RowEditor], Change], Mapping[str, str]], CommitResult]
 """Gives an editor to what makes the change, and commits it with a summary."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wish:
-    """A clause as it was asked for."""
-
-    side: Side
-    action: Action
-    condition: Condition
-    values: Mapping[str, Any] | None
-
-
 @entrance
 @dataclass(frozen=True, kw_only=True)
-class Merge:
+class Merge(MergeClauses[str | Expression]):
     """Builds a merge: each method returns a new builder with one more clause; `execute` runs it.
 
     Of the clauses for a row the first whose condition holds applies; without one it stays.
@@ -57,60 +48,23 @@ class Merge:
     source: Rows
     on: str | Expression | tuple[str, ...]
     _run: Run
-    _wishes: tuple[_Wish, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-
-    def when_matched_update(
-        self, values: Mapping[str, Any] | None = None, *, condition: Condition = None
-    ) -> Merge:
-        """Give matched rows new values; by default those of every column that the source has."""
-        return self._with(Side.MATCHED, Action.UPDATE, condition, values)
-
-    def when_matched_delete(self, *, condition: Condition = None) -> Merge:
-        """Delete matched rows."""
-        return self._with(Side.MATCHED, Action.DELETE, condition)
-
-    def when_not_matched_insert(
-        self, values: Mapping[str, Any] | None = None, *, condition: Condition = None
-    ) -> Merge:
-        """Insert source rows without a match; by default, with every column of the source."""
-        return self._with(Side.SOURCE_ONLY, Action.INSERT, condition, values)
-
-    def when_not_matched_by_source_update(
-        self, values: Mapping[str, Any], *, condition: Condition = None
-    ) -> Merge:
-        """Update table rows without a match in the source."""
-        return self._with(Side.TARGET_ONLY, Action.UPDATE, condition, values)
-
-    def when_not_matched_by_source_delete(self, *, condition: Condition = None) -> Merge:
-        """Delete table rows without a match in the source."""
-        return self._with(Side.TARGET_ONLY, Action.DELETE, condition)
-
-    def upsert(self) -> Merge:
-        """Update matched rows and insert the others."""
-        return self.when_matched_update().when_not_matched_insert()
-
-    def summary(self, properties: Mapping[str, str]) -> Merge:
-        """Add properties to the snapshot's summary."""
-        return replace(self, properties={**self.properties, **properties})
 
     def execute(self) -> CommitResult:
         """Run the merge as one snapshot."""
         return self._run(self._change, self.properties)
 
+    @checked
     def _with(
         self,
         side: Side,
         action: Action,
         condition: Condition,
-        values: Mapping[str, Any] | None = None,
-    ) -> Merge:
-        wish = _Wish(side=side, action=action, condition=condition, values=values)
-        return replace(self, _wishes=(*self._wishes, wish))
+        values: Mapping[Any, Any] | None = None,
+    ) -> Self:
+        return super()._with(side, action, condition, values)
 
     def _change(self, editor: RowEditor) -> Change:
-        if not self._wishes:
-            raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
+        self._need_clauses()
         source = editor.engine.source(self.source, self.schema)
         scopes: dict[str, Columns] = {
             TARGET: columns_of_schema(self.schema),
@@ -121,7 +75,7 @@ class Merge:
             schema=self.schema,
             pairs=pairs,
             on=on,
-            clauses=[self._clause(wish, scopes) for wish in self._wishes],
+            clauses=[self._clause(wish, scopes) for wish in self.clauses],
         )
         return editor.merge(source, plan)
 
@@ -143,7 +97,7 @@ class Merge:
             raise InvalidInput(f"key column {name!r} is not in the {where}{hint}")
         return KeyPair(target=name, source=name)
 
-    def _clause(self, wish: _Wish, scopes: Mapping[str, Columns]) -> Clause:
+    def _clause(self, wish: Clause[Any, Any], scopes: Mapping[str, Columns]) -> MergeClause:
         visible = dict(scopes)
         if wish.side is Side.SOURCE_ONLY:
             visible.pop(TARGET)
@@ -158,8 +112,7 @@ class Merge:
                 path: value.qualified(visible) if isinstance(value, SqlText) else value
                 for path, value in assigned(wish.values, self.schema, visible).items()
             }
-            if wish.action is Action.INSERT and any(len(path) > 1 for path in values):
-                raise InvalidInput("an insert names whole columns, not parts of structs")
+            check_insert(wish.action, values)
         return Clause(side=wish.side, action=wish.action, condition=condition, values=values)
 
 

@@ -13,6 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
+from frazil.data.arrow_rows import ArrowRows
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
 from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
 from frazil.data.row_input import conformed
@@ -20,7 +21,6 @@ from frazil.data.schema import arrow_schema
 from frazil.entrance import entrance
 from frazil.errors import InvalidInput, Unsupported
 from frazil.expr.condition import Condition, condition
-from frazil.extras import needed
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
 from frazil.scan.pyiceberg_tasks import file_scan_tasks
@@ -30,7 +30,6 @@ from frazil.words import card, did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas
     import polars
     import pyarrow.dataset
 
@@ -39,7 +38,7 @@ DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
 @entrance
 @dataclass(frozen=True)
-class Scan:
+class Scan(ArrowRows):
     """Rows of one snapshot, selected by filter and columns. Lazy: nothing is read until needed.
 
     A scan is pinned to the snapshot that was current when it was created, so reading it twice
@@ -221,11 +220,6 @@ class Scan:
         reader = TaskReader(self._reading())
         return pa.Table.from_batches(list(reader.read_all(self.tasks())), schema=schema)
 
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """All rows as a pandas frame."""
-        needed("pandas", "to_pandas")
-        return self.to_arrow().to_pandas(**options)
-
     @overload
     def to_polars(self, *, lazy: Literal[False] = False) -> polars.DataFrame: ...
 
@@ -239,8 +233,7 @@ class Scan:
             from frazil.rows.polars_scan import lazy_frame
 
             return lazy_frame(self)
-        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
-        return frame
+        return super().to_polars()
 
     def to_dataset(self) -> pyarrow.dataset.Dataset:
         """The rows as a lazy pyarrow dataset, which reads only the files and columns that a
@@ -285,10 +278,6 @@ class Scan:
         ):
             yield from conformed(relation.to_arrow_reader(1 << 17), self.schema)
 
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """All rows as dictionaries."""
-        return list(self.to_arrow().to_pylist())
-
     def count(self) -> int:
         """The number of rows, from metadata where possible; other files are read in parallel."""
         found = self.condition
@@ -310,10 +299,6 @@ class Scan:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.to_batches():
             yield from batch.to_pylist()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Any library that speaks Arrow's C stream can take a scan directly."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
 def select_columns(

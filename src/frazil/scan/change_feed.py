@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from frazil.data.arrow_rows import ArrowRows
 from frazil.data.read_files import Reading
 from frazil.entrance import entrance
-from frazil.extras import needed
 from frazil.format.metadata import Snapshot
 from frazil.scan.file_changes import FILE_CHANGES, file_changes
 from frazil.scan.row_changes import (
@@ -29,14 +29,10 @@ from frazil.scan.row_changes import (
 from frazil.tree.read import TreeReader
 from frazil.words import card, counted
 
-if TYPE_CHECKING:
-    import pandas
-    import polars
-
 
 @entrance
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class Changes(ArrowRows):
     """The changes of a range of snapshots. Lazy: nothing is read until needed.
 
     `snapshots` are those after `since` up to the last one, oldest first. `starts_whole` means that
@@ -95,27 +91,9 @@ class Changes:
         """All row changes as an Arrow table."""
         return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
 
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """All row changes as a pandas frame."""
-        needed("pandas", "to_pandas")
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> polars.DataFrame:
-        """All row changes as a polars frame."""
-        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
-        return frame
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """All row changes as dictionaries."""
-        return list(self.to_arrow().to_pylist())
-
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.to_batches():
             yield from batch.to_pylist()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Any library that speaks Arrow's C stream can take the changes directly."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def _feed(self) -> RowFeed:
         return RowFeed.of(self._reader, self._reading, pair_updates=self.pair_updates)

@@ -28,6 +28,7 @@ from frazil.expr.sql_text import SOURCE, TARGET, SqlText
 from frazil.format.types import plain
 from frazil.rows.actions import ACTION, KEY, Action, RowSink, SinkResult
 from frazil.rows.engine import Assignments, MergePlan, Value
+from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
 from frazil.spark.bridge import bridge_for
@@ -36,7 +37,7 @@ from frazil.spark.conditions import condition, explained, literal, quoted
 from frazil.spark.distribution import order_columns
 from frazil.spark.find_table import session
 from frazil.spark.jobs.zorder import z_order
-from frazil.spark.merge_frames import Clause, MergeFrames
+from frazil.spark.merge_frames import MergeFrames
 from frazil.spark.merge_source import SparkSource
 from frazil.spark.sinks import collected_keys, written
 from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type

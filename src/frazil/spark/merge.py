@@ -7,9 +7,9 @@ the table that it can reach (`merge_frames`), and hands the rows to `row_level`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
@@ -20,11 +20,12 @@ from frazil.errors import InvalidInput
 from frazil.expr.sql_text import SOURCE, TARGET
 from frazil.rows.actions import Action
 from frazil.rows.editor import MERGE_ISOLATION
-from frazil.rows.engine import KeyPair, Side, reach
+from frazil.rows.engine import KeyPair, reach
+from frazil.rows.merge_clauses import MergeClauses, Side, check_insert, has, updates
 from frazil.spark.conditions import condition as column_of
 from frazil.spark.conditions import explained, quoted
 from frazil.spark.find_table import CatalogLike, table_of
-from frazil.spark.merge_frames import Clause, MergeFrames
+from frazil.spark.merge_frames import MergeFrames
 from frazil.spark.merge_source import SparkSource, pairs_of
 from frazil.spark.row_level import RowLevelJob
 from frazil.spark.target import Binding, Condition, Target
@@ -56,7 +57,7 @@ def merge(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Merge:
+class Merge(MergeClauses[Condition]):
     """Builds a merge: each method returns a new builder with one more clause; `execute` runs it.
 
     For each row, the first clause whose condition holds applies; if there is none, the row is kept.
@@ -67,52 +68,15 @@ class Merge:
     table: Table
     source: DataFrame
     on: str | Column | tuple[str, ...]
-    clauses: tuple[Clause, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
     bound: Binding | None = None
     pairs: tuple[KeyPair, ...] = ()
     """Equal columns that a condition of columns is known to ask for."""
     held: Any = None
     """Java's list of the expressions of a statement."""
 
-    def when_matched_update(
-        self, values: Mapping[str, Any] | None = None, *, condition: Condition | None = None
-    ) -> Merge:
-        """Update matched rows; by default, every column of the source."""
-        return self._with(Side.MATCHED, Action.UPDATE, condition, values)
-
-    def when_matched_delete(self, *, condition: Condition | None = None) -> Merge:
-        """Delete matched rows."""
-        return self._with(Side.MATCHED, Action.DELETE, condition)
-
-    def when_not_matched_insert(
-        self, values: Mapping[str, Any] | None = None, *, condition: Condition | None = None
-    ) -> Merge:
-        """Insert source rows without a match; by default, with every column of the source."""
-        return self._with(Side.SOURCE_ONLY, Action.INSERT, condition, values)
-
-    def when_not_matched_by_source_update(
-        self, values: Mapping[str, Any], *, condition: Condition | None = None
-    ) -> Merge:
-        """Update table rows without a match in the source."""
-        return self._with(Side.TARGET_ONLY, Action.UPDATE, condition, values)
-
-    def when_not_matched_by_source_delete(self, *, condition: Condition | None = None) -> Merge:
-        """Delete table rows without a match in the source."""
-        return self._with(Side.TARGET_ONLY, Action.DELETE, condition)
-
-    def upsert(self) -> Merge:
-        """Update matched rows and insert the others."""
-        return self.when_matched_update().when_not_matched_insert()
-
-    def summary(self, properties: Mapping[str, str]) -> Merge:
-        """Properties for the snapshot's summary."""
-        return replace(self, properties={**self.properties, **properties})
-
     def execute(self) -> CommitResult:
         """Carry it out as one snapshot."""
-        if not self.clauses:
-            raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
+        self._need_clauses()
         with explained("merge"):
             source = SparkSource(self.source)
             try:
@@ -125,7 +89,7 @@ class Merge:
         pairs = self._pairs(source)
         target = Target.of(self.source.sparkSession, self.table, bound=self.bound)
         rows = target.rows
-        if not self.has(Side.TARGET_ONLY):
+        if not has(self.clauses, Side.TARGET_ONLY):
             within = reach(source, pairs, schema)
             rows = rows.filter(column_of(within, lambda each: F.col(quoted(*each.path))))
         merging = MergeFrames(
@@ -138,12 +102,12 @@ class Merge:
         )
         job = RowLevelJob(
             target=target,
-            with_lineage=merging.updates,
+            with_lineage=updates(self.clauses),
             isolation=Isolation.parse(
                 self.table.properties.get(MERGE_ISOLATION, Isolation.SERIALIZABLE)
             ),
             summary=self.properties,
-            meets_once=self.has(Side.MATCHED),
+            meets_once=has(self.clauses, Side.MATCHED),
         )
         return job.run(*merging.frames())
 
@@ -173,14 +137,8 @@ class Merge:
         side: Side,
         action: Action,
         condition: Condition | None,
-        values: Mapping[str, Any] | None = None,
-    ) -> Merge:
+        values: Mapping[Any, Any] | None = None,
+    ) -> Self:
         new = None if values is None else by_path(values, self.table.schema)
-        if action is Action.INSERT and any(len(path) > 1 for path in new or ()):
-            raise InvalidInput("an insert names whole columns, not parts of structs")
-        clause = Clause(side=side, action=action, condition=condition, values=new)
-        return replace(self, clauses=(*self.clauses, clause))
-
-    def has(self, *sides: Side) -> bool:
-        """Whether a clause is for one of these sides."""
-        return any(clause.side in sides for clause in self.clauses)
+        check_insert(action, new or ())
+        return super()._with(side, action, condition, new)

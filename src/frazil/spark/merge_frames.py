@@ -21,7 +21,7 @@ from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.expr.sql_text import SOURCE, TARGET
 from frazil.format.types import plain
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, SinkResult
-from frazil.rows.engine import Side
+from frazil.rows.merge_clauses import Clause, Side, has, updates
 from frazil.spark.conditions import literal, quoted
 from frazil.spark.sinks import sources_met
 from frazil.spark.spark_types import spark_type
@@ -41,14 +41,7 @@ _MOST_BROADCAST: Final = 1_000_000
 """Rows of a source that are broadcast; about 100 MB at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    """What to do with some rows. `values` None takes every column from the source by name."""
-
-    side: Side
-    action: Action
-    condition: Condition | Given | None = None
-    values: Paths | None = None
+SparkClause: TypeAlias = Clause[Condition | Given, Paths]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,25 +52,20 @@ class MergeFrames:
     rows: DataFrame
     source: SparkSource
     on: Column
-    clauses: Sequence[Clause]
+    clauses: Sequence[SparkClause]
     only_changes: bool = False
     """Whether an update that changes no column is left out."""
     held: Any = None
     """Java's list of the expressions of a statement."""
 
-    @property
-    def updates(self) -> bool:
-        """Whether rows live on in new files."""
-        return any(clause.action is Action.UPDATE for clause in self.clauses)
-
     def frames(self) -> tuple[DataFrame, Then | None]:
         """Rows with actions; and, where the rest of the source is known only after them, what
         makes a frame of it from the results."""
         table, source = self.rows.alias(TARGET), self._aliased()
-        if self._has(Side.TARGET_ONLY) or self.source.num_rows > _MOST_BROADCAST:
+        if has(self.clauses, Side.TARGET_ONLY) or self.source.num_rows > _MOST_BROADCAST:
             return self._decided(source.join(table, self.on, self._kind())), None
         met = table.join(F.broadcast(source), self.on, "inner")
-        then = self._unmet if self._has(Side.SOURCE_ONLY) else None
+        then = self._unmet if has(self.clauses, Side.SOURCE_ONLY) else None
         return self._decided(met, sides=(Side.MATCHED,)), then
 
     def _unmet(self, results: list[SinkResult]) -> tuple[DataFrame, int] | None:
@@ -97,13 +85,10 @@ class MergeFrames:
     def _aliased(self) -> DataFrame:
         return self.source.frame.alias(SOURCE)
 
-    def _has(self, side: Side) -> bool:
-        return any(clause.side is side for clause in self.clauses)
-
     def _kind(self) -> str:
-        if self._has(Side.TARGET_ONLY):
+        if has(self.clauses, Side.TARGET_ONLY):
             return "full"
-        return "left" if self._has(Side.SOURCE_ONLY) else "inner"
+        return "left" if has(self.clauses, Side.SOURCE_ONLY) else "inner"
 
     # What becomes of them
 
@@ -126,7 +111,7 @@ class MergeFrames:
         has_target = sides != (Side.SOURCE_ONLY,)
         action = _by_choice([str(int(each.action)) for each in clauses], str(int(Action.KEEP)))
         columns = [(each.name, self._value(each, clauses, texts)) for each in self.schema.fields]
-        if self.updates:
+        if updates(self.clauses):
             row_id = quoted(ROW_ID.name, alias=TARGET) if has_target else "NULL"
             updated = f"CASE WHEN {action} = {int(Action.UPDATE)} THEN {row_id} END"
             columns += [
@@ -141,7 +126,7 @@ class MergeFrames:
         where = f"{_CHOICE} >= 0 OR {holds[Side.MATCHED]}"
         return texts.selected(joined, columns, extra=(_CHOICE, choice), where=where)
 
-    def _applies(self, clause: Clause, holds: str, texts: Texts) -> str:
+    def _applies(self, clause: SparkClause, holds: str, texts: Texts) -> str:
         if clause.condition is not None:
             holds = f"{holds} AND {texts.condition(clause.condition, holds)}"
         if self.only_changes and clause.action is Action.UPDATE:
@@ -157,7 +142,7 @@ class MergeFrames:
         ]
         return " OR ".join(parts) or "false"
 
-    def _value(self, field: NestedField, clauses: list[Clause], texts: Texts) -> str:
+    def _value(self, field: NestedField, clauses: list[SparkClause], texts: Texts) -> str:
         kind = spark_type(field.field_type)
         empty = cast("NULL", kind)
         values = []
@@ -171,13 +156,13 @@ class MergeFrames:
                 values.append(cast(self._insert(field, clause, texts, guard), kind))
         return _by_choice(values, empty)
 
-    def _update(self, field: NestedField, clause: Clause, texts: Texts, guard: str) -> str:
+    def _update(self, field: NestedField, clause: SparkClause, texts: Texts, guard: str) -> str:
         old = quoted(field.name, alias=TARGET)
         if clause.values is not None:
             return assigned(old, field.name, clause.values, texts, guard)
         return self._source_column(field.name) or old
 
-    def _insert(self, field: NestedField, clause: Clause, texts: Texts, guard: str) -> str:
+    def _insert(self, field: NestedField, clause: SparkClause, texts: Texts, guard: str) -> str:
         if clause.values is not None:
             if (field.name,) in clause.values:
                 return texts.value(clause.values[(field.name,)], guard)

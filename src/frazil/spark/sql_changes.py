@@ -14,10 +14,11 @@ from pyspark.sql import Column, DataFrame
 
 from frazil.errors import Unsupported
 from frazil.rows.actions import Action
-from frazil.rows.engine import KeyPair, Side
+from frazil.rows.engine import KeyPair
+from frazil.rows.merge_clauses import Clause, Side
 from frazil.spark.delete import delete_rows
 from frazil.spark.merge import Merge
-from frazil.spark.merge_frames import Clause
+from frazil.spark.merge_frames import SparkClause
 from frazil.spark.overwrites import overwrite, overwrite_partitions
 from frazil.spark.texts import Given
 from frazil.spark.update import update_rows
@@ -78,7 +79,7 @@ def merges_schema(options: Mapping[str, str]) -> bool:
     return given.get(_MERGE_SCHEMA, "false").lower() == "true"
 
 
-def _clause(given: Any) -> Clause:
+def _clause(given: Any) -> SparkClause:
     side, action, condition, assignments = given
     return Clause(
         side=_SIDES[side],

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from frazil.extras import needed
+from frazil.data.arrow_rows import ArrowRows
 from frazil.sql.display import html_table, text_table
 
 if TYPE_CHECKING:
     import duckdb
-    import pandas
-    import polars
 
 _SHOWN_ROWS = 20
 
 
-class Result:
+class Result(ArrowRows):
     """The rows of a statement. A query runs when its rows are first needed. It is pinned to the
     snapshots that were current when it was created, so running it again gives the same rows.
 
@@ -81,16 +79,6 @@ class Result:
 
         return pa.RecordBatchReader.from_batches(self.schema, batches())
 
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """All rows as a pandas frame."""
-        needed("pandas", "to_pandas")
-        return self.to_arrow().to_pandas(**options)
-
-    def to_polars(self) -> polars.DataFrame:
-        """All rows as a Polars frame."""
-        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
-        return frame
-
     def to_duckdb(self) -> duckdb.DuckDBPyRelation:
         """The rows as a DuckDB relation; lazy if the result is a query."""
         if self._relation is not None and self._whole is None:
@@ -99,10 +87,6 @@ class Result:
         import duckdb
 
         return duckdb.connect().from_arrow(self.to_arrow())
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """All rows as dictionaries."""
-        return list(self.to_arrow().to_pylist())
 
     def head(self, rows: int) -> pa.Table:
         """The first rows, reading no more than needed."""
@@ -114,10 +98,6 @@ class Result:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.to_reader():
             yield from batch.to_pylist()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as an Arrow C stream."""
-        return self.to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return text_table(self.head(_SHOWN_ROWS + 1), limit=_SHOWN_ROWS)

@@ -1,0 +1,45 @@
+"""Rows that come as Arrow, as what other libraries hold: pandas, polars, dictionaries."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from frazil.extras import needed
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+
+class ArrowRows(ABC):
+    """What has rows as an Arrow table and as a stream."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+
+    @abstractmethod
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as an Arrow stream."""
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All rows as a pandas frame."""
+        needed("pandas", "to_pandas")
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a polars frame."""
+        frame: polars.DataFrame = needed("polars", "to_polars").DataFrame(self.to_arrow())
+        return frame
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """All rows as dictionaries."""
+        return list(self.to_arrow().to_pylist())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Any library that speaks Arrow's C stream can take the rows directly."""
+        return self.to_reader().__arrow_c_stream__(requested_schema)
