@@ -89,15 +89,11 @@ class MemoryHead:
         neighbours: Callable[[_Table], Neighbourhood],
     ) -> None:
         self._neighbours = neighbours
-        self._identifier = identifier
+        self.identifier = identifier
         self._table = table
         self._lock = lock
         self._storages = storages
         self._state = table.state()
-
-    @property
-    def identifier(self) -> Identifier:
-        return self._identifier
 
     @property
     def notes(self) -> Notes:
@@ -110,7 +106,7 @@ class MemoryHead:
     def load(self) -> State:
         with self._lock:
             if self._table.is_dropped:
-                raise NotFound(f"{self._identifier}: the table was dropped")
+                raise NotFound(f"{self.identifier}: the table was dropped")
             self._state = self._table.state()
             return self._state
 
@@ -127,7 +123,7 @@ class MemoryHead:
             for name, ref in after.refs.items():
                 if history.snapshot(ref.snapshot_id) is None:
                     raise NotFound(
-                        f"{self._identifier}: {name} names snapshot {ref.snapshot_id}, "
+                        f"{self.identifier}: {name} names snapshot {ref.snapshot_id}, "
                         "which the table does not have"
                     )
             table.metadata, table.history = after, history
@@ -147,7 +143,7 @@ class MemoryHead:
     def snapshot(self, snapshot_id: int) -> Snapshot:
         found = self._table.history.snapshot(snapshot_id)
         if found is None:
-            raise NotFound(f"{self._identifier}: no snapshot {snapshot_id}; it may have expired")
+            raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")
         return found
 
     def snapshots(self) -> Iterable[Snapshot]:
@@ -207,35 +203,19 @@ class MemoryCatalog:
         warehouse: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self._name = name
-        self._warehouse = None if warehouse is None else warehouse.rstrip("/")
-        self._notes = MemoryNotes()
+        self.name = name
+        self.warehouse = None if warehouse is None else warehouse.rstrip("/")
+        self.notes = MemoryNotes()
         self._storages = Storages(properties)
         self._lock = threading.RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._tables: dict[Identifier, _Table] = {}
-        self._views = MemoryViews(
+        self.views = MemoryViews(
             self._lock, namespace_exists=self.namespace_exists, table_exists=self.table_exists
         )
 
     def __repr__(self) -> str:
-        return f"MemoryCatalog(name={self._name!r})"
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def warehouse(self) -> str | None:
-        return self._warehouse
-
-    @property
-    def views(self) -> MemoryViews:
-        return self._views
-
-    @property
-    def notes(self) -> Notes:
-        return self._notes
+        return f"MemoryCatalog(name={self.name!r})"
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)
@@ -297,7 +277,7 @@ class MemoryCatalog:
         depth = len(namespace)
         nested = any(n[:depth] == namespace and n != namespace for n in self._namespaces)
         held = any(each.namespace[:depth] == namespace for each in self._tables)
-        return nested or held or self._views.below(namespace)
+        return nested or held or self.views.below(namespace)
 
     def _need_namespace(self, namespace: Namespace) -> Namespace:
         if not self.namespace_exists(namespace):
@@ -311,8 +291,8 @@ class MemoryCatalog:
         base = self.namespace_properties(found.namespace).get("location")
         if base is not None:
             place = f"{base.rstrip('/')}/{folder_name(found.name)}"
-        elif self._warehouse is not None:
-            place = table_location(self._warehouse, found)
+        elif self.warehouse is not None:
+            place = table_location(self.warehouse, found)
         else:
             raise InvalidInput(f"{found}: give a location; the catalog has no warehouse")
         place = checked_location(place)
@@ -419,7 +399,7 @@ class MemoryCatalog:
         with self._lock:
             self._need_namespace(new.namespace)
             table = self._need_table(old)
-            if new in self._tables or self._views.exists(new):
+            if new in self._tables or self.views.exists(new):
                 raise AlreadyExists(f"table {new} already exists")
             del self._tables[old]
             self._tables[new] = table
@@ -450,7 +430,7 @@ class MemoryCatalog:
     ) -> None:
         with self._lock:
             self._need_namespace(identifier.namespace)
-            if identifier in self._tables or self._views.exists(identifier):
+            if identifier in self._tables or self.views.exists(identifier):
                 raise AlreadyExists(f"table {identifier} already exists")
             check_absolute(metadata.location)
             other = self._table_at(metadata.location)
@@ -482,7 +462,7 @@ class MemoryCatalog:
             )
             for name, each in others
         ]
-        return Neighbourhood(tables=tuple(places), warehouse=self._warehouse)
+        return Neighbourhood(tables=tuple(places), warehouse=self.warehouse)
 
     def _need_table(self, identifier: Identifier) -> _Table:
         table = self._tables.get(identifier)

@@ -40,7 +40,7 @@ class JsonHead(ReadOnly):
         storage: Callable[[str], Storage],
         catalog: Pointers | None = None,
     ) -> None:
-        self._identifier = identifier
+        self.identifier = identifier
         self._locate = locate
         self._storage = storage
         self.catalog = catalog
@@ -48,11 +48,7 @@ class JsonHead(ReadOnly):
         self._read(metadata_location)
 
     def __repr__(self) -> str:
-        return f"JsonHead({str(self._identifier)!r}, {self._state.metadata_location!r})"
-
-    @property
-    def identifier(self) -> Identifier:
-        return self._identifier
+        return f"JsonHead({str(self.identifier)!r}, {self._state.metadata_location!r})"
 
     @property
     def state(self) -> State:
@@ -73,7 +69,7 @@ class JsonHead(ReadOnly):
         kind = "the interim format-version 4" if version >= FORMAT_VERSION else ""
         kind = kind or f"format-version {version}"
         return Unsupported(
-            f"{self._identifier}: {kind} of other writers is read, not written; upgrade the table "
+            f"{self.identifier}: {kind} of other writers is read, not written; upgrade the table "
             "first: table.upgrade() when a Frazil catalog holds it, else register it there",
             feature=f"writing {kind}",
         )
@@ -85,7 +81,7 @@ class JsonHead(ReadOnly):
     def snapshot(self, snapshot_id: int) -> Snapshot:
         found = self._history.snapshot(snapshot_id)
         if found is None:
-            raise NotFound(f"{self._identifier}: no snapshot {snapshot_id}; it may have expired")
+            raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")
         return found
 
     def snapshots(self) -> Iterable[Snapshot]:
@@ -107,7 +103,7 @@ class JsonHead(ReadOnly):
     def neighbourhood(self) -> Neighbourhood:
         found = getattr(self.catalog, "neighbourhood", None)
         around = Neighbourhood() if found is None else found()
-        mine = str(self._identifier)
+        mine = str(self.identifier)
         return replace(around, tables=tuple(each for each in around.tables if each.name != mine))
 
     def _read(self, path: str) -> None:

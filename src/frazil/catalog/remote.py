@@ -64,10 +64,10 @@ class RemoteCatalog:
             )
         told = {key: str(value) for key, value in config.get("defaults", {}).items()}
         about = self._requests.read("about")
-        self._name: str = about["name"]
-        self._warehouse: str | None = about["warehouse"]
+        self.name: str = about["name"]
+        self.warehouse: str | None = about["warehouse"]
         self._storages = Storages({**told, **own})
-        self._views = RemoteViews(self._requests)
+        self.views = RemoteViews(self._requests)
 
     def __repr__(self) -> str:
         return f"RemoteCatalog({self._requests.address!r})"
@@ -76,20 +76,8 @@ class RemoteCatalog:
         return (_opened, (self._requests, self._own))
 
     @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def warehouse(self) -> str | None:
-        return self._warehouse
-
-    @property
     def notes(self) -> Notes:
         return RemoteNotes(self._requests)
-
-    @property
-    def views(self) -> RemoteViews:
-        return self._views
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)

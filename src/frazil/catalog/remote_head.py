@@ -54,7 +54,7 @@ class RemoteHead:
         open: Callable[[Identifier], Any],
     ) -> None:
         self._requests = requests
-        self._identifier = identifier
+        self.identifier = identifier
         self._open = open
         self.key: str = document["key"]
         self._definition: Definition | None = None
@@ -63,11 +63,7 @@ class RemoteHead:
         self._state = self._settled(document["state"], seen={})
 
     def __repr__(self) -> str:
-        return f"RemoteHead({str(self._identifier)!r}, version={self._state.version})"
-
-    @property
-    def identifier(self) -> Identifier:
-        return self._identifier
+        return f"RemoteHead({str(self.identifier)!r}, version={self._state.version})"
 
     @property
     def state(self) -> State:
@@ -179,7 +175,7 @@ class RemoteHead:
                 cause = error
             if time.monotonic() > deadline:
                 raise CommitUnknown(
-                    f"{self._identifier}: the server did not say whether append "
+                    f"{self.identifier}: the server did not say whether append "
                     f"{header['append-id']} landed ({cause}). Nothing was deleted; look for the "
                     "rows before trying again."
                 ) from cause
@@ -199,7 +195,7 @@ class RemoteHead:
             return known
         found = self._fetched([snapshot_id]).get(snapshot_id)
         if found is None:
-            raise NotFound(f"{self._identifier}: no snapshot {snapshot_id}; it may have expired")
+            raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")
         return found
 
     def snapshots(self) -> Iterable[Snapshot]:
@@ -232,7 +228,7 @@ class RemoteHead:
         try:
             return self._requests.read(operation, {"key": self.key, **parts})
         except NotFound as error:
-            raise NotFound(f"{self._identifier}: {error}") from error
+            raise NotFound(f"{self.identifier}: {error}") from error
 
     def _settled(self, document: Document, *, seen: Mapping[int, Snapshot]) -> State:
         state, self._definition = remote_wire.state_of(

@@ -79,49 +79,32 @@ class SqlCatalog:
         warehouse: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        self._database = Database(database) if isinstance(database, str) else database
-        self._name = name
-        self._warehouse = None if warehouse is None else warehouse.rstrip("/")
+        self.database = Database(database) if isinstance(database, str) else database
+        self.name = name
+        self.warehouse = None if warehouse is None else warehouse.rstrip("/")
         self._storages = Storages(properties)
-        sql_schema.prepare(self._database)
-        self._is_typed = sql_schema.has_iceberg_type(self._database, kind=self._database.kind)
-        self._namespaces = SqlNamespaces(self._database, name)
-        self._views = SqlViews(
-            self._database,
+        sql_schema.prepare(self.database)
+        self._is_typed = sql_schema.has_iceberg_type(self.database, kind=self.database.kind)
+        self._namespaces = SqlNamespaces(self.database, name)
+        self.views = SqlViews(
+            self.database,
             name,
             namespace_exists=self.namespace_exists,
             prepare=self._need_typed,
         )
 
     def __repr__(self) -> str:
-        return f"SqlCatalog({self._database.uri!r}, name={self._name!r})"
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def warehouse(self) -> str | None:
-        return self._warehouse
-
-    @property
-    def database(self) -> Database:
-        """The database, with its statement counters."""
-        return self._database
-
-    @property
-    def views(self) -> SqlViews:
-        return self._views
+        return f"SqlCatalog({self.database.uri!r}, name={self.name!r})"
 
     @property
     def notes(self) -> Notes:
-        return SqlNotes(self._database, _OF_THE_CATALOG)
+        return SqlNotes(self.database, _OF_THE_CATALOG)
 
     def storage(self, location: str) -> Storage:
         return self._storages(location)
 
     def close(self) -> None:
-        self._database.close()
+        self.database.close()
 
     # Namespaces
 
@@ -134,7 +117,7 @@ class SqlCatalog:
         return self._namespaces.children(namespace_of(parent) if parent else ())
 
     def namespace_exists(self, namespace: NamespaceName) -> bool:
-        return self._namespaces.exists(self._database, namespace_of(namespace))
+        return self._namespaces.exists(self.database, namespace_of(namespace))
 
     def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
         return self._namespaces.properties(namespace_of(namespace))
@@ -158,12 +141,12 @@ class SqlCatalog:
         base = self.namespace_properties(found.namespace).get("location")
         if base is not None:
             place = f"{base.rstrip('/')}/{folder_name(found.name)}"
-        elif self._warehouse is not None:
-            place = table_location(self._warehouse, found)
+        elif self.warehouse is not None:
+            place = table_location(self.warehouse, found)
         else:
             raise InvalidInput(f"{found}: give a location; the catalog has no warehouse")
         place = checked_location(place)
-        taken = sql_places.taken_by(self._database, place) is not None
+        taken = sql_places.taken_by(self.database, place) is not None
         # A dropped or renamed table may have left its files where this one would go.
         taken = taken or any(True for _ in self.storage(place).list(f"{place}/metadata"))
         return f"{place}-{uuid.uuid4().hex[:8]}" if taken else place
@@ -172,11 +155,11 @@ class SqlCatalog:
         self, identifier: TableName, metadata: TableMetadata, history: History | None = None
     ) -> TableHead:
         found = Identifier.parse(identifier)
-        self._need_namespace(self._database, found)
+        self._need_namespace(self.database, found)
         if self.table_exists(found):
             raise AlreadyExists(f"table {found} already exists")
         history = history or History()
-        sql_places.need_free(self._database, metadata.location)
+        sql_places.need_free(self.database, metadata.location)
         storage = self.storage(metadata.location)
         rendered = None
         if export.json_every(metadata):
@@ -204,7 +187,7 @@ class SqlCatalog:
         row = self._row(found)
         if row[1] is not None:
             return SqlHead(
-                self._database,
+                self.database,
                 found,
                 TableRow.of(row),
                 storage=self._storages,
@@ -228,8 +211,8 @@ class SqlCatalog:
         )
         found = None
         if key.isascii() and key.isdigit() and len(key) < 19:
-            parameters = {"table_id": int(key), "catalog": self._name}
-            found = self._database.rows(query, parameters)
+            parameters = {"table_id": int(key), "catalog": self.name}
+            found = self.database.rows(query, parameters)
         if not found:
             raise NotFound("the table was dropped")
         return Identifier(namespace=undotted(found[0][0]), name=found[0][1])
@@ -242,16 +225,16 @@ class SqlCatalog:
         return head
 
     def table_exists(self, identifier: TableName) -> bool:
-        key = sql_rows.name_parameters(self._name, Identifier.parse(identifier))
+        key = sql_rows.name_parameters(self.name, Identifier.parse(identifier))
         query = f"SELECT 1 FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"
-        return bool(self._database.rows(query, key))
+        return bool(self.database.rows(query, key))
 
     def list_tables(self, namespace: NamespaceName) -> list[Identifier]:
         parts = namespace_of(namespace)
-        rows = self._database.rows(
+        rows = self.database.rows(
             "SELECT table_name FROM iceberg_tables WHERE catalog_name = :catalog "
             f"AND table_namespace = :namespace{self._only_tables()}",
-            {"catalog": self._name, "namespace": dotted(parts)},
+            {"catalog": self.name, "namespace": dotted(parts)},
         )
         if not rows and not self.namespace_exists(parts):
             raise NotFound(f"namespace {dotted(parts)} does not exist")
@@ -259,19 +242,19 @@ class SqlCatalog:
 
     def pulses(self, since_ms: int | None = None) -> list[Pulse]:
         only = self._only_tables()
-        return sql_pulses.pulses(self._database, self._name, only=only, since_ms=since_ms)
+        return sql_pulses.pulses(self.database, self.name, only=only, since_ms=since_ms)
 
     def neighbourhood(self, except_id: int | None = None) -> Neighbourhood:
         """Every table of the database but one, and what else its tables must leave alone."""
         places = sql_places.places(
-            self._database, except_id=except_id, storage=self._storages, open=self._open
+            self.database, except_id=except_id, storage=self._storages, open=self._open
         )
         return Neighbourhood(
-            tables=tuple(places), warehouse=self._warehouse, database=self._database.file
+            tables=tuple(places), warehouse=self.warehouse, database=self.database.file
         )
 
     def _open(self, catalog: str, namespace: str, name: str) -> TableHead:
-        if catalog != self._name:
+        if catalog != self.name:
             raise NotFound(f"{namespace}.{name} belongs to catalog {catalog!r} of the database")
         return self.load(Identifier(namespace=undotted(namespace), name=name))
 
@@ -292,9 +275,9 @@ class SqlCatalog:
         rendered = old
         if export.json_every(metadata):
             rendered = export.render(metadata, history, version=0, storage=storage)
-        names = sql_rows.name_parameters(self._name, found)
+        names = sql_rows.name_parameters(self.name, found)
         try:
-            with self._database.transaction() as transaction:
+            with self.database.transaction() as transaction:
                 key = {**names, "metadata_location": old, "rendered": rendered}
                 if not transaction.run(_UPGRADE, key):
                     raise DuplicateKey
@@ -312,12 +295,12 @@ class SqlCatalog:
 
     def swap_all(self, swaps: Sequence[tuple[TableHead, State, Draft]]) -> Outcomes:
         ours = [(_ours(head), base, draft) for head, base, draft in swaps]
-        return sql_head.swap_all(self._database, ours)
+        return sql_head.swap_all(self.database, ours)
 
     def rename(self, identifier: TableName, to: TableName) -> None:
         old, new = Identifier.parse(identifier), Identifier.parse(to)
         key = {
-            **sql_rows.name_parameters(self._name, old),
+            **sql_rows.name_parameters(self.name, old),
             "to_namespace": dotted(new.namespace),
             "to_name": new.name,
         }
@@ -359,8 +342,8 @@ class SqlCatalog:
 
     def _row(self, identifier: Identifier) -> Row:
         query = sql_rows.LOAD_BY_NAME + self._only_tables()
-        key = {**sql_rows.name_parameters(self._name, identifier), "known": ""}
-        found = self._database.rows(query, key)
+        key = {**sql_rows.name_parameters(self.name, identifier), "known": ""}
+        found = self.database.rows(query, key)
         if not found:
             raise NotFound(f"table {identifier} does not exist")
         return found[0]
@@ -375,10 +358,10 @@ class SqlCatalog:
     ) -> None:
         is_ours = metadata.format_version >= FORMAT_VERSION
         self._need_typed()
-        names = sql_rows.name_parameters(self._name, identifier)
+        names = sql_rows.name_parameters(self.name, identifier)
         kind = sql_schema.V4_TYPE if is_ours else sql_schema.TABLE_TYPE
         try:
-            with self._database.transaction() as transaction:
+            with self.database.transaction() as transaction:
                 self._need_namespace(transaction, identifier)
                 row = {**names, "metadata_location": metadata_location, "iceberg_type": kind}
                 transaction.run(_ADD, row)
@@ -407,11 +390,11 @@ class SqlCatalog:
         if table_id is not None:
             sql_rows.delete_table(transaction, table_id)
         statement = f"DELETE FROM iceberg_tables WHERE {_BY_NAME}{self._only_tables()}"
-        if not transaction.run(statement, sql_rows.name_parameters(self._name, identifier)):
+        if not transaction.run(statement, sql_rows.name_parameters(self.name, identifier)):
             raise NotFound(f"table {identifier} does not exist")
 
     def _table_id(self, transaction: Transaction, identifier: Identifier) -> int | None:
-        key = sql_rows.name_parameters(self._name, identifier)
+        key = sql_rows.name_parameters(self.name, identifier)
         query = f"SELECT table_id FROM frazil_tables WHERE {_BY_NAME}"
         found = transaction.rows(query, key)
         return found[0][0] if found else None
@@ -426,13 +409,13 @@ class SqlCatalog:
 
     def _need_typed(self) -> None:
         if not self._is_typed:
-            sql_schema.add_iceberg_type(self._database)
+            sql_schema.add_iceberg_type(self.database)
             self._is_typed = True
 
     @contextmanager
     def _changing(self, what: str) -> Iterator[Transaction]:
         try:
-            with self._database.transaction() as transaction:
+            with self.database.transaction() as transaction:
                 yield transaction
         except UncertainCommit as lost:
             raise CommitUnknown(

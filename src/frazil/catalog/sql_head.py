@@ -76,7 +76,7 @@ class SqlHead:
     ) -> None:
         self._neighbours = neighbours
         self._database = database
-        self._identifier = identifier
+        self.identifier = identifier
         self._storage = storage
         self._table_id = row.table_id
         self._path = f"catalog row of {identifier}"
@@ -86,11 +86,7 @@ class SqlHead:
         self._state = self._settled(row, None, seen={})
 
     def __repr__(self) -> str:
-        return f"SqlHead({str(self._identifier)!r}, version={self._state.version})"
-
-    @property
-    def identifier(self) -> Identifier:
-        return self._identifier
+        return f"SqlHead({str(self.identifier)!r}, version={self._state.version})"
 
     @property
     def key(self) -> str:
@@ -153,7 +149,7 @@ class SqlHead:
         key = {"table_id": self._table_id, "snapshot_id": snapshot_id}
         found = self._database.rows(sql_rows.SNAPSHOT, key)
         if not found:
-            raise NotFound(f"{self._identifier}: no snapshot {snapshot_id}; it may have expired")
+            raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")
         return sql_rows.snapshot_of(found[0][0], path=self._path)
 
     def snapshots(self) -> Iterable[Snapshot]:
@@ -242,7 +238,7 @@ class SqlHead:
         try:
             self.export()
         except FrazilError as error:
-            _log.warning("%s: the metadata JSON was not written: %s", self._identifier, error)
+            _log.warning("%s: the metadata JSON was not written: %s", self.identifier, error)
 
     def apply(self, transaction: Transaction, base: State, draft: Draft) -> Swapped:
         """The statements of a swap, for a transaction that may hold those of other tables."""
@@ -314,7 +310,7 @@ class SqlHead:
         known = definition.definition_id if definition else ""
         found = source.rows(sql_rows.LOAD_BY_ID, {"table_id": self._table_id, "known": known})
         if not found:
-            raise NotFound(f"{self._identifier}: the table was dropped")
+            raise NotFound(f"{self.identifier}: the table was dropped")
         return TableRow.of(found[0]), definition
 
     def _settled(
@@ -365,7 +361,7 @@ class SqlHead:
         for each in missing:
             if each not in read:
                 raise NotFound(
-                    f"{self._identifier}: {wanted[each]} names snapshot {each}, "
+                    f"{self.identifier}: {wanted[each]} names snapshot {each}, "
                     "which the table does not have"
                 )
         return {each: seen[each] if each in seen else read[each] for each in wanted}

@@ -18,6 +18,7 @@ from pyiceberg.types import (
     LongType,
 )
 
+from frazil.expr import quotes
 from frazil.expr.operators import PREFIX, SETS, UNARY, Op, literals_of, operator_of
 
 _MOST_VALUES = 5
@@ -76,7 +77,7 @@ def _value(literal: Literal[Any], kind: IcebergType | None) -> str:
     if isinstance(kind, _BARE):
         return str(value)
     text = str(value) if kind is None else IdentityTransform().to_human_string(kind, value)
-    return "'" + text.replace("'", "''") + "'"
+    return quotes.literal(text)
 
 
 def _listed(values: list[str]) -> str:

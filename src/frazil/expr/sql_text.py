@@ -19,6 +19,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, StructType
 
 from frazil.errors import InvalidInput
+from frazil.expr.quotes import literal
 from frazil.expr.tokens import problem_at
 from frazil.format.checks import check_text
 
@@ -298,4 +299,4 @@ def string_text(value: str) -> str:
     """A text literal. Parsers stop at a zero byte, so those are written as `chr(0)`."""
     if "\0" in value:
         return "(" + " || chr(0) || ".join(map(string_text, value.split("\0"))) + ")"
-    return "'" + value.replace("'", "''") + "'"
+    return literal(value)

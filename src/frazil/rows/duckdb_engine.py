@@ -21,13 +21,14 @@ from pyiceberg.types import IcebergType, NestedField, StructType
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
 from frazil.data.schema import nested_arrow_type
 from frazil.errors import InvalidInput
+from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import SOURCE, TARGET, SqlText
 from frazil.rows import duckdb_scan
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
 from frazil.rows.duckdb_scan import MET, KeyJoin, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
-from frazil.rows.duckdb_types import check_columns, literal, quoted, text, type_text
+from frazil.rows.duckdb_types import check_columns, literal, text, type_text
 from frazil.rows.engine import Assignments, Constant, MergeClause, MergePlan, Value
 from frazil.rows.merge_clauses import Side, has, updates
 from frazil.rows.planned import Longs, Planned

@@ -11,7 +11,8 @@ from frazil.errors import InvalidInput
 from frazil.expr.condition import Condition
 from frazil.expr.filter_columns import Column
 from frazil.expr.operators import ORDERED, Op, literals_of, operator_of
-from frazil.rows.duckdb_types import literal, quoted, text
+from frazil.expr.quotes import quoted
+from frazil.rows.duckdb_types import literal, text
 
 _SIGNS: Final = {Op.EQ: "=", Op.NE: "<>", **{op: op.value for op in ORDERED}}
 

@@ -40,13 +40,14 @@ from frazil.data.metadata_columns import (
 from frazil.data.read_files import NAME_MAPPING
 from frazil.data.schema import arrow_schema, nested_arrow_type, shown
 from frazil.errors import FormatError, FrazilError, InvalidInput, StorageError
+from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import TARGET
 from frazil.format import paths
 from frazil.format.fields import stats_key
 from frazil.format.types import arrow_type, is_floating
 from frazil.rows import duckdb_filter
 from frazil.rows.actions import KEY
-from frazil.rows.duckdb_types import check_columns, default_text, is_native, quoted, text, type_text
+from frazil.rows.duckdb_types import check_columns, default_text, is_native, text, type_text
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.unsliced import unsliced
 from frazil.scan.tasks import Task, TaskReader

@@ -15,9 +15,10 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField, StructType
 
 from frazil.data.metadata_columns import path_of
+from frazil.expr.quotes import quoted
 from frazil.expr.transforms import result_type, transform_array
 from frazil.rows.duckdb_scan import streaming
-from frazil.rows.duckdb_types import quoted, text, type_text
+from frazil.rows.duckdb_types import text, type_text
 from frazil.rows.z_order import SAMPLE_ROWS, ZOrder, ZValue
 
 if TYPE_CHECKING:

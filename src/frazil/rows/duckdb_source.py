@@ -13,8 +13,9 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
 
 from frazil.data.row_input import record_batches
 from frazil.errors import InvalidInput
+from frazil.expr.quotes import quoted
 from frazil.rows.duckdb_scan import explained
-from frazil.rows.duckdb_types import quoted, type_text
+from frazil.rows.duckdb_types import type_text
 from frazil.rows.engine import KeyValues
 from frazil.rows.unsliced import unsliced_stream
 

@@ -17,6 +17,8 @@ from pyiceberg.schema import Schema
 
 from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.errors import InvalidInput, Unsupported
+from frazil.expr.quotes import literal as text_literal
+from frazil.expr.quotes import quoted
 from frazil.format.types import plain
 
 _TYPES: Final[dict[type[ice.IcebergType], str]] = {
@@ -53,16 +55,11 @@ _UNITS: Final[dict[type[ice.IcebergType], str]] = {
 _YEARS: Final = (np.datetime64("0001-01-01", "D"), np.datetime64("9999-12-31", "D"))
 
 
-def quoted(name: str) -> str:
-    """A name of a column or table."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def text(value: str) -> str:
     """A text literal. The parser stops at a zero byte, so text with one is decoded from bytes."""
     if "\0" in value:
         return f"decode({_blob(value.encode())}::BLOB)"
-    return "'" + value.replace("'", "''") + "'"
+    return text_literal(value)
 
 
 def _blob(value: bytes) -> str:

@@ -89,6 +89,11 @@ class Principal:
         return False
 
 
+def may_read(principal: Principal | None, namespace: Namespace) -> bool:
+    """Whether what is in a namespace can be read; everybody reads where there is no access."""
+    return principal is None or any(rule.allows("read", namespace) for rule in principal.rules)
+
+
 class Access(Protocol):
     """Turns a token into a principal."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -41,6 +41,12 @@ class Call:
         """403 when the sender may not; for names that are in the body."""
         if self.principal is not None:
             self.principal.check(right, namespaces)
+
+    def named(self, right: Literal["read", "write"], name: Sequence[str]) -> Identifier:
+        """What a name in the body means, if the sender may use it so."""
+        identifier = Identifier.parse(name)
+        self.check(right, identifier.namespace)
+        return identifier
 
     def namespace(self) -> Namespace:
         """The namespace that the path names."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from frazil.catalog.names import Identifier, Namespace, namespace_of
+from frazil.catalog.names import Namespace, namespace_of
 from frazil.catalog.notes import Notes
 from frazil.catalog.remote_wire import Document
 from frazil.catalog.views import ViewState
@@ -80,27 +80,21 @@ def _drop_namespace(service: Service, call: Call, body: native_wire.InNamespace)
 # Views
 
 
-def _view(call: Call, right: Literal["read", "write"], name: list[str]) -> Identifier:
-    identifier = Identifier.parse(name)
-    call.check(right, identifier.namespace)
-    return identifier
-
-
 def _shown(state: ViewState) -> Document:
     return {"metadata": state.metadata, "version": state.version}
 
 
 def _create_view(service: Service, call: Call, body: native_wire.CreateView) -> Document:
-    identifier = _view(call, "write", body.name)
+    identifier = call.named("write", body.name)
     return _shown(service.catalog._pointers.views.create(identifier, body.metadata))
 
 
 def _load_view(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return _shown(service.catalog._pointers.views.load(_view(call, "read", body.name)))
+    return _shown(service.catalog._pointers.views.load(call.named("read", body.name)))
 
 
 def _view_exists(service: Service, call: Call, body: native_wire.Named) -> Document:
-    found = service.catalog._pointers.views.exists(_view(call, "read", body.name))
+    found = service.catalog._pointers.views.exists(call.named("read", body.name))
     return {"exists": found}
 
 
@@ -110,19 +104,19 @@ def _list_views(service: Service, call: Call, body: native_wire.InNamespace) -> 
 
 
 def _replace_view(service: Service, call: Call, body: native_wire.ReplaceView) -> Document:
-    identifier = _view(call, "write", body.name)
+    identifier = call.named("write", body.name)
     base = ViewState(identifier=identifier, metadata={}, version=body.version)
     return _shown(service.catalog._pointers.views.replace(base, body.metadata))
 
 
 def _rename_view(service: Service, call: Call, body: native_wire.Rename) -> Document:
-    old, new = _view(call, "write", body.name), _view(call, "write", body.to)
+    old, new = call.named("write", body.name), call.named("write", body.to)
     service.catalog._pointers.views.rename(old, new)
     return {}
 
 
 def _drop_view(service: Service, call: Call, body: native_wire.Named) -> Document:
-    service.catalog._pointers.views.drop(_view(call, "write", body.name))
+    service.catalog._pointers.views.drop(call.named("write", body.name))
     return {}
 
 

@@ -99,12 +99,6 @@ def _loaded(service: Service, head: SqlHead) -> State:
         raise
 
 
-def _named(call: Call, right: Literal["read", "write"], name: list[str]) -> Identifier:
-    identifier = Identifier.parse(name)
-    call.check(right, identifier.namespace)
-    return identifier
-
-
 # By name
 
 
@@ -118,11 +112,11 @@ def _entered(service: Service, head: TableHead) -> Document:
 
 
 def _location_for(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return {"location": service.catalog._pointers.location_for(_named(call, "write", body.name))}
+    return {"location": service.catalog._pointers.location_for(call.named("write", body.name))}
 
 
 def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -> Document:
-    identifier = _named(call, "write", body.name)
+    identifier = call.named("write", body.name)
     metadata, history = remote_wire.whole_metadata(native_wire.plain(body.table))
     fence = _check_table(service, call, identifier, metadata)
     _check_snapshots(fence, metadata, history.snapshots)
@@ -131,7 +125,7 @@ def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -
 
 
 def _register(service: Service, call: Call, body: native_wire.Register) -> Document:
-    identifier = _named(call, "write", body.name)
+    identifier = call.named("write", body.name)
     check_registered(
         service, call, identifier.namespace, body.metadata_location, location=body.location
     )
@@ -142,11 +136,11 @@ def _register(service: Service, call: Call, body: native_wire.Register) -> Docum
 
 
 def _load_table(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return _entered(service, service.catalog._pointers.load(_named(call, "read", body.name)))
+    return _entered(service, service.catalog._pointers.load(call.named("read", body.name)))
 
 
 def _table_exists(service: Service, call: Call, body: native_wire.Named) -> Document:
-    return {"exists": service.catalog._pointers.table_exists(_named(call, "read", body.name))}
+    return {"exists": service.catalog._pointers.table_exists(call.named("read", body.name))}
 
 
 def _list_tables(service: Service, call: Call, body: native_wire.InNamespace) -> Document:
@@ -169,7 +163,7 @@ def _pulses(service: Service, call: Call, body: native_wire.Since) -> Document:
 
 
 def _upgrade(service: Service, call: Call, body: native_wire.Upgrade) -> Document:
-    identifier = _named(call, "write", body.name)
+    identifier = call.named("write", body.name)
     metadata, _ = remote_wire.whole_metadata(native_wire.plain(body.table))
     _check_table(service, call, identifier, metadata)
     pointers = service.catalog._pointers
@@ -185,18 +179,18 @@ def _upgrade(service: Service, call: Call, body: native_wire.Upgrade) -> Documen
 
 
 def _rename(service: Service, call: Call, body: native_wire.Rename) -> Document:
-    old, new = _named(call, "write", body.name), _named(call, "write", body.to)
+    old, new = call.named("write", body.name), call.named("write", body.to)
     service.catalog._pointers.rename(old, new)
     return {}
 
 
 def _drop(service: Service, call: Call, body: native_wire.Named) -> Document:
-    service.catalog._pointers.drop(_named(call, "write", body.name))
+    service.catalog._pointers.drop(call.named("write", body.name))
     return {}
 
 
 def _purge(service: Service, call: Call, body: native_wire.Named) -> Document:
-    purged = service.catalog._pointers.purge(_named(call, "write", body.name))
+    purged = service.catalog._pointers.purge(call.named("write", body.name))
     if purged.metadata.format_version < FORMAT_VERSION:
         return {"legacy": purged.metadata_location}
     return {

@@ -37,7 +37,6 @@ from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
 from frazil.spark.conditions import condition, quoted
-from frazil.spark.defaults import default_metadata
 from frazil.spark.find_table import prepare
 from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
@@ -193,7 +192,7 @@ class _NativeFrame:
 
     def _raw(self, wanted: Schema, names: ReadNames) -> DataFrame:
         stored = [field for field in wanted.fields if _is_stored(field)]
-        schema = sql.StructType([_read_field(field, names) for field in stored])
+        schema = sql.StructType([names.read_field(field) for field in stored])
         paths = self.planned.paths
         frame = log.read_files(
             self.spark,
@@ -302,14 +301,6 @@ def _is_stored(field: ice.NestedField) -> bool:
     if field.field_id in (ROW_ID.field_id, LAST_UPDATED.field_id):
         return True
     return field.field_id not in RESERVED_IDS and not isinstance(field.field_type, ice.UnknownType)
-
-
-def _read_field(field: ice.NestedField, names: ReadNames) -> sql.StructField:
-    is_uuid = isinstance(field.field_type, ice.UUIDType)
-    made = names.read_field(field, sql.BinaryType() if is_uuid else None)
-    if field.initial_default is not None:
-        made.metadata.update(default_metadata(field))
-    return made
 
 
 def _stored_value(raw: DataFrame, field: ice.NestedField, names: ReadNames) -> Column:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput
+from frazil.expr.quotes import literal
 from frazil.sql.procedures import PROCEDURES, Procedure
 
 if TYPE_CHECKING:
@@ -84,4 +85,4 @@ def _value(text: str, procedure: Procedure, argument: str) -> str:
         return text
     if (int in allowed or float in allowed) and _NUMBERS.fullmatch(text):
         return text
-    return "'" + text.replace("'", "''") + "'"
+    return literal(text)

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
 from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.format.metadata import TableMetadata
+from frazil.spark.defaults import default_metadata
 from frazil.spark.spark_types import FIELD_ID, spark_type
 
 _ROOT = -1
@@ -57,12 +58,20 @@ class ReadNames:
         """The name to read the column under."""
         return field.name if self.is_clean(field) else f"{self.prefix}{field.field_id}"
 
-    def read_field(self, field: NestedField, kind: sql.DataType | None = None) -> sql.StructField:
-        """The column as Spark's reader is asked for it."""
-        clean = self.is_clean(field)
+    def read_field(self, field: NestedField) -> sql.StructField:
+        """The column as Spark's reader is asked for it: a UUID as bytes, a column that files may
+        lack with its default."""
+        made = self._read_part(field, clean=self.is_clean(field))
+        if isinstance(field.field_type, UUIDType):
+            made.dataType = sql.BinaryType()
+        if field.initial_default is not None:
+            made.metadata.update(default_metadata(field))
+        return made
+
+    def _read_part(self, field: NestedField, *, clean: bool) -> sql.StructField:
         return sql.StructField(
             field.name if clean else f"{self.prefix}{field.field_id}",
-            kind or self._read_type(field.field_type, clean=clean),
+            self._read_type(field.field_type, clean=clean),
             True,
             {FIELD_ID: field.field_id},
         )
@@ -70,17 +79,7 @@ class ReadNames:
     def _read_type(self, kind: IcebergType, *, clean: bool) -> sql.DataType:
         match kind:
             case StructType():
-                return sql.StructType(
-                    [
-                        sql.StructField(
-                            field.name if clean else f"{self.prefix}{field.field_id}",
-                            self._read_type(field.field_type, clean=clean),
-                            True,
-                            {FIELD_ID: field.field_id},
-                        )
-                        for field in kind.fields
-                    ]
-                )
+                return sql.StructType([self._read_part(each, clean=clean) for each in kind.fields])
             case ListType():
                 return sql.ArrayType(self._read_type(kind.element_type, clean=clean), True)
             case MapType():

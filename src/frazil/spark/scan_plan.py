@@ -31,7 +31,6 @@ from frazil.data.metadata_columns import (
 from frazil.errors import InvalidInput
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
-from frazil.spark.defaults import default_metadata
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
 
@@ -145,7 +144,7 @@ class _Readers:
     def reader(self, *, own: bool, position: bool) -> dict[str, Any]:
         """What a reader is asked for."""
         names = self._names if own else replace(self._names, clean_ids=frozenset())
-        fields = [_read_field(field, names) for field in self._stored]
+        fields = [names.read_field(field) for field in self._stored]
         if position:
             fields.append(sql.StructField(_POSITION, sql.LongType()))
         return {
@@ -160,14 +159,6 @@ class _Readers:
         if isinstance(field.field_type, ice.UnknownType):
             return "null"
         return "uuid" if isinstance(field.field_type, ice.UUIDType) else "stored"
-
-
-def _read_field(field: ice.NestedField, names: ReadNames) -> sql.StructField:
-    is_uuid = isinstance(field.field_type, ice.UUIDType)
-    made = names.read_field(field, sql.BinaryType() if is_uuid else None)
-    if field.initial_default is not None:
-        made.metadata.update(default_metadata(field))
-    return made
 
 
 def _narrowed(field: ice.NestedField, wanted: sql.DataType) -> ice.NestedField:

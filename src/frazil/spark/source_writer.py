@@ -32,6 +32,13 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
 
     entries: bytes
 
+    @staticmethod
+    def all_of(messages: Sequence[WriterCommitMessage | None]) -> EntryBatch:
+        """The entries of every task that finished."""
+        return EntryBatch.concat(
+            [unpacked(message.entries) for message in messages if isinstance(message, Written)]
+        )
+
 
 class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Appends the rows of a frame, or replaces all rows by them.
@@ -62,7 +69,7 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Add all files in one snapshot."""
         table = self._options.load()
-        entries = _entries(messages)
+        entries = Written.all_of(messages)
         change = replacing_all if self._overwrite else plain_change
         commit_added(table, entries, lambda: change(table, entries))
 
@@ -70,10 +77,4 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Remove what finished tasks wrote, if no commit was tried."""
         if all(message is not None for message in messages):
             return
-        discard_entries(self._options.load(), _entries(messages))
-
-
-def _entries(messages: Sequence[WriterCommitMessage | None]) -> EntryBatch:
-    return EntryBatch.concat(
-        [unpacked(message.entries) for message in messages if isinstance(message, Written)]
-    )
+        discard_entries(self._options.load(), Written.all_of(messages))

@@ -14,12 +14,11 @@ import pyarrow as pa
 from pyspark.sql import types as sql
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from frazil.format.batch import EntryBatch
 from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import Written
 from frazil.spark.stream_log import batch_summary, has_landed, query_id_of
 from frazil.spark.stream_options import StreamOptions
-from frazil.spark.write_task import WriteTask, packed, unpacked
+from frazil.spark.write_task import WriteTask, packed
 from frazil.spark.writer import (
     check_schema,
     commit_added,
@@ -59,7 +58,7 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Add the batch's files in one snapshot, unless it is there already."""
         table = self._options.load()
-        entries = _entries(messages)
+        entries = Written.all_of(messages)
         try:
             query_id = self._stream.query_id or query_id_of(self._stream.checkpoint)
             is_there = has_landed(table, query_id, batchId)
@@ -80,10 +79,4 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what finished tasks wrote, if no commit was tried."""
         if any(message is None for message in messages):
-            discard_entries(self._options.load(), _entries(messages))
-
-
-def _entries(messages: Sequence[WriterCommitMessage | None]) -> EntryBatch:
-    return EntryBatch.concat(
-        [unpacked(message.entries) for message in messages if isinstance(message, Written)]
-    )
+            discard_entries(self._options.load(), Written.all_of(messages))

@@ -22,6 +22,7 @@ from frazil.catalog.names import undotted
 from frazil.data import verified
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
+from frazil.expr.quotes import quoted
 from frazil.rows import duckdb_filter, duckdb_scan
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
@@ -41,7 +42,7 @@ from frazil.sql.name_resolution import (
 from frazil.sql.pushed_conditions import Found, conditions
 from frazil.sql.rewriting import Edit, Rewritten, rewrite
 from frazil.sql.scopes import Scope, aliases_around, is_cte
-from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, quoted, tokens
+from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, tokens
 from frazil.sql.times import TimeTravel, time_travels
 from frazil.sql.view_sql import view_query
 from frazil.table.table import Table

@@ -14,6 +14,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from frazil.data.row_input import with_plain_booleans
 from frazil.errors import FrazilError
+from frazil.expr.quotes import quoted
 from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
@@ -22,7 +23,7 @@ from frazil.sql.duckdb_calls import failure, value_of
 from frazil.sql.name_resolution import AsOf, Names
 from frazil.sql.query_result import Result
 from frazil.sql.rewriting import Parameters, Rewritten
-from frazil.sql.text import Cursor, Kind, Name, Part, Source, quoted, tokens
+from frazil.sql.text import Cursor, Kind, Name, Part, Source, tokens
 from frazil.sql.transactions import Transactions
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table

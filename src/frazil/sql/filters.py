@@ -26,6 +26,7 @@ from frazil.errors import InvalidInput
 from frazil.expr.bind import conjunction
 from frazil.expr.filter_columns import Column, ColumnIndex
 from frazil.expr.parse import parse
+from frazil.expr.quotes import literal, quoted
 
 _SIGNS: Final[dict[type[exp.Expr], str]] = {
     exp.EQ: "=",
@@ -233,7 +234,7 @@ class _Translate:
         column = self._column(node)
         if not isinstance(start, str) or not isinstance(column.field.field_type, ice.StringType):
             raise _Unknown
-        return f"{_name(column)} starts with {_quoted(start)}"
+        return f"{_name(column)} starts with {literal(start)}"
 
     def _comparison(self, term: exp.Expr, sign: str, other: exp.Expr) -> str:
         value = self._constants.of(other)
@@ -320,15 +321,15 @@ class _Translate:
             case ice.FloatType(), (int() | float() | Decimal()) if _is_single(float(value)):
                 return _number(Decimal(float(value)))
             case ice.StringType(), str():
-                return _quoted(value)
+                return literal(value)
             case ice.UUIDType(), (str() | UUID()):
-                return f"uuid {_quoted(str(UUID(str(value))))}"
+                return f"uuid {literal(str(UUID(str(value))))}"
             case ice.DateType(), datetime() if value.tzinfo is None:
-                return f"timestamp {_quoted(value.isoformat(sep=' '))}"
+                return f"timestamp {literal(value.isoformat(sep=' '))}"
             case ice.DateType(), date():
-                return f"date {_quoted(value.isoformat())}"
+                return f"date {literal(value.isoformat())}"
             case ice.DateType(), str() if _DAY.fullmatch(value):
-                return f"date {_quoted(value)}"
+                return f"date {literal(value)}"
             case ((ice.TimestampType() | ice.TimestamptzType()), _):
                 return _stamp(value, kind)
         raise _Unknown
@@ -349,7 +350,7 @@ def _stamp(value: Any, kind: ice.IcebergType) -> str:
         if not zone or value.utcoffset() != timedelta(0):
             raise _Unknown
         value = value.replace(tzinfo=None)
-    return f"timestamp {_quoted(value.isoformat(sep=' ') + zone)}"
+    return f"timestamp {literal(value.isoformat(sep=' ') + zone)}"
 
 
 def _is_single(value: float) -> bool:
@@ -366,8 +367,4 @@ def _number(value: Decimal) -> str:
 
 
 def _name(column: Column) -> str:
-    return ".".join('"' + part.replace('"', '""') + '"' for part in column.path)
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return ".".join(map(quoted, column.path))

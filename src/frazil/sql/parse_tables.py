@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from frazil.errors import InvalidInput
+from frazil.expr.quotes import quoted
 from frazil.expr.type_text import parse_type
 from frazil.sql.statements import (
     ColumnDefinition,
@@ -17,7 +18,7 @@ from frazil.sql.statements import (
     DropView,
     Statement,
 )
-from frazil.sql.text import Cursor, Kind, Name, Part, chain, quoted
+from frazil.sql.text import Cursor, Kind, Name, Part, chain
 
 NAMESPACE: Final = ("namespace", "schema", "database")
 _PROPERTIES: Final = (

@@ -11,7 +11,8 @@ from typing import Any
 from uuid import UUID
 
 from frazil.errors import InvalidInput
-from frazil.sql.text import Kind, Part, Source, Token, literal
+from frazil.expr.quotes import literal
+from frazil.sql.text import Kind, Part, Source, Token
 
 Edit = tuple[int, int, str]
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import FrazilError, InvalidInput
+from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import SOURCE, TARGET
 from frazil.expr.tokens import TextProblem
 from frazil.rows.duckdb_types import type_text
 from frazil.sql.binding import expression_text
 from frazil.sql.duckdb_calls import failure
-from frazil.sql.text import quoted
 from frazil.table.table import Table
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyiceberg.types import NestedField
 
+from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import SOURCE, TARGET, Expression
 from frazil.rows.duckdb_types import literal, type_text
 from frazil.rows.merge import Merge
@@ -18,7 +19,7 @@ from frazil.sql.rewriting import Edit, Rewritten
 from frazil.sql.row_problems import placed
 from frazil.sql.run_tables import CountedRows
 from frazil.sql.scopes import Scope
-from frazil.sql.text import Cursor, Name, Part, chain, quoted
+from frazil.sql.text import Cursor, Name, Part, chain
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 

@@ -15,6 +15,7 @@ from pyiceberg.types import BooleanType, IntegerType, LongType, NestedField, Str
 
 from frazil.catalog.names import undotted
 from frazil.errors import InvalidInput
+from frazil.expr.quotes import literal, quoted
 from frazil.format.metadata import RefKind
 from frazil.rows.duckdb_types import literal as value_text
 from frazil.rows.duckdb_types import type_text
@@ -23,7 +24,7 @@ from frazil.sql.binding import Binder
 from frazil.sql.name_resolution import TableMeant, ViewMeant
 from frazil.sql.query_result import Result
 from frazil.sql.run_views import view_text
-from frazil.sql.text import Part, Source, literal, quoted, tokens
+from frazil.sql.text import Part, Source, tokens
 from frazil.sql.view_sql import view_query
 from frazil.table.table import Table
 

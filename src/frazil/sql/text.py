@@ -341,13 +341,3 @@ def chain(cursor: Cursor, what: str = "a table") -> Name:
     while cursor.take_symbol("."):
         parts.append(cursor.name("a name after the dot"))
     return Name(tuple(parts), start, cursor.tokens[cursor.index - 1].end)
-
-
-def quoted(name: str) -> str:
-    """A name as an identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: str) -> str:
-    """A text as a literal."""
-    return "'" + value.replace("'", "''") + "'"

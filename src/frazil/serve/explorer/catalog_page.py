@@ -12,7 +12,7 @@ from frazil.catalog.pointers import Pulse
 from frazil.errors import FrazilError
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.maintenance.analyze import sure_problem
-from frazil.serve.access import Principal
+from frazil.serve.access import Principal, may_read
 from frazil.serve.exchange import Answer, Call, namespace_of
 from frazil.serve.explorer.subject import whole
 from frazil.serve.explorer.tree import live_rows, number
@@ -28,7 +28,7 @@ def show(service: Service, call: Call) -> Answer:
     today = int(time.time() * 1000) // _DAY_MS
     pulses = service.catalog._pointers.pulses((today - DAYS + 1) * _DAY_MS)
     mark = service.watch.mark(pulses)
-    seen = [each for each in pulses if _may_read(call.principal, each.identifier.namespace)]
+    seen = [each for each in pulses if may_read(call.principal, each.identifier.namespace)]
     wanted = call.query.get("search", "").strip().lower()
     inside = namespace_of(call.query["namespace"]) if call.query.get("namespace") else None
     found = [
@@ -61,21 +61,13 @@ def changes(service: Service, call: Call) -> Answer:
     return Answer(
         body={
             "mark": service.watch.mark(pulses),
-            "changed": [_named(each) for each in changed if _sees(call.principal, each)],
-            "gone": [_named(each) for each in gone if _sees(call.principal, each)],
+            "changed": [
+                _named(each) for each in changed if may_read(call.principal, each.namespace)
+            ],
+            "gone": [_named(each) for each in gone if may_read(call.principal, each.namespace)],
             "reset": known is None,
         }
     )
-
-
-def _sees(principal: Principal | None, name: Identifier) -> bool:
-    return _may_read(principal, name.namespace)
-
-
-def _may_read(principal: Principal | None, namespace: Namespace) -> bool:
-    if principal is None:
-        return True
-    return any(rule.allows("read", namespace) for rule in principal.rules)
 
 
 def _named(name: Identifier) -> dict[str, Any]:
@@ -110,8 +102,7 @@ def _views(
     found = [
         view
         for namespace in _all_namespaces(service)
-        if _may_read(principal, namespace)
-        and (inside is None or namespace[: len(inside)] == inside)
+        if may_read(principal, namespace) and (inside is None or namespace[: len(inside)] == inside)
         for view in service.catalog._pointers.views.list(namespace)
         if wanted in ".".join((*view.namespace, view.name)).lower()
     ]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers, TableName
 from frazil.errors import FrazilError, InvalidInput, NotFound
-from frazil.serve.access import Principal
+from frazil.serve.access import Principal, may_read
 from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer.rows_page import cells
@@ -51,7 +51,7 @@ class _Views:
     def load(self, name: Any) -> Any:
         """A view; NotFound where the sender may not look."""
         found = Identifier.parse(name)
-        if not _may_read(self._principal, found.namespace):
+        if not may_read(self._principal, found.namespace):
             raise NotFound(f"view {found} does not exist")
         return self._inner.load(name)
 
@@ -78,7 +78,7 @@ class _SeenCatalog(Catalog):
 
     def find_table(self, name: TableName) -> Table | None:
         found = Identifier.parse(name)
-        if not _may_read(self._principal, found.namespace):
+        if not may_read(self._principal, found.namespace):
             return None
         table = super().find_table(found)
         if table is not None:
@@ -95,14 +95,8 @@ class _SeenCatalog(Catalog):
         return [
             name
             for name in super().list_tables(namespace)
-            if _may_read(self._principal, Identifier.parse(name).namespace)
+            if may_read(self._principal, Identifier.parse(name).namespace)
         ]
-
-
-def _may_read(principal: Principal | None, namespace: Namespace) -> bool:
-    if principal is None:
-        return True
-    return any(rule.allows("read", namespace) for rule in principal.rules)
 
 
 def post(service: Service, call: Call) -> Answer:

@@ -15,6 +15,8 @@ from pyiceberg.schema import Schema
 from frazil.errors import FrazilError
 from frazil.expr.filter_columns import ColumnIndex
 from frazil.expr.operators import Op
+from frazil.expr.quotes import literal
+from frazil.expr.quotes import quoted as as_identifier
 from frazil.expr.tokens import TextProblem
 from frazil.expr.transform_predicates import condition
 from frazil.serve.explorer.scales import Scale
@@ -100,7 +102,7 @@ def offered_values(texts: Sequence[str | None], typed: str, *, quoted: bool) -> 
     if len(found) > _MOST_NAMES:
         last = len(found) - 1
         found = [found[round(at * last / (_MOST_NAMES - 1))] for at in range(_MOST_NAMES)]
-    return ["'" + text.replace("'", "''") + "'" if quoted else text for text in found]
+    return [literal(text) if quoted else text for text in found]
 
 
 _PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -110,7 +112,7 @@ _KEYWORDS = frozenset({"and", "or", "not", "in", "is", "between", "like", "null"
 def _quoted(name: str) -> str:
     if _PLAIN.fullmatch(name) and name.lower() not in _KEYWORDS:
         return name
-    return '"' + name.replace('"', '""') + '"'
+    return as_identifier(name)
 
 
 def predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
