@@ -418,3 +418,23 @@ def test_a_change_that_is_not_a_plain_append_goes_its_own_way(
         tx.append(rows(20))
     assert ids(catalog["shop.orders"]) == [2, 3, 4, 9, 10, 20, 21]
     assert table._handle.state.metadata.properties["owner"] == "me"
+
+
+def test_nothing_is_refused_for_a_table_that_has_changed_since(
+    server: Running, remote: Catalog, catalog: Catalog
+) -> None:
+    """The server commits group after group without looking at the catalog, until a swap fails or an
+    append does not fit: then it looks."""
+    table = remote.load_table("shop.orders")
+    for first in (1, 3, 5):
+        table.append(rows(first))
+    elsewhere = catalog.load_table("shop.orders")  # on the database, past the server
+    elsewhere.set_properties({"commit.group": "false"})
+    assert table.append(rows(7)).shared_by == 1
+    elsewhere.refresh()
+    elsewhere.set_properties({"commit.group": "true"})
+    elsewhere.evolve_partitions().add("bucket[4](id)").commit()
+    table.refresh()
+    table.append(rows(9))
+    assert ids(table) == list(range(1, 11))
+    assert table.check(deep=True).ok

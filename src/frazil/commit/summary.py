@@ -21,6 +21,8 @@ LEAVES_SPLIT = "frazil.leaves-split"
 METADATA_BYTES_WRITTEN = "frazil.metadata-bytes-written"
 
 _OPERATION = "operation"
+_FEW_ENTRIES = 1_000
+"""Up to so many, their partitions are compared one by one: Arrow's own grouping wakes threads."""
 _COUNTS = (
     "data-files",
     "records",
@@ -196,8 +198,16 @@ def changed_partitions(*batches: EntryBatch | None) -> int:
             seen.add(frozenset())
             continue
         parts = batch.select(keys)
-        if parts.num_rows > 1:
+        if parts.num_rows > _FEW_ENTRIES:
             parts = EntryBatch(parts.table.group_by(keys).aggregate([]))
         # Fields of other specs are null, or their columns are not there: both are left out.
-        seen.update(frozenset(parts.row(index).items()) for index in range(parts.num_rows))
+        for values in set(zip(*(parts.pylist(key) for key in keys), strict=True)):
+            named = zip(keys, values, strict=True)
+            seen.add(frozenset((key, _alike(value)) for key, value in named if value is not None))
     return len(seen)
+
+
+def _alike(value: object) -> object:
+    """A value that equals those of the same partition: not-a-number equals nothing, itself
+    included."""
+    return value if value == value else "NaN"

@@ -26,11 +26,20 @@ Plan = Callable[[State], Sequence[Change]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What to do with one table. `plan` raises to refuse a state."""
+    """What to do with one table. `plan` raises to refuse a state.
+
+    `base` is a state known already, which the first attempt trusts: the swap tells whether it still
+    is the newest. A plan that would refuse it raises `StaleBase`, and gets the newest instead.
+    """
 
     head: Head
     around: Surroundings
     plan: Plan
+    base: State | None = None
+
+
+class StaleBase(Exception):
+    """A plan wants the newest state rather than one that was known already."""
 
 
 Swap = Callable[[Sequence[tuple[Work, State, Draft]]], Outcomes]
@@ -47,9 +56,11 @@ def commit_together(works: Sequence[Work], swap: Swap) -> tuple[State, ...]:
 
 def _landed(works: Sequence[Work], swap: Swap, turns: ExitStack) -> tuple[State, ...]:
     attempt = 0
+    bases = [work.base for work in works]
     while True:
         attempt += 1
-        states = [work.head.load() for work in works]
+        states = [base or work.head.load() for work, base in zip(works, bases, strict=True)]
+        is_trusting, bases = any(bases), [None] * len(works)
         chains: list[tuple[Work, Chain]] = []
         keep = False
         try:
@@ -72,6 +83,11 @@ def _landed(works: Sequence[Work], swap: Swap, turns: ExitStack) -> tuple[State,
         except CommitUnknown:
             keep = True
             raise
+        except (StaleBase, FrazilError):
+            if not is_trusting:
+                raise
+            attempt -= 1
+            continue
         finally:
             if not keep:
                 for work, chain in chains:

@@ -93,13 +93,14 @@ class EntryBatch:
         if len(full) == 1:
             return full[0]
         columns: dict[str, Column] = {}
-        for key, kind in _kinds(full).items():
-            chunks = _chunks_of(full, key, kind)
-            if chunks is None:
+        for key in _keys(full):
+            chunks = _chunks_of(full, key)
+            try:
+                columns[key] = pa.concat_arrays(chunks) if combine else pa.chunked_array(chunks)
+            except (pa.ArrowInvalid, TypeError):  # types differ
                 tables = _widened([batch.table for batch in full])
                 merged = pa.concat_tables(tables, promote_options="permissive")
                 return EntryBatch(merged.combine_chunks() if combine else merged)
-            columns[key] = pa.concat_arrays(chunks) if combine else pa.chunked_array(chunks)
         return EntryBatch.of(columns, sum(batch.num_rows for batch in full))
 
     @property
@@ -245,29 +246,26 @@ class EntryBatch:
         return EntryBatch, (self.table,)
 
 
-def _kinds(batches: Sequence[EntryBatch]) -> dict[str, pa.DataType]:
+def _keys(batches: Sequence[EntryBatch]) -> Iterable[str]:
     """Columns of all batches, those of the widest first."""
-    kinds = dict(max(batches, key=lambda batch: len(batch._columns)).types())
+    keys = dict.fromkeys(max(batches, key=lambda batch: len(batch._columns))._columns)
     for batch in batches:
-        for key, column in batch._columns.items():
-            if key not in kinds:
-                kinds[key] = column.type
-    return kinds
+        keys.update(dict.fromkeys(batch._columns))
+    return keys
 
 
 def _one_piece(column: pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _chunks_of(batches: Sequence[EntryBatch], key: str, kind: pa.DataType) -> list[pa.Array] | None:
-    """The column of all batches, nulls where it is missing; None when one is of another type."""
+def _chunks_of(batches: Sequence[EntryBatch], key: str) -> list[pa.Array]:
+    """The column of all batches, nulls where it is missing."""
     chunks: list[pa.Array] = []
     for batch in batches:
         column = batch._columns.get(key)
         if column is None:
+            kind = next(each._columns[key].type for each in batches if key in each._columns)
             chunks.append(pa.nulls(batch._num_rows, kind))
-        elif column.type != kind:
-            return None
         elif isinstance(column, pa.ChunkedArray):
             chunks += column.chunks
         else:

@@ -68,10 +68,11 @@ def _with_modified_counts(batch: EntryBatch, keys: Collection[str] = _MODIFIED) 
     """A leaf that an older root described has its modified entries among the existing ones."""
     if not batch.has(_MARKER):
         return batch
-    counted = pc.is_valid(batch.column(_MARKER))
+    marker = batch.column(_MARKER)
     for key in keys:
         known = batch.column(key)
-        if known.null_count > batch.num_rows - int(pc.sum(counted).as_py()):
+        if known.null_count > marker.null_count:
+            counted = pc.is_valid(marker)
             nothing = pc.if_else(counted, pa.scalar(0, known.type), pa.scalar(None, known.type))
             batch = batch.with_column(key, pc.coalesce(known, nothing))
     return batch
@@ -82,10 +83,10 @@ def _without_spec(batch: EntryBatch, is_leaf: np.ndarray[Any, np.dtype[np.bool_]
     their entries have."""
     if not batch.has("spec_id"):
         return batch
-    specs = batch.column("spec_id")
     loose = is_leaf & (batch.numpy(FORMAT_VERSION_KEY) != 0)
-    if not (loose & np.asarray(pc.is_valid(specs))).any():
+    if not (loose & (batch.numpy("spec_id") >= 0)).any():
         return batch
+    specs = batch.column("spec_id")
     return batch.with_column(
         "spec_id", pc.if_else(pa.array(loose), pa.scalar(None, pa.int32()), specs)
     )

@@ -34,7 +34,7 @@ from frazil.commit.summary import (
     check_keys,
 )
 from frazil.commit.surroundings import Surroundings
-from frazil.commit.together import Work, commit_together
+from frazil.commit.together import StaleBase, Work, commit_together
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput
 from frazil.format import metadata_json
 from frazil.format.batch import EntryBatch
@@ -73,6 +73,9 @@ class Append:
     is_repeated: bool
     entries: group_entries.Decoded | None = None
     done: Future[bytes] = field(default_factory=Future)
+
+
+_Refused = list[tuple[Append, FrazilError]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +145,8 @@ class _Table:
         self._waiting: list[Append] = []
         self._pending: dict[int, Future[bytes]] = {}
         self._history = _Searched(self._head)
+        self._is_alone = False
+        """Whether nobody else committed to the table between the last two groups."""
         self.is_busy = False
 
     def enter(self, append: Append) -> tuple[Future[bytes], bool]:
@@ -211,9 +216,11 @@ class _Table:
 
     def _landed(self, group: Sequence[Append]) -> None:
         made: list[tuple[int, tuple[Snapshot, ...]]] = []
+        known = self._head.state if self._is_alone else None
+        before = self._head.state.version
 
         def plan(state: State) -> Sequence[Change]:
-            return self._planned(group, state)
+            return self._planned(group, state, is_newest=state is not known)
 
         def swap(drafts: Sequence[tuple[Work, State, Draft]]) -> Outcomes:
             ((_, base, draft),) = drafts
@@ -223,11 +230,12 @@ class _Table:
                 return outcome
             return AllLanded(states=(outcome.state,))
 
-        work = Work(head=self._head, around=self._surroundings(), plan=plan)
+        work = Work(head=self._head, around=self._surroundings(), plan=plan, base=known)
         try:
             (state,) = commit_together([work], swap)
         except _NothingLeft:
             return
+        self._is_alone = state.version == before + 1
         self._history.add(*made[0])
         rendered: dict[tuple[int, Known], bytes] = {}
         for append in group:
@@ -245,9 +253,11 @@ class _Table:
             decoder=LegacyDecoder(),
         )
 
-    def _planned(self, group: Sequence[Append], state: State) -> list[Change]:
-        """The changes of the appends that have not landed and fit the table."""
+    def _planned(self, group: Sequence[Append], state: State, *, is_newest: bool) -> list[Change]:
+        """The changes of the appends that have not landed and fit the table. Nothing is refused for
+        a state that may not be the newest any more."""
         self._history.search(state)
+        refused: _Refused = []
         changes: dict[tuple[str, tuple[tuple[str, str], ...]], list[Append]] = {}
         for append in group:
             if append.done.done():
@@ -256,6 +266,8 @@ class _Table:
                 if self._history.holds(append, state):
                     self._answer(append, state, {})
                 elif not is_grouped(state.metadata.properties):
+                    if not is_newest:
+                        raise StaleBase
                     append.done.set_result(b'{"is-grouped":false}')
                 else:
                     _check_branch(append, state.metadata)
@@ -264,8 +276,12 @@ class _Table:
                     key = (append.branch, tuple(sorted(append.summary.items())))
                     changes.setdefault(key, []).append(append)
             except FrazilError as error:
-                append.done.set_exception(error)
-        found = [_change(appends, state.metadata) for appends in changes.values()]
+                refused.append((append, error))
+        found = [_change(appends, state.metadata, refused) for appends in changes.values()]
+        if refused and not is_newest:
+            raise StaleBase
+        for append, reason in refused:
+            append.done.set_exception(reason)
         fitting = [change for change in found if change is not None]
         if not fitting:
             raise _NothingLeft
@@ -359,12 +375,12 @@ def _check_branch(append: Append, metadata: TableMetadata) -> None:
         raise InvalidInput(f"{append.branch!r} is a tag and cannot be committed to")
 
 
-def _change(appends: Sequence[Append], metadata: TableMetadata) -> Change | None:
-    """One change of the appends that fit the table; those that do not are told so."""
+def _change(appends: Sequence[Append], metadata: TableMetadata, refused: _Refused) -> Change | None:
+    """One change of the appends that fit the table; those that do not are refused."""
     fitting: list[Append] = []
     entries: list[EntryBatch] = []
     for alike in _alike(appends):
-        for those, theirs in _fitted(alike, metadata):
+        for those, theirs in _fitted(alike, metadata, refused):
             fitting += those
             entries.append(theirs)
     if not fitting:
@@ -388,7 +404,7 @@ def _alike(appends: Sequence[Append]) -> Iterable[list[Append]]:
 
 
 def _fitted(
-    appends: Sequence[Append], metadata: TableMetadata
+    appends: Sequence[Append], metadata: TableMetadata, refused: _Refused
 ) -> Iterator[tuple[Sequence[Append], EntryBatch]]:
     """Entries of the same columns, checked at once; one by one when the check fails."""
     try:
@@ -396,10 +412,10 @@ def _fitted(
         entries = group_entries.fitted(entries, metadata)
     except FrazilError as error:
         if len(appends) == 1:
-            appends[0].done.set_exception(error)
+            refused.append((appends[0], error))
             return
         for append in appends:
-            yield from _fitted([append], metadata)
+            yield from _fitted([append], metadata, refused)
     else:
         yield appends, entries
 

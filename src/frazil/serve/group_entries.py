@@ -7,7 +7,6 @@ lie in the table's own folder.
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from frazil.commit.grouped import MOST_ENTRIES
 from frazil.errors import FormatError, InvalidInput
@@ -37,8 +35,11 @@ _ALLOWED: Final = frozenset(
     {*_REQUIRED, "spec_id", "sort_order_id", "key_metadata", "split_offsets", "tracking.status"}
 )
 _FORMATS: Final = frozenset({"parquet", "avro", "orc"})
-_SCHEMA, _RECORD_BATCH = 1, 3
-"""Kinds of messages in Arrow's own encoding."""
+_PREFIX: Final = struct.Struct("<Ii")
+_CONTINUES: Final = 0xFFFFFFFF
+_ENDS: Final = (b"", _PREFIX.pack(_CONTINUES, 0))
+"""A message of Arrow's own encoding starts with this number and its size. A stream just ends, or
+says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ def decoded(data: memoryview) -> Decoded:
     if len(data) > MOST_BYTES:
         raise InvalidInput(f"entries of {len(data)} bytes; at most {MOST_BYTES} are appended")
     try:
-        shape, message = _messages(pa.py_buffer(data))
+        shape, message = _messages(data)
         batch: pa.RecordBatch = pa.ipc.read_record_batch(message, _schema(shape))
         batch.validate(full=True)
     except (pa.ArrowException, OSError, struct.error, IndexError, ValueError) as error:
@@ -66,23 +67,32 @@ def decoded(data: memoryview) -> Decoded:
 
 def joined(appended: Sequence[Decoded]) -> EntryBatch:
     """Entries of one shape, one after the other."""
-    return EntryBatch(pa.Table.from_batches([each.batch for each in appended]).combine_chunks())
+    batch = pa.concat_batches([each.batch for each in appended])
+    return EntryBatch.of(dict(zip(batch.schema.names, batch.columns, strict=True)), batch.num_rows)
 
 
-def _messages(data: pa.Buffer) -> tuple[bytes, pa.Message]:
-    """The schema as bytes, and the message of the batch."""
-    kinds = list(itertools.islice(pa.ipc.MessageReader.open_stream(data), 3))
-    if [_kind(each.metadata) for each in kinds] != [_SCHEMA, _RECORD_BATCH]:
+def _messages(data: memoryview) -> tuple[bytes, pa.Message]:
+    """The message of the schema as bytes, and the message of the batch."""
+    marker, size = _PREFIX.unpack_from(data)
+    start = _PREFIX.size + size
+    if marker != _CONTINUES or not 0 < size <= len(data) - _PREFIX.size:
+        raise ValueError("it does not start with a schema")
+    reader = pa.BufferReader(pa.py_buffer(data[start:]))
+    message = pa.ipc.read_message(reader)
+    if message.type != "record batch" or bytes(data[start + reader.tell() :]) not in _ENDS:
         raise ValueError("expected a schema and one batch")
-    if _is_compressed(kinds[1].metadata):
+    if _is_compressed(message.metadata):
         raise ValueError("the batch is compressed")
-    return kinds[0].serialize().to_pybytes(), kinds[1]
+    return bytes(data[:start]), message
 
 
 @lru_cache(maxsize=64)
 def _schema(shape: bytes) -> pa.Schema:
     """Columns that were read before mostly come again."""
-    found: pa.Schema = pa.ipc.read_schema(pa.py_buffer(shape))
+    message = pa.ipc.read_message(pa.py_buffer(shape))
+    if message.type != "schema":
+        raise ValueError("expected a schema and one batch")
+    found: pa.Schema = pa.ipc.read_schema(message)
     if len(set(found.names)) != len(found):
         raise InvalidInput("two columns of the entries have the same name")
     return found
@@ -97,19 +107,10 @@ def _table(data: bytes, at: int) -> tuple[int, ...]:
     return tuple(at + offset if offset else 0 for offset in offsets)
 
 
-def _message(metadata: pa.Buffer) -> tuple[bytes, tuple[int, ...]]:
+def _is_compressed(metadata: pa.Buffer) -> bool:
     data = metadata.to_pybytes()
     (root,) = struct.unpack_from("<I", data, 0)
-    return data, _table(data, root)
-
-
-def _kind(metadata: pa.Buffer) -> int:
-    data, fields = _message(metadata)
-    return data[fields[1]] if len(fields) > 1 and fields[1] else 0
-
-
-def _is_compressed(metadata: pa.Buffer) -> bool:
-    data, fields = _message(metadata)
+    fields = _table(data, root)
     (offset,) = struct.unpack_from("<I", data, fields[2])
     batch = _table(data, fields[2] + offset)
     return len(batch) > 3 and batch[3] != 0
@@ -158,7 +159,7 @@ def _check_values(entries: EntryBatch, metadata: TableMetadata, layout: Layout) 
     for key in ("record_count", "file_size_in_bytes"):
         if (entries.numpy(key) < 0).any():
             raise InvalidInput(f"{key} is negative")
-    formats = set(pc.unique(entries.column("file_format")).to_pylist())
+    formats = set(entries.pylist("file_format"))
     if not formats <= _FORMATS:
         raise InvalidInput(f"file_format is {sorted(formats - _FORMATS)[0]!r}")
     for name in entries.pylist("location"):
@@ -169,7 +170,7 @@ def _check_values(entries: EntryBatch, metadata: TableMetadata, layout: Layout) 
         except FormatError as error:
             raise InvalidInput(str(error)) from error
     if entries.has("spec_id"):
-        used = set(pc.unique(entries.column("spec_id")).to_pylist()) - {None}
+        used = set(entries.pylist("spec_id")) - {None}
         unknown = used - layout.partitions.keys()
         if unknown:
             raise InvalidInput(f"partition spec {min(unknown)} is not one of the table's")

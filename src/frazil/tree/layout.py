@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
@@ -50,13 +51,14 @@ class Layout:
         field of the specs that its other files have: their partition is not null."""
         if not batch.has("spec_id"):
             return batch
-        specs = batch.column("spec_id")
-        plain = pa.array(sorted(self.unpartitioned), pa.int32())
-        is_plain = pc.is_in(specs, value_set=plain)
-        if pc.any(is_plain).as_py():
+        used = {int(spec) for spec in np.unique(batch.numpy("spec_id"))}
+        if not used.isdisjoint(self.unpartitioned):
+            specs = batch.column("spec_id")
+            plain = pa.array(sorted(self.unpartitioned), pa.int32())
+            is_plain = pc.is_in(specs, value_set=plain)
             specs = pc.if_else(is_plain, pa.scalar(None, pa.int32()), specs)
             batch = batch.with_column("spec_id", specs)
-        for spec in pc.unique(specs).to_pylist():
+        for spec in sorted(used - self.unpartitioned):
             for key, kind in self.partitions.get(spec, {}).items():
                 if not batch.has(key):
                     batch = batch.with_column(key, pa.nulls(batch.num_rows, kind))

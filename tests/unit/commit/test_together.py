@@ -12,7 +12,7 @@ import pytest
 
 from frazil.commit.change import Change, StoredVector, VectorEdit
 from frazil.commit.head import AllLanded, Draft, Head, Landed, Lost, Outcomes, State, Unknown
-from frazil.commit.together import Plan, Work, commit_together
+from frazil.commit.together import Plan, StaleBase, Work, commit_together
 from frazil.commit.updates import RemoveRef, SetProperties, SetRef
 from frazil.errors import CommitConflict, CommitUnknown
 from frazil.format import puffin
@@ -199,3 +199,43 @@ def test_properties_alone_are_a_commit_too(tmp_path: Path) -> None:
     assert state.metadata.properties["a"] == "b"
     assert isinstance(bench.head.swap(state, Draft(metadata=state.metadata)), Landed)
     assert isinstance(bench.head.swap(state, Draft(metadata=state.metadata)), Lost)
+
+
+def test_a_state_known_already_is_trusted_and_not_loaded_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D1")
+    known = bench.head.load()
+    seen: list[State] = []
+
+    def plan(state: State) -> Sequence[Change]:
+        seen.append(state)
+        return [Change(added=bench.files("D2"))]
+
+    work = Work(head=bench.head, around=bench.surroundings(), plan=plan, base=known)
+    commit_together([work], swap)
+    assert [state is known for state in seen] == [True]
+    assert bench.live() == {"D1": (), "D2": ()}
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_known_state_that_is_old_by_now_gives_way_to_the_newest(
+    tmp_path: Path, refuses: bool
+) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D1")
+    known = bench.head.load()
+    bench.append("D2")
+    seen: list[int] = []
+
+    def plan(state: State) -> Sequence[Change]:
+        seen.append(state.version)
+        if refuses and state is known:
+            raise StaleBase
+        return [Change(added=bench.files("D3"))]
+
+    work = Work(head=bench.head, around=bench.surroundings(), plan=plan, base=known)
+    commit_together([work], swap)
+    assert seen == [known.version, known.version + 1]
+    assert bench.live() == {"D1": (), "D2": (), "D3": ()}
+    roots = {path.name for path in tmp_path.rglob("root-*")}
+    assert len(roots) == 3  # the one that lost the race is gone
