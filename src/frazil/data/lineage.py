@@ -27,10 +27,15 @@ def row_ids(stored: pa.Array, positions: npt.NDArray[np.int64], source: DataFile
     silent."""
     if source.first_row_id is None:
         return stored
-    if stored.null_count == 0 and len(stored):
+    return filled(stored, positions + source.first_row_id)
+
+
+def filled(stored: pa.Array, own: npt.NDArray[np.int64]) -> pa.Array:
+    """A file's own column, with the values that follow from metadata where it is silent."""
+    if stored.null_count == 0:
         return stored
-    own = pa.array(positions + source.first_row_id, pa.int64())
-    return own if stored.null_count == len(stored) else pc.coalesce(stored, own)
+    values = pa.array(own, pa.int64())
+    return values if stored.null_count == len(stored) else pc.coalesce(stored, values)
 
 
 def last_updated(stored: pa.Array, source: DataFileSlice) -> pa.Array:

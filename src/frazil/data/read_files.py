@@ -139,7 +139,8 @@ def read_file(
     all are; both ascending. Errors name the file.
     """
     positions = _Positions(
-        dropped=_ascending(dropped, source), only=None if only is None else _ascending(only, source)
+        dropped=checked_positions(dropped, source),
+        only=None if only is None else checked_positions(only, source),
     )
     with explained(source.path):
         opened = open_source(reading.storage, source, verify_checksums=reading.verify_checksums)
@@ -177,7 +178,8 @@ def _raw_batches(
         )
 
 
-def _ascending(positions: Positions | None, source: DataFileSlice) -> npt.NDArray[np.int64]:
+def checked_positions(positions: Positions | None, source: DataFileSlice) -> npt.NDArray[np.int64]:
+    """Ascending positions, which must lie in the file."""
     if positions is None or not len(positions):
         return np.zeros(0, dtype=np.int64)
     found = positions.astype(np.int64, copy=False)

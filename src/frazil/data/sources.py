@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -48,6 +49,10 @@ class Source(Protocol):
         """Its columns, with field ids where it has them."""
 
     @property
+    def num_rows(self) -> int:
+        """How many rows it has."""
+
+    @property
     def blocks(self) -> list[Block]:
         """Its rows, in order."""
 
@@ -68,7 +73,7 @@ def open_source(
         )
     with explained(source.path):
         opened = _opened(access, source, verify_checksums=verify_checksums)
-        rows = sum(block.rows for block in opened.blocks)
+        rows = opened.num_rows
     if rows != source.record_count:
         raise FormatError(
             f"the file has {rows} rows; the metadata records {source.record_count}. "
@@ -113,17 +118,26 @@ class ParquetSource:
 
     def __init__(self, access: RandomAccess, *, verify_checksums: bool = True) -> None:
         opened = access.arrow()
-        if verify_checksums:
-            _check_sealed(opened, access.size, access.path)
+        is_whole = verify_checksums and _check_sealed(opened, access.size, access.path)
         self._file = pq.ParquetFile(
             opened,
             pre_buffer=not isinstance(opened, pa.BufferReader),  # it is in memory already
-            page_checksum_verification=verify_checksums,
+            page_checksum_verification=verify_checksums and not is_whole,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
         )
         self.schema: pa.Schema = self._file.schema_arrow
-        self.blocks = list(self._row_groups())
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """The row groups."""
+        return list(self._row_groups())
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the row groups have."""
+        footer = self._file.metadata
+        return sum(int(footer.row_group(at).num_rows) for at in range(footer.num_row_groups))
 
     @property
     def footer(self) -> pq.FileMetaData:
@@ -141,6 +155,13 @@ class ParquetSource:
         )
         return iter(found)
 
+    def read(self, leaves: list[int]) -> pa.Table:
+        """All rows, in this thread; for a small file."""
+        names = None
+        if len(leaves) < len(self._file.schema):
+            names = [self._file.schema.column(leaf).path for leaf in leaves]
+        return self._file.read(columns=names, use_threads=False)
+
     def read_all(self) -> None:
         """Decode every page of every column, to find damage."""
         for _ in self._file.iter_batches(batch_size=1 << 16):
@@ -154,8 +175,8 @@ class ParquetSource:
             first_row += rows
 
 
-def _check_sealed(file: pa.NativeFile, size: int, path: str) -> None:
-    """Check the footer, and the rest too when the file is in memory as a whole."""
+def _check_sealed(file: pa.NativeFile, size: int, path: str) -> bool:
+    """Check the footer, and the rest too when the file is in memory as a whole; whether it was."""
     is_whole = isinstance(file, pa.BufferReader)
     tail = memoryview(file.read_buffer(size) if is_whole else _tail(file, size))
     if len(tail) > seal.TRAILER_BYTES and tail[-4:] == _MAGIC:
@@ -163,6 +184,8 @@ def _check_sealed(file: pa.NativeFile, size: int, path: str) -> None:
         if stated is not None and is_whole:
             pages = tail[: seal.footer_start(tail) - seal.DATA_SEAL_BYTES]
             seal.check_pages(zlib.crc32(pages), stated, path=path)
+            return True
+    return False
 
 
 def _tail(file: pa.NativeFile, size: int) -> bytes:
@@ -198,7 +221,8 @@ class OrcSource:
     def __init__(self, access: RandomAccess) -> None:
         self._file = orc.ORCFile(access.arrow())
         self.schema: pa.Schema = self._file.schema
-        self.blocks = [Block(index=0, first_row=0, rows=int(self._file.nrows), offset=0)]
+        self.num_rows = int(self._file.nrows)
+        self.blocks = [Block(index=0, first_row=0, rows=self.num_rows, offset=0)]
 
     def batches(self, block: Block, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """All rows, stripe after stripe."""

@@ -71,13 +71,7 @@ def compact(
         rewrite_all=rewrite_all,
     )
     order = _order(handle, sort_by, zorder_by)
-    scan = Scan(
-        _handle=replace(handle),
-        snapshot=handle.tip(branch),
-        matching=where,
-        schema_override=metadata.schema(),
-    )
-    planned = every_row(scan)
+    planned = _planned(handle, where, branch)
     chosen = selection if order is None else even(selection)
     groups = chosen.groups(planned.plan, current=current_specs(metadata))
     if not groups:
@@ -115,13 +109,7 @@ def files_due(handle: TableHandle, where: Where = None, *, branch: str = MAIN) -
     """The files that `compact` would rewrite now; reads metadata alone."""
     metadata = handle.metadata
     options = WriteOptions.from_properties(metadata.properties)
-    scan = Scan(
-        _handle=replace(handle),
-        snapshot=handle.tip(branch),
-        matching=where,
-        schema_override=metadata.schema(),
-    )
-    planned = every_row(scan)
+    planned = _planned(handle, where, branch)
     selection = Selection(target_file_bytes=options.target_file_bytes)
     groups = selection.groups(planned.plan, current=current_specs(metadata))
     chosen = [planned.plan.files.take(group.rows) for group in groups]
@@ -131,6 +119,18 @@ def files_due(handle: TableHandle, where: Where = None, *, branch: str = MAIN) -
         rows=sum(int(each.numpy("record_count", missing=0).sum()) for each in chosen) - dead,
         bytes=sum(int(each.numpy("file_size_in_bytes", missing=0).sum()) for each in chosen),
         partitions=len(groups),
+    )
+
+
+def _planned(handle: TableHandle, where: Where, branch: str) -> Planned:
+    """The files that may hold matching rows, as the table's columns of today."""
+    return every_row(
+        Scan(
+            _handle=replace(handle),
+            snapshot=handle.tip(branch),
+            matching=where,
+            schema_override=handle.metadata.schema(),
+        )
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from pyiceberg.expressions import AlwaysTrue
 from frazil.data.delete_files import read_equality_deletes, read_position_deletes
 from frazil.data.equality import EqualityDeletes
 from frazil.data.read_files import Reading, read_file
+from frazil.data.read_together import WholeFile, is_small, read_together
 from frazil.data.slices import DataFileSlice
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch
@@ -27,6 +28,7 @@ from frazil.storage import Storage, readers_at
 from frazil.tree.read import LEAF, POSITION
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
+_BUNDLE_FILES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,14 +215,43 @@ class TaskReader:
 
     def read_all(self, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:
         """The rows of all tasks, in order; files are read in threads and held whole."""
-        if len(tasks) < 2:
-            for task in tasks:
-                yield from self.read(task)
+        threads = readers_at(tasks[0].source.path) if tasks else 1
+        bundles = list(self._bundles(tasks, most=min(_BUNDLE_FILES, len(tasks) // threads)))
+        if len(bundles) < 2:
+            for bundle in bundles:
+                yield from self._read_bundle(bundle)
             return
-        threads = min(len(tasks), readers_at(tasks[0].source.path))
-        with ThreadPoolExecutor(max_workers=threads) as pool:
-            for part in pool.map(lambda task: list(self.read(task)), tasks):
+        with ThreadPoolExecutor(max_workers=min(len(bundles), threads)) as pool:
+            for part in pool.map(lambda bundle: list(self._read_bundle(bundle)), bundles):
                 yield from part
+
+    def _bundles(self, tasks: Sequence[Task], *, most: int) -> Iterator[list[Task]]:
+        """Tasks in order; small files that give all their rows stand together, so many at most."""
+        bundle: list[Task] = []
+        rows = 0
+        for task in tasks:
+            count = task.source.record_count
+            is_full = len(bundle) >= most or rows + count > self.reading.batch_rows
+            if bundle and (is_full or not self._is_plain(task)):
+                yield bundle
+                bundle, rows = [], 0
+            if self._is_plain(task):
+                bundle.append(task)
+                rows += count
+            else:
+                yield [task]
+        if bundle:
+            yield bundle
+
+    def _is_plain(self, task: Task) -> bool:
+        every = task.must_match or isinstance(self.reading.row_filter, AlwaysTrue)
+        return every and not task.deletes and is_small(task.source)
+
+    def _read_bundle(self, bundle: Sequence[Task]) -> Iterator[pa.RecordBatch]:
+        if len(bundle) == 1:
+            return self.read(bundle[0])
+        files = [WholeFile(source=task.source, dropped=self.dropped(task)) for task in bundle]
+        return read_together(files, self.reading)
 
     def read(self, task: Task, *, only: Positions | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a task that are left and match, in file order."""
