@@ -119,14 +119,13 @@ def concurrent_writers(course: Course, workload: dict[str, Any], outcome: Outcom
             outcome.note(f"Not measured on PostgreSQL: {error}.")
         else:
             for writers in workload["writers"]:
-                found, spent = _competed(
-                    course, PEERS[FRAZIL], writers, workload["commits"] // writers, uri=uri
-                )
+                each = workload["shared"] // writers
+                found, spent = _competed(course, PEERS[FRAZIL], writers, each, uri=uri)
                 case = f"{writers} writer{'s' if writers > 1 else ''}, PostgreSQL"
                 _add_competition(outcome, case, FRAZIL, found, spent)
     with frazil_server(course.place("serve_group", PEERS[FRAZIL])) as served:
         for writers in workload["writers"]:
-            each = workload["commits"] // writers
+            each = workload["shared"] // writers
             found, spent = _competed(course, PEERS[FRAZIL], writers, each, server=served.uri)
             case = f"{writers} writer{'s' if writers > 1 else ''}, through frazil serve"
             _add_competition(outcome, case, FRAZIL, found, spent)
