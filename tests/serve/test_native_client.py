@@ -287,6 +287,26 @@ def test_a_lost_answer_to_an_append_lands_it_once(
     assert len(table.snapshots()) == 1
 
 
+@pytest.mark.parametrize("kept", [0, 1, 100], ids=["headers", "a byte", "a part"])
+def test_an_answer_that_is_cut_short_is_lost(kept: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                body = b'{"state": ' + b" " * 200 + b"null}"
+                head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+                connection.sendall(head + body[:kept])
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        requests = Requests(f"http://127.0.0.1:{listening.getsockname()[1]}")
+        with pytest.raises(Unanswered, match="did not answer"):
+            requests.once("load-head", b"{}")
+        thread.join(10)
+
+
 def test_a_lost_answer_to_a_swap_is_resolved_by_its_snapshot(
     remote: Catalog, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -183,6 +183,8 @@ class Requests:
             answer = http.client.HTTPResponse(connection.sock, method=method)
             answer.begin()
             data = answer.read(_MOST_ANSWER_BYTES)
+            if answer.length:
+                raise http.client.IncompleteRead(data, answer.length)
             answer.close()
         except (OSError, http.client.HTTPException) as error:
             connection.close()

@@ -115,6 +115,16 @@ def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(absolute, paths, joined)
 
 
+def absolute_ones(paths: pa.ChunkedArray) -> list[str]:
+    """The paths of a column that stand for themselves, each once. Refuses what leads out."""
+    import pyarrow.compute as pc
+
+    absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
+    _check_all(paths, absolute)
+    found: list[str] = paths.filter(absolute).unique().to_pylist()
+    return found
+
+
 def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`relativise` for a column; nulls stay null."""
     import pyarrow.compute as pc

@@ -17,15 +17,13 @@ from functools import cached_property
 from frazil.catalog import export
 from frazil.catalog.names import Identifier, Namespace, table_location
 from frazil.catalog.ownership import Place
-from frazil.commit.handle import new_snapshot_id, now_ms
-from frazil.commit.surroundings import Surroundings
 from frazil.errors import NotFound
 from frazil.format import paths
-from frazil.format.metadata import TableMetadata
-from frazil.legacy.legacy_decoder import LegacyDecoder
+from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.serve.errors import RestError
 from frazil.serve.exchange import Call
 from frazil.serve.facade import SHOWN_LOCATION
+from frazil.serve.listed_files import check_listed, reader_of
 from frazil.serve.service import Service
 from frazil.storage import Places, is_local, local_path
 
@@ -120,30 +118,22 @@ def check_registered(
     location: str | None = None,
 ) -> None:
     """Refuse to register metadata that leads elsewhere: by the table's location, by folders that
-    its properties name, or by the manifests of a snapshot."""
+    its properties name, or by the manifests and files of a snapshot."""
     fence = Fence(service, call, namespace)
     fence.check(metadata_location)
     storage = service.catalog._pointers.storage(metadata_location)
     metadata, history = export.read_moved(metadata_location, storage=storage, location=location)
     check_properties(fence, metadata.location, metadata.properties)
-    reader = Surroundings(
-        storage=service.catalog._pointers.storage(metadata.location),
-        location=metadata.location,
-        cache=service.catalog._cache,
-        now_ms=now_ms,
-        new_snapshot_id=new_snapshot_id,
-        decoder=LegacyDecoder(),
-    ).reader(metadata)
     for snapshot in history.snapshots:
-        for name in (snapshot.root_manifest, snapshot.manifest_list, *(snapshot.manifests or ())):
-            if name is not None:
-                fence.check(_address(metadata, name))
-        try:
-            leaves = reader.tree(snapshot).leaves()
-        except NotFound:  # files of an old snapshot are gone: it leads nowhere
-            continue
-        for leaf in leaves:
-            fence.check(_address(metadata, leaf.location))
+        check_files(fence, metadata, snapshot)
+    check_listed(fence.check, reader_of(service, metadata), history.snapshots)
+
+
+def check_files(fence: Fence, metadata: TableMetadata, snapshot: Snapshot) -> None:
+    """Refuse a snapshot whose own files lie elsewhere."""
+    for name in (snapshot.root_manifest, snapshot.manifest_list, *(snapshot.manifests or ())):
+        if name is not None:
+            fence.check(_address(metadata, name))
 
 
 def _address(metadata: TableMetadata, name: str) -> str:

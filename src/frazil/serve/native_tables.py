@@ -23,13 +23,14 @@ from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.catalog.sql_head import SqlHead
 from frazil.commit.head import AllLanded, Draft, Landed, State, Unknown
 from frazil.errors import CommitUnknown, InvalidInput, NotFound
-from frazil.format import metadata_json, paths
+from frazil.format import metadata_json
 from frazil.format.metadata import FORMAT_VERSION, TableMetadata
 from frazil.format.property_table import check_values
 from frazil.serve import native_wire
 from frazil.serve.exchange import Call, Right
 from frazil.serve.group import Groups
-from frazil.serve.locations import Fence, check_registered, folders_of
+from frazil.serve.listed_files import check_listed, reader_of
+from frazil.serve.locations import Fence, check_files, check_registered, folders_of
 from frazil.serve.service import Service
 from frazil.serve.turn_keeper import TurnKeeper
 
@@ -119,7 +120,9 @@ def _create_table(service: Service, call: Call, body: native_wire.CreateTable) -
     identifier = call.named("write", body.name)
     metadata, history = remote_wire.whole_metadata(native_wire.plain(body.table))
     fence = _check_table(service, call, identifier, metadata)
-    _check_snapshots(fence, metadata, history.snapshots)
+    for snapshot in history.snapshots:
+        check_files(fence, metadata, snapshot)
+    check_listed(fence.check, reader_of(service, metadata), history.snapshots)
     head = service.catalog._pointers.create_table(identifier, metadata, history)
     return _entered(service, head)
 
@@ -386,7 +389,16 @@ def _check_draft(service: Service, call: Call, head: SqlHead, base: State, draft
         if new < old:
             raise InvalidInput(f"{name} goes back from {old} to {new}")
     fence = _check_table(service, call, head.identifier, after, before)
-    _check_snapshots(fence, after, draft.added_snapshots)
+    for snapshot in draft.added_snapshots:
+        check_files(fence, after, snapshot)
+    parents = [each.parent_snapshot_id for each in draft.added_snapshots]
+    check_listed(
+        fence.check,
+        reader_of(service, after),
+        draft.added_snapshots,
+        parents=head.read_snapshots([each for each in parents if each is not None]).values(),
+        older=lambda: head.history().snapshots,
+    )
 
 
 def _check_table(
@@ -411,16 +423,6 @@ def _check_table(
     changed = {key: value for key, value in metadata.properties.items() if known.get(key) != value}
     check_values(changed)
     return fence
-
-
-def _check_snapshots(fence: Fence, metadata: TableMetadata, snapshots: Sequence[Any]) -> None:
-    for snapshot in snapshots:
-        listed = (snapshot.root_manifest, snapshot.manifest_list, *(snapshot.manifests or ()))
-        for name in listed:
-            if name is not None:
-                address = paths.resolve(metadata.location, name)
-                if paths.is_absolute(name):  # any other lies in the table
-                    fence.check(address)
 
 
 # Appends

@@ -171,5 +171,7 @@ def explained(path: str, verb: str) -> Iterator[None]:
     except FileExistsError as error:
         raise AlreadyExists(f"{path}: the file is there already") from error
     except (OSError, ValueError) as error:
+        if verb == "read" and isinstance(error, NotADirectoryError):
+            raise NotFound(f"{path}: no such file") from error
         reason = getattr(error, "strerror", None) or str(error)
         raise StorageError(f"{path}: {verb} failed: {reason}") from error

@@ -1,0 +1,121 @@
+"""What a snapshot that Frazil's own client has written may list."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import frazil
+from frazil import serve
+from frazil.catalog.remote_http import Refused
+from frazil.serve.access import Principal, Rule, TokenFile
+from frazil.serve.running import Running
+from frazil.serve.settings import Settings
+from frazil.table import Catalog
+
+SCHEMA = pa.schema([("id", pa.int64())])
+SMALL_ROOT = {"write.root.max-data-entries": "1"}
+
+
+@pytest.fixture
+def remote(server: Running) -> Iterator[Catalog]:
+    with frazil.connect(server.uri) as opened:
+        yield opened
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> str:
+    """A file with one row that lies in no table."""
+    path = tmp_path / "elsewhere" / "secret.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"id": [42]}, schema=SCHEMA), path)
+    return str(path)
+
+
+def ids(catalog: Catalog, name: str = "shop.orders") -> list[int]:
+    return sorted(catalog[name].scan().to_arrow()["id"].to_pylist())
+
+
+def test_a_file_elsewhere_is_not_listed(remote: Catalog, catalog: Catalog, outside: str) -> None:
+    table = remote.create_table("shop.orders", SCHEMA)
+    table.append([{"id": 1}])
+    with pytest.raises(Refused, match="outside the warehouse"):
+        table.add_files([outside])
+    assert ids(catalog) == [1]
+    assert len(catalog["shop.orders"].snapshots()) == 1
+
+
+def test_a_file_elsewhere_is_not_hidden_in_a_leaf(
+    remote: Catalog, catalog: Catalog, outside: str
+) -> None:
+    table = remote.create_table("shop.orders", SCHEMA, properties=SMALL_ROOT)
+    second = shutil.copy(outside, f"{table.location.removeprefix('file://')}/second.parquet")
+    with pytest.raises(Refused, match="outside the warehouse"):
+        table.add_files([second, outside])
+    assert ids(catalog) == []
+
+
+def test_a_place_that_the_server_was_told_of_is_open(catalog: Catalog, outside: str) -> None:
+    settings = Settings(allowed=(str(Path(outside).parent),))
+    with serve.start(catalog, settings=settings) as running, frazil.connect(running.uri) as remote:
+        remote.create_table("shop.orders", SCHEMA).add_files([outside])
+        assert ids(remote) == [42]
+
+
+def test_what_a_table_lists_already_stays_there(
+    remote: Catalog, catalog: Catalog, outside: str
+) -> None:
+    catalog.create_table("shop.orders", SCHEMA).add_files([outside])
+    table = remote["shop.orders"]
+    for each in range(3):
+        table.append([{"id": each}])
+    table.delete("id = 1")
+    table.compact_metadata()
+    table.delete("id = 2")
+    assert ids(catalog) == [0, 42]
+    assert not table.check(deep=True).problems
+
+
+def test_files_of_an_older_snapshot_may_come_back(
+    remote: Catalog, catalog: Catalog, outside: str
+) -> None:
+    catalog.create_table("shop.orders", SCHEMA).append([{"id": 1}])
+    picked = catalog["shop.orders"].branch("audit", create=True).add_files([outside])
+    remote["shop.orders"].append([{"id": 2}])
+    assert picked.snapshot_id is not None
+    remote["shop.orders"].cherry_pick(picked.snapshot_id)
+    assert ids(catalog) == [1, 2, 42]
+
+
+def test_a_token_for_one_namespace_lists_no_file_of_another(catalog: Catalog) -> None:
+    catalog.create_table("till.sales", SCHEMA).append([{"id": 7}])
+    catalog.create_table("shop.orders", SCHEMA)
+    [secret] = catalog["till.sales"].inspect.files.to_pylist()
+    known = {
+        hashlib.sha256(b"hunter2").hexdigest(): Principal(
+            name="etl", rules=(Rule(namespace=("shop",), right="write"),)
+        )
+    }
+    with serve.start(catalog, access=TokenFile(known)) as running:
+        etl = frazil.connect(running.uri, token="hunter2")
+        with pytest.raises(Refused, match="outside"):
+            etl["shop.orders"].add_files([secret["file_path"]])
+    assert ids(catalog) == []
+
+
+def test_a_registered_table_lists_nothing_elsewhere(
+    remote: Catalog, catalog: Catalog, outside: str
+) -> None:
+    table = catalog.create_table("shop.orders", SCHEMA)
+    table.add_files([outside])
+    exported = table.export()
+    catalog.drop_table("shop.orders")
+    with pytest.raises(Refused, match="outside"):
+        remote.register_table("shop.orders", exported)
+    assert catalog.list_tables() == []
