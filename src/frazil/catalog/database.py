@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from frazil.catalog.sqlite_pool import SqlitePool
-from frazil.errors import CatalogError
+from frazil.errors import CatalogError, CommitUnknown
 
 Row = tuple[Any, ...]
 Parameters = Mapping[str, Any]
@@ -129,6 +129,17 @@ class Database:
             self._roll_back(connection)
             raise self._failed(error) from error
         connection.close()
+
+    @contextmanager
+    def changing(self, what: str) -> Iterator[Transaction]:
+        """A writing transaction; CommitUnknown, which says what it did, when its answer is lost."""
+        try:
+            with self.transaction() as transaction:
+                yield transaction
+        except UncertainCommit as lost:
+            raise CommitUnknown(
+                f"the connection was lost while {what}; check before retrying"
+            ) from lost
 
     def begin(self, statement: str) -> Any:
         """Send a statement that opens a transaction; returns its connection, for `end`."""

@@ -79,6 +79,17 @@ class TableHead(Head, Protocol):
         """The other tables around it, for deciding which files are its own."""
 
 
+def all_namespaces(pointers: Pointers) -> list[Namespace]:
+    """Every namespace of a catalog, sorted."""
+    pending: list[Namespace] = [()]
+    found: list[Namespace] = []
+    while pending:
+        children = pointers.list_namespaces(pending.pop())
+        found += children
+        pending += children
+    return sorted(found)
+
+
 class Pointers(Protocol):
     """Namespaces and tables by name."""
 

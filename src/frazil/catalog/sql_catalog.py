@@ -8,8 +8,7 @@ Namespaces live in `sql_namespaces`, a table's rows in `sql_rows`, its head in `
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -305,7 +304,7 @@ class SqlCatalog:
             "to_name": new.name,
         }
         try:
-            with self._changing(f"renaming {old} to {new}") as transaction:
+            with self.database.changing(f"renaming {old} to {new}") as transaction:
                 self._need_namespace(transaction, new)
                 statement = _RENAME.format(table="iceberg_tables") + self._only_tables()
                 if not transaction.run(statement, key):
@@ -316,7 +315,7 @@ class SqlCatalog:
 
     def drop(self, identifier: TableName) -> None:
         found = Identifier.parse(identifier)
-        with self._changing(f"dropping {found}") as transaction:
+        with self.database.changing(f"dropping {found}") as transaction:
             self._take_out(transaction, found)
 
     def purge(self, identifier: TableName) -> Purged:
@@ -327,7 +326,7 @@ class SqlCatalog:
         if isinstance(head, JsonHead):
             self.drop(found)
             return _purged(head, head.history())
-        with self._changing(f"dropping {found}") as transaction:
+        with self.database.changing(f"dropping {found}") as transaction:
             table_id = self._table_id(transaction, found)
             history = History()
             if table_id is not None:
@@ -411,16 +410,6 @@ class SqlCatalog:
         if not self._is_typed:
             sql_schema.add_iceberg_type(self.database)
             self._is_typed = True
-
-    @contextmanager
-    def _changing(self, what: str) -> Iterator[Transaction]:
-        try:
-            with self.database.transaction() as transaction:
-                yield transaction
-        except UncertainCommit as lost:
-            raise CommitUnknown(
-                f"the connection was lost while {what}; check before retrying"
-            ) from lost
 
 
 def _legacy_location(identifier: Identifier, row: Row) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frazil.catalog.database import Database, DuplicateKey, Transaction, UncertainCommit
+from frazil.catalog.database import Database, DuplicateKey, Transaction
 from frazil.catalog.names import Namespace, dotted, undotted
-from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound
+from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.checks import check_properties
 
 _MARK = {"exists": "true"}
@@ -56,14 +56,14 @@ class SqlNamespaces:
         _check(properties)
         taken = AlreadyExists(f"namespace {dotted(namespace)} already exists")
         try:
-            with self._database.transaction() as transaction:
+            with self._database.changing(
+                f"namespace {dotted(namespace)} was being created"
+            ) as transaction:
                 if self.exists(transaction, namespace):
                     raise taken
                 self._add(transaction, namespace, properties or _MARK)
         except DuplicateKey:
             raise taken from None
-        except UncertainCommit as lost:
-            raise _unknown("created", namespace) from lost
 
     def children(self, parent: Namespace) -> list[Namespace]:
         """The namespaces one level below, sorted."""
@@ -88,30 +88,26 @@ class SqlNamespaces:
         """Set and remove properties."""
         _check(updates)
         gone = set(removals)
-        try:
-            with self._database.transaction() as transaction:
-                if not self.exists(transaction, namespace):
-                    raise NotFound(f"namespace {dotted(namespace)} does not exist")
-                rows = transaction.rows(_READ, self._key(namespace))
-                kept = {
-                    key: value for key, value in rows if key not in gone and {key: value} != _MARK
-                }
-                transaction.run(_CLEAR, self._key(namespace))
-                self._add(transaction, namespace, {**kept, **updates} or _MARK)
-        except UncertainCommit as lost:
-            raise _unknown("changed", namespace) from lost
+        with self._database.changing(
+            f"namespace {dotted(namespace)} was being changed"
+        ) as transaction:
+            if not self.exists(transaction, namespace):
+                raise NotFound(f"namespace {dotted(namespace)} does not exist")
+            rows = transaction.rows(_READ, self._key(namespace))
+            kept = {key: value for key, value in rows if key not in gone and {key: value} != _MARK}
+            transaction.run(_CLEAR, self._key(namespace))
+            self._add(transaction, namespace, {**kept, **updates} or _MARK)
 
     def drop(self, namespace: Namespace) -> None:
         """Remove it; refused while it holds something."""
-        try:
-            with self._database.transaction() as transaction:
-                if not self.exists(transaction, namespace):
-                    raise NotFound(f"namespace {dotted(namespace)} does not exist")
-                if self._holds(transaction, namespace):
-                    raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
-                transaction.run(_CLEAR, self._key(namespace))
-        except UncertainCommit as lost:
-            raise _unknown("dropped", namespace) from lost
+        with self._database.changing(
+            f"namespace {dotted(namespace)} was being dropped"
+        ) as transaction:
+            if not self.exists(transaction, namespace):
+                raise NotFound(f"namespace {dotted(namespace)} does not exist")
+            if self._holds(transaction, namespace):
+                raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
+            transaction.run(_CLEAR, self._key(namespace))
 
     def _holds(self, source: Database | Transaction, namespace: Namespace) -> bool:
         name = dotted(namespace)
@@ -135,10 +131,3 @@ def _check(properties: Mapping[str, str]) -> None:
     for key, value in properties.items():
         if len(key) > 255 or len(value) > _MAX_VALUE:
             raise InvalidInput(f"namespace property {key[:40]!r} is too long to be stored")
-
-
-def _unknown(what: str, namespace: Namespace) -> CommitUnknown:
-    return CommitUnknown(
-        f"the connection was lost while namespace {dotted(namespace)} was being {what}; "
-        "check before retrying"
-    )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frazil.catalog.database import Database, DuplicateKey, Row, UncertainCommit
+from frazil.catalog.database import Database, DuplicateKey, Row
 from frazil.catalog.names import Identifier, Namespace, dotted, namespace_of
 from frazil.catalog.sql_schema import VIEW_TYPE
 from frazil.catalog.views import (
@@ -22,7 +22,6 @@ from frazil.catalog.views import (
     no_view,
     view_moved,
 )
-from frazil.errors import CommitUnknown
 
 _KEY = "catalog_name = :catalog AND view_namespace = :namespace AND view_name = :name"
 _TAKE_NAME = f"""
@@ -78,13 +77,11 @@ class SqlViews:
         self._prepare()
         key = self._key(found)
         try:
-            with self._database.transaction() as transaction:
+            with self._database.changing(f"view {found} was being created") as transaction:
                 transaction.run(_TAKE_NAME, key)
                 transaction.run(_ADD, {**key, "metadata": json.dumps(dict(metadata))})
         except DuplicateKey:
             raise name_taken(found) from None
-        except UncertainCommit as lost:
-            raise _unknown("created", found) from lost
         return ViewState(identifier=found, metadata=dict(metadata), version=0)
 
     def load(self, identifier: ViewName) -> ViewState:
@@ -106,11 +103,8 @@ class SqlViews:
 
     def replace(self, base: ViewState, metadata: Mapping[str, Any]) -> ViewState:
         key = {**self._key(base.identifier), "version": base.version}
-        try:
-            with self._database.transaction() as transaction:
-                done = transaction.run(_SWAP, {**key, "metadata": json.dumps(dict(metadata))})
-        except UncertainCommit as lost:
-            raise _unknown("replaced", base.identifier) from lost
+        with self._database.changing(f"view {base.identifier} was being replaced") as transaction:
+            done = transaction.run(_SWAP, {**key, "metadata": json.dumps(dict(metadata))})
         if not done:
             raise view_moved(base)
         return replace(base, metadata=dict(metadata), version=base.version + 1)
@@ -119,24 +113,19 @@ class SqlViews:
         old, new = Identifier.parse(identifier), checked_name(to, self._namespace_exists)
         target = {"to_namespace": dotted(new.namespace), "to_name": new.name}
         try:
-            with self._database.transaction() as transaction:
+            with self._database.changing(f"view {old} was being renamed") as transaction:
                 if not transaction.run(_MOVE, {**self._key(old), **target}):
                     raise no_view(old)
                 transaction.run(_MOVE_NAME, {**self._key(old), **target})
         except DuplicateKey:
             raise name_taken(new) from None
-        except UncertainCommit as lost:
-            raise _unknown("renamed", old) from lost
 
     def drop(self, identifier: ViewName) -> None:
         found = Identifier.parse(identifier)
-        try:
-            with self._database.transaction() as transaction:
-                if not transaction.run(_DROP, self._key(found)):
-                    raise no_view(found)
-                transaction.run(_FREE_NAME, self._key(found))
-        except UncertainCommit as lost:
-            raise _unknown("dropped", found) from lost
+        with self._database.changing(f"view {found} was being dropped") as transaction:
+            if not transaction.run(_DROP, self._key(found)):
+                raise no_view(found)
+            transaction.run(_FREE_NAME, self._key(found))
 
     def _rows(self, identifier: Identifier) -> Sequence[Row]:
         return self._database.rows(_LOAD, self._key(identifier))
@@ -147,9 +136,3 @@ class SqlViews:
             "namespace": dotted(identifier.namespace),
             "name": identifier.name,
         }
-
-
-def _unknown(what: str, identifier: Identifier) -> CommitUnknown:
-    return CommitUnknown(
-        f"the connection was lost while view {identifier} was being {what}; check before retrying"
-    )

@@ -14,7 +14,7 @@ from frazil.format.fields import ContentType, stats_key
 from frazil.format.metadata import Snapshot
 from frazil.format.tracking import Status
 from frazil.tree.read import LeafRef, Tree, TreeReader
-from frazil.words import counted
+from frazil.words import counted, size
 
 _SHOWN_POSITIONS = 6
 _LETTERS = {
@@ -222,13 +222,3 @@ def _short(path: str) -> str:
     if len(name) > 40:
         name = f"{name[:20]}…{name[-16:]}"
     return name
-
-
-def size(count: int) -> str:
-    """Bytes for people."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"

@@ -23,7 +23,7 @@ from frazil.cli.app import (
 )
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import AlreadyExists
-from frazil.words import counted
+from frazil.words import counted, size
 
 if TYPE_CHECKING:
     from frazil.cli import drawing
@@ -76,15 +76,14 @@ def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
 
 def _short(line: dict[str, Any]) -> dict[str, Any]:
     """A line for a terminal; what matters most stands outside, where columns are dropped last."""
-    from frazil.cli import drawing
 
     return {
         "snapshot": line["snapshot"],
         "operation": line["operation"],
         "rows": f"+{line['rows-added']} −{line['rows-removed']}",
         "files": f"+{line['files-added']} −{line['files-removed']}",
-        "bytes": drawing.size(line["bytes"]),
-        "metadata": drawing.size(line["metadata-bytes"]),
+        "bytes": size(line["bytes"]),
+        "metadata": size(line["metadata-bytes"]),
         "total": line["rows"],
         "refs": line["refs"],
         "committed": line["committed"],

@@ -131,7 +131,7 @@ class CommitResult:
         notes = "".join(f"; {note}" for note in self.notes)
         if not self.committed:
             return f"nothing committed{notes}"
-        what = ", ".join(text for text in (self._rows(), self._files()) if text)
+        what = ", ".join(text for text in (self._counts("row"), self._counts("file")) if text)
         written = f"{counted(self.metadata_files, 'metadata file')} of {size(self.metadata_bytes)}"
         return (
             f"{self.operation}{': ' if what else ''}{what}"
@@ -148,8 +148,8 @@ class CommitResult:
         title = f"{self.operation}" if self.committed else "nothing committed"
         facts = {
             "snapshot": self.snapshot_id,
-            "rows": self._rows(),
-            "files": self._files(),
+            "rows": self._counts("row"),
+            "files": self._counts("file"),
             "metadata": ""
             if self.snapshot is None
             else f"{counted(self.metadata_files, 'file')}, {size(self.metadata_bytes)}",
@@ -160,18 +160,6 @@ class CommitResult:
         }
         return card(title, facts)
 
-    def _rows(self) -> str:
-        parts = {
-            "added": self.rows_added,
-            "removed": self.rows_removed,
-            "updated": self.rows_updated,
-        }
-        return listed(parts, of="row")
-
-    def _files(self) -> str:
-        parts = {
-            "added": self.files_added,
-            "removed": self.files_removed,
-            "updated": self.files_updated,
-        }
-        return listed(parts, of="file")
+    def _counts(self, of: str) -> str:
+        parts = {verb: getattr(self, f"{of}s_{verb}") for verb in ("added", "removed", "updated")}
+        return listed(parts, of=of)

@@ -126,20 +126,20 @@ def _struct(plan: Struct, array: pa.StructArray) -> pa.Array:
         reshape(child, None if index is None else array.field(index), len(array))
         for index, child in plan.children
     ]
-    return pa.StructArray.from_arrays(children, fields=list(plan.type), mask=_null_mask(array))
+    return pa.StructArray.from_arrays(children, fields=list(plan.type), mask=null_mask(array))
 
 
 def _list(plan: List, array: pa.Array) -> pa.Array:
     offsets, values = list_parts(array)
     element = reshape(plan.element, values, len(values))
-    return pa.ListArray.from_arrays(offsets, element, type=plan.type, mask=_null_mask(array))
+    return pa.ListArray.from_arrays(offsets, element, type=plan.type, mask=null_mask(array))
 
 
 def _map(plan: Map, array: pa.Array) -> pa.Array:
     offsets, pairs = list_parts(array)
     keys = reshape(plan.key, pairs.field(0), len(pairs))
     values = reshape(plan.value, pairs.field(1), len(pairs))
-    return pa.MapArray.from_arrays(offsets, keys, values, type=plan.type, mask=_null_mask(array))
+    return pa.MapArray.from_arrays(offsets, keys, values, type=plan.type, mask=null_mask(array))
 
 
 def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -153,7 +153,8 @@ def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pa.array(offsets, pa.int64()).cast(pa.int32()), array.flatten()
 
 
-def _null_mask(array: pa.Array) -> pa.Array | None:
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """Where an array is null; None for nowhere."""
     return array.is_null() if array.null_count else None
 
 
@@ -186,7 +187,7 @@ def _nested_required(arrow: pa.DataType) -> bool:
 
 def _filled(array: pa.Array, field: pa.Field) -> pa.Array:
     arrow = field.type
-    mask = None if not field.nullable else _null_mask(array)
+    mask = None if not field.nullable else null_mask(array)
     if pa.types.is_struct(arrow):
         children = [_filled(array.field(i), arrow.field(i)) for i in range(arrow.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(arrow), mask=mask)

@@ -261,16 +261,17 @@ def _binary_column(
     place = np.arange(size)
     chosen = place < kept[:, None] if leading else place >= size - kept[:, None]
     data = np.ascontiguousarray(rows)[chosen]
-    buffers = [_bitmap(valid), pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
+    buffers = [validity(valid), pa.py_buffer(offsets.tobytes()), pa.py_buffer(data.tobytes())]
     return pa.Array.from_buffers(pa.binary(), count, buffers)
 
 
 def _from_bytes(rows: Bytes, valid: Mask, target: pa.DataType) -> pa.Array:
     data = pa.py_buffer(np.ascontiguousarray(rows).tobytes())
-    return pa.Array.from_buffers(target, len(rows), [_bitmap(valid), data])
+    return pa.Array.from_buffers(target, len(rows), [validity(valid), data])
 
 
-def _bitmap(valid: Mask) -> pa.Buffer | None:
+def validity(valid: Mask) -> pa.Buffer | None:
+    """Which values of an array are there, as Arrow keeps it; None for all of them."""
     if valid.all():
         return None
     return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())

@@ -34,6 +34,7 @@ from frazil.legacy import write_manifests
 from frazil.legacy.position_files import PositionFiles
 from frazil.legacy.published import DeleteFileRef
 from frazil.legacy.write_manifests import ListRow
+from frazil.scan.change_steps import without_vector
 from frazil.tree.changes import changes_of
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, data_leaves, delete_leaves
 
@@ -170,8 +171,8 @@ class ManifestPublisher:
         files = EntryBatch.concat([changes.deleted, replaced]).without(LEAF, POSITION)
         kind = files.numpy("content_type")
         data = files.filter(kind == ContentType.DATA)
-        rows = [*self._dead(_plain(data), is_deletes=False)]
-        deletes = [_plain(files.filter(kind != ContentType.DATA))]
+        rows = [*self._dead(without_vector(data), is_deletes=False)]
+        deletes = [without_vector(files.filter(kind != ContentType.DATA))]
         if self.format_version >= 3:
             old = _with_vector(EntryBatch.concat([data, moved.without(LEAF, POSITION)]))
             deletes.append(self._of_vectors(_as_deletes(old)) if old.num_rows else old)
@@ -285,12 +286,12 @@ class ManifestPublisher:
         data = batch.filter(kind == ContentType.DATA)
         by_equality = batch.filter(kind == ContentType.EQUALITY_DELETES)
         by_position = batch.filter(kind == ContentType.POSITION_DELETES)
-        rows = [*self._by_spec(_added(_plain(data), by), by, is_deletes=False)]
+        rows = [*self._by_spec(_added(without_vector(data), by), by, is_deletes=False)]
         vectors = EntryBatch.concat(
             [_aged(_as_deletes(_with_vector(data)), by), _with_vector(by_position)]
         )
-        files = _plain(by_position.filter(~_has_vector(by_position)))
-        deletes = EntryBatch.concat([_plain(by_equality), files, self._of_vectors(vectors)])
+        files = without_vector(by_position.filter(~_has_vector(by_position)))
+        deletes = EntryBatch.concat([without_vector(by_equality), files, self._of_vectors(vectors)])
         return (*rows, *self._by_spec(_added(deletes, by), by, is_deletes=True))
 
     def _of_vectors(self, vectors: EntryBatch) -> EntryBatch:
@@ -388,10 +389,6 @@ def _has_vector(batch: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _with_vector(batch: EntryBatch) -> EntryBatch:
     return batch.filter(_has_vector(batch))
-
-
-def _plain(batch: EntryBatch) -> EntryBatch:
-    return batch.without(*(key for key in batch.keys if key.startswith("deletion_vector.")))
 
 
 def _locations(batch: EntryBatch) -> pa.Array:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.errors import FormatError
+from frazil.format.single_value import validity
 from frazil.paimon.data_types import (
     BINARIES,
     NESTED,
@@ -207,7 +208,7 @@ def _decimals(rows: _Rows, slot: Ints, type: DataType, valid: Mask) -> pa.Array:
         packed = np.ascontiguousarray(np.where(lane >= 0, raw, sign[:, None])[:, ::-1])
     packed = np.where(valid[:, None], packed, 0).astype(np.uint8)
     array = pa.Array.from_buffers(
-        arrow_type(type), len(slot), [_validity(valid), pa.py_buffer(packed.tobytes())]
+        arrow_type(type), len(slot), [validity(valid), pa.py_buffer(packed.tobytes())]
     )
     return _checked(array)
 
@@ -249,7 +250,7 @@ def _slices(data: Bytes, at: Ints, length: Ints, kind: pa.DataType, valid: Mask)
     offsets[1:] = ends
     source = np.repeat(at - (ends - length), length) + np.arange(total)
     values = data[source] if total else np.zeros(0, np.uint8)
-    buffers = [_validity(valid), pa.py_buffer(offsets.tobytes()), pa.py_buffer(values.tobytes())]
+    buffers = [validity(valid), pa.py_buffer(offsets.tobytes()), pa.py_buffer(values.tobytes())]
     return _checked(pa.Array.from_buffers(kind, len(length), buffers))
 
 
@@ -281,7 +282,7 @@ def _nested(rows: _Rows, type: DataType, valid: Mask, depth: int) -> pa.Array:
         raise FormatError("a MAP has a null key", field="BinaryRow")
     lists = pa.MapArray.from_arrays(offsets, key_array, value_array)
     return pa.Array.from_buffers(
-        kind, len(lists), [_validity(valid), lists.buffers()[1]], children=[lists.values]
+        kind, len(lists), [validity(valid), lists.buffers()[1]], children=[lists.values]
     )
 
 
@@ -303,12 +304,6 @@ def _elements(rows: _Rows, element: DataType, valid: Mask, depth: int) -> tuple[
     offsets = np.zeros(len(count) + 1, np.int32)
     offsets[1:] = ends
     return pa.array(offsets), values
-
-
-def _validity(valid: Mask) -> pa.Buffer | None:
-    if valid.all():
-        return None
-    return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
 
 
 def _checked(array: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ from frazil.paimon.paimon_table import PaimonTable
 from frazil.paimon.takeover import Takeover, prepare, taken_vectors
 from frazil.paimon.verify import Listing
 from frazil.storage import Storage
-from frazil.words import counted
+from frazil.words import counted, size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,7 +149,7 @@ def _lines(report: Report) -> list[str]:
         for line in item.classes.to_pylist():
             lines.append(
                 f"  {counted(line['files'], 'file'):>14} {counted(line['rows'], 'row'):>17} "
-                f"{_size(line['bytes']):>10}  "
+                f"{size(line['bytes']):>10}  "
                 f"{line['verdict']}: {line['reason']}"
             )
             if line["advice"]:
@@ -163,11 +163,3 @@ def _lines(report: Report) -> list[str]:
     if report.branches:
         lines.append(f"branches: {', '.join(report.branches)}")
     return lines + [f"note: {note}" for note in report.notes]
-
-
-def _size(size: int) -> str:
-    if size < 1024:
-        return f"{size} B"
-    units = ("KiB", "MiB", "GiB", "TiB")
-    step = min((size.bit_length() - 1) // 10, len(units))
-    return f"{size / 1024**step:.1f} {units[step - 1]}"

@@ -176,7 +176,7 @@ class StepPlanner:
         reader = TaskReader(positions)
         for old, new in zip(before, after, strict=True):
             if any(file.equality_ids for file in (*old.deletes, *new.deletes)):
-                gone = bitmap.difference(_left(reader, old), _left(reader, new))
+                gone = bitmap.difference(reader.positions(old), reader.positions(new))
             else:
                 gone = bitmap.difference(_dropped(reader, new), _dropped(reader, old))
             if gone.size:
@@ -186,8 +186,3 @@ class StepPlanner:
 def _dropped(reader: TaskReader, task: Task) -> Positions:
     found = reader.dropped(task)
     return np.zeros(0, dtype=np.int64) if found is None else found
-
-
-def _left(reader: TaskReader, task: Task) -> Positions:
-    parts = [np.asarray(batch.column(0)) for batch in reader.read(task)]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

@@ -266,6 +266,11 @@ class TaskReader:
             equality=[self._equality_of(file) for file in task.deletes if file.equality_ids],
         )
 
+    def positions(self, task: Task) -> Positions:
+        """The positions of the rows that are left, for a reading of `_pos` alone."""
+        parts = [np.asarray(batch.column(0)) for batch in self.read(task)]
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
     def dropped(self, task: Task) -> Positions | None:
         """Positions deleted by the vector and by carried-over position deletes."""
         found: Positions | None = None

@@ -7,7 +7,6 @@ import socket
 import ssl
 import threading
 import time
-from types import TracebackType
 
 import uvicorn
 from starlette.applications import Starlette
@@ -83,12 +82,7 @@ class Running:
     def __enter__(self) -> Running:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

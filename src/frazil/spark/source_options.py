@@ -105,14 +105,14 @@ class SourceOptions:
             catalog=catalog,
             catalog_name=given.get("catalog-name", "default"),
             warehouse=given.get("warehouse"),
-            snapshot=_number(given, "snapshot"),
-            schema_id=_number(given, "schema-id"),
+            snapshot=number(given, "snapshot"),
+            schema_id=number(given, "schema-id"),
             as_of=given.get("as-of"),
             tag=given.get("tag"),
             branch=given.get("branch"),
             where=given.get("where"),
             columns=_names(given.get("columns")),
-            split_bytes=_number(given, "split-size") or DEFAULT_SPLIT_BYTES,
+            split_bytes=number(given, "split-size") or DEFAULT_SPLIT_BYTES,
             metadata=_metadata(given.get("metadata")),
             properties={key: value for key, value in given.items() if "." in key},
         )
@@ -149,12 +149,14 @@ class SourceOptions:
         return self.snapshot if self.as_of is None else self.as_of
 
 
-def _number(given: Mapping[str, str], key: str) -> int | None:
+def number(given: Mapping[str, str], key: str, *, least: int = 0) -> int | None:
+    """The whole number that an option holds."""
     text = given.get(key)
     if text is None:
         return None
-    if not text.isdigit():
-        raise InvalidInput(f"option {key} is {text!r}; expected a number")
+    if not text.isdigit() or int(text) < least:
+        above = f" above {least - 1}" if least else ""
+        raise InvalidInput(f"option {key} is {text!r}; expected a number{above}")
     return int(text)
 
 

@@ -19,6 +19,7 @@ from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
+from frazil.data.reshape import null_mask
 from frazil.errors import InvalidInput, Unsupported
 from frazil.spark.spark_values import geo_values, texts_of_uuids, uuids_of_texts
 
@@ -287,7 +288,7 @@ def column_into_spark(array: pa.Array, kind: ice.IcebergType, target: pa.DataTyp
                 column_into_spark(child, field.field_type, target.field(at).type)
                 for at, (child, field) in enumerate(zip(_children(array), kind.fields, strict=True))
             ]
-            return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
+            return pa.StructArray.from_arrays(children, fields=list(target), mask=null_mask(array))
         case ice.ListType():
             values = column_into_spark(array.values, kind.element_type, target.value_type)
             return _relisted(array, values, target)
@@ -339,7 +340,7 @@ def column_from_spark(array: pa.Array, kind: ice.IcebergType) -> pa.Array:
                 for child, field in zip(_children(array), found, strict=True)
             ]
             return pa.StructArray.from_arrays(
-                children, names=[field.name for field in found], mask=_mask(array)
+                children, names=[field.name for field in found], mask=null_mask(array)
             )
         case ice.ListType() if pa.types.is_list(found):
             values = column_from_spark(array.values, kind.element_type)
@@ -383,10 +384,6 @@ def _is_foreign(kind: ice.IcebergType) -> bool:
 
 def _children(array: pa.StructArray) -> list[pa.Array]:
     return [array.field(at) for at in range(array.type.num_fields)]
-
-
-def _mask(array: pa.Array) -> pa.Array | None:
-    return array.is_null() if array.null_count else None
 
 
 def _offsets(array: pa.Array) -> Any:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from frazil.errors import InvalidInput
+from frazil.spark.source_options import number
 
 STREAM_OPTIONS = frozenset(
     {
@@ -70,11 +71,11 @@ class StreamOptions:
         return StreamOptions(
             mode=StreamMode(_one_of(given, "stream-mode", tuple(StreamMode))),
             from_latest=_one_of(given, "start", ("earliest", "latest")) == "latest",
-            start_snapshot=_number(given, "start-snapshot"),
+            start_snapshot=number(given, "start-snapshot", least=1),
             start_ms=_moment(given.get("start-timestamp")),
-            max_files=_number(given, "max-files-per-batch"),
-            max_rows=_number(given, "max-rows-per-batch"),
-            max_snapshots=_number(given, "max-snapshots-per-batch"),
+            max_files=number(given, "max-files-per-batch", least=1),
+            max_rows=number(given, "max-rows-per-batch", least=1),
+            max_snapshots=number(given, "max-snapshots-per-batch", least=1),
             skip_changes=_one_of(given, "skip-changes", ("false", "true")) == "true",
             query_id=given.get("query-id"),
             checkpoint=given.get("checkpointlocation"),
@@ -92,15 +93,6 @@ def _one_of(given: Mapping[str, str], key: str, allowed: tuple[str, ...]) -> str
     if text not in allowed:
         raise InvalidInput(f"option {key} is {text!r}; expected {' or '.join(allowed)}")
     return text
-
-
-def _number(given: Mapping[str, str], key: str) -> int | None:
-    text = given.get(key)
-    if text is None:
-        return None
-    if not text.isdigit() or int(text) == 0:
-        raise InvalidInput(f"option {key} is {text!r}; expected a number above 0")
-    return int(text)
 
 
 def _moment(text: str | None) -> int | None:

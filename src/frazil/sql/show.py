@@ -14,6 +14,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTra
 from pyiceberg.types import BooleanType, IntegerType, LongType, NestedField, StringType
 
 from frazil.catalog.names import undotted
+from frazil.catalog.pointers import all_namespaces
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import literal, quoted
 from frazil.format.metadata import RefKind
@@ -94,7 +95,7 @@ def _list(statement: st.Show, at: Statement) -> Result:
     if statement.what == "tables":
         names = at.catalog.list_tables(namespace or None)
     else:
-        spaces = [tuple(namespace)] if namespace else _all_namespaces(at)
+        spaces = [tuple(namespace)] if namespace else all_namespaces(at.catalog._pointers)
         names = [str(each) for space in spaces for each in views.list(space)]
     column = "tableName" if statement.what == "tables" else "viewName"
     rows = [
@@ -102,16 +103,6 @@ def _list(statement: st.Show, at: Statement) -> Result:
         for name in _like(names, statement.like)
     ]
     return _rows(rows, "namespace", column)
-
-
-def _all_namespaces(at: Statement) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    pending: list[tuple[str, ...]] = [()]
-    while pending:
-        for child in at.catalog._pointers.list_namespaces(pending.pop()):
-            pending.append(child)
-            found.append(child)
-    return sorted(found)
 
 
 def _properties(table: Table, key: str | None) -> Result:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.ownership import UNCERTAIN
-from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName
+from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName, all_namespaces
 from frazil.catalog.storages import Secretive, Storages
 from frazil.catalog.unmade import UnmadeCatalog
 from frazil.commit.handle import TableHandle, now_ms
@@ -435,13 +435,11 @@ class Catalog:
         """Names of the tables of one namespace, or of all namespaces."""
         if namespace is not None:
             return [str(name) for name in self._pointers.list_tables(namespace)]
-        found: list[str] = []
-        pending: list[Any] = [()]
-        while pending:
-            for child in self._pointers.list_namespaces(pending.pop()):
-                pending.append(child)
-                found += [str(name) for name in self._pointers.list_tables(child)]
-        return sorted(found)
+        return sorted(
+            str(name)
+            for each in all_namespaces(self._pointers)
+            for name in self._pointers.list_tables(each)
+        )
 
     def register_table(
         self, name: TableName, metadata_location: str, *, location: str | None = None

@@ -58,10 +58,8 @@ class EvolveSchema(Edits):
         *,
         case_sensitive: bool = True,
     ) -> None:
-        self._metadata = metadata
-        self._commit = commit
+        super().__init__(metadata, commit)
         self._draft = SchemaDraft(metadata, case_sensitive=case_sensitive)
-        super().__init__()
 
     @property
     def schema(self) -> Schema:

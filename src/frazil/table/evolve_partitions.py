@@ -34,13 +34,11 @@ class EvolvePartitions(Edits):
         *,
         case_sensitive: bool = True,
     ) -> None:
-        self._metadata = metadata
-        self._commit = commit
+        super().__init__(metadata, commit)
         self._case_sensitive = case_sensitive
         self._columns = ColumnIndex.of(metadata.schema())
         self._fields: list[PartitionField] = list(metadata.spec().fields)
         self._ids = count(metadata.last_partition_id + 1)
-        super().__init__()
 
     @property
     def spec(self) -> PartitionSpec:

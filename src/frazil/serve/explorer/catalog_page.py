@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from frazil.catalog.names import Identifier, Namespace
-from frazil.catalog.pointers import Pulse
+from frazil.catalog.pointers import Pulse, all_namespaces
 from frazil.errors import FrazilError
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.maintenance.analyze import sure_problem
@@ -74,21 +74,11 @@ def _named(name: Identifier) -> dict[str, Any]:
     return {"levels": list(name.namespace), "name": name.name}
 
 
-def _all_namespaces(service: Service) -> list[Namespace]:
-    pending: list[Namespace] = [()]
-    found: list[Namespace] = []
-    while pending:
-        children = service.catalog._pointers.list_namespaces(pending.pop())
-        found += children
-        pending += children
-    return sorted(found)
-
-
 def _namespaces(
     service: Service, principal: Principal | None, seen: Sequence[Pulse]
 ) -> list[dict[str, Any]]:
     counts = Counter(each.identifier.namespace for each in seen)
-    names = {*_all_namespaces(service), *counts}
+    names = {*all_namespaces(service.catalog._pointers), *counts}
     return [
         {"levels": list(name), "tables": counts[name]}
         for name in sorted(names)
@@ -101,7 +91,7 @@ def _views(
 ) -> dict[str, Any]:
     found = [
         view
-        for namespace in _all_namespaces(service)
+        for namespace in all_namespaces(service.catalog._pointers)
         if may_read(principal, namespace) and (inside is None or namespace[: len(inside)] == inside)
         for view in service.catalog._pointers.views.list(namespace)
         if wanted in ".".join((*view.namespace, view.name)).lower()

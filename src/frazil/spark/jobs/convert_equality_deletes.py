@@ -166,14 +166,9 @@ class _Search:
         for group in received(batches):
             for at, task in group:
                 others = tuple(file for file in task.deletes if not file.equality_ids)
-                without = _positions(reader, replace(task, deletes=others))
-                gone = bitmap.difference(without, _positions(reader, task))
+                without = reader.positions(replace(task, deletes=others))
+                gone = bitmap.difference(without, reader.positions(task))
                 if gone.size:
                     found = BitMap64(gone.astype(np.uint64)).serialize()
                     data = pickle.dumps((at, found))
                     yield pa.RecordBatch.from_arrays([pa.array([data])], names=["found"])
-
-
-def _positions(reader: TaskReader, task: Task) -> Positions:
-    parts = [np.asarray(batch.column(0)) for batch in reader.read(task)]
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
