@@ -7,7 +7,6 @@ import os
 import subprocess
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from bench.peers import Peer
@@ -82,10 +81,5 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -7,7 +7,8 @@ from html import escape
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from frazil.cli import drawing, render
+from frazil.cli import render
+from frazil.words import size
 from frazil_demo.race import Lane, summed
 
 if TYPE_CHECKING:
@@ -107,8 +108,8 @@ def _costs(lanes: Sequence[Lane], *kinds: str) -> str:
                     f"{what} × {cost['calls']:.0f}, {lane.engine}",
                     f"{cost['median-ms']:,.1f} ms",
                     f"{cost['metadata-files']:.0f}",
-                    drawing.size(int(cost["metadata-bytes"])),
-                    drawing.size(int(cost["data-bytes"])),
+                    size(int(cost["metadata-bytes"])),
+                    size(int(cost["data-bytes"])),
                 )
             )
     return _table(("work", "median time", "metadata files", "metadata", "data written"), rows)

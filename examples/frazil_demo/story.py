@@ -24,7 +24,7 @@ from frazil.cli.drawing import Drawing
 from frazil.errors import InvalidInput
 from frazil.scan.report import ScanReport
 from frazil.table import Catalog, Table
-from frazil.words import counted
+from frazil.words import counted, size
 from frazil_demo import race
 from frazil_demo.race import Lane, Meter, orders, pyiceberg_table, summed
 
@@ -286,8 +286,8 @@ class _Teller:
         ours, theirs = (summed(meter.lane().of(what)) for meter in (self.ours, self.theirs))
         self._say(
             f"Cost: Frazil wrote {counted(int(ours['metadata-files']), 'metadata file')} and "
-            f"{drawing.size(int(ours['data-bytes']))} of data; PyIceberg wrote "
-            f"{theirs['metadata-files']:.0f} and {drawing.size(int(theirs['data-bytes']))}."
+            f"{size(int(ours['data-bytes']))} of data; PyIceberg wrote "
+            f"{theirs['metadata-files']:.0f} and {size(int(theirs['data-bytes']))}."
         )
         self._lesson(f"{lesson}.")
 
@@ -321,8 +321,8 @@ class _Teller:
                     title: meter.engine,
                     "median ms": f"{cost['median-ms']:,.1f}",
                     "metadata files": cost["metadata-files"],
-                    "metadata": drawing.size(int(cost["metadata-bytes"])),
-                    "data": drawing.size(int(cost["data-bytes"])),
+                    "metadata": size(int(cost["metadata-bytes"])),
+                    "data": size(int(cost["data-bytes"])),
                 }
             )
         self._rows(rows)

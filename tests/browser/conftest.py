@@ -32,6 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Catalog]:
+    """A catalog that a test may change."""
+    with frazil.connect(tmp_path / "warehouse") as opened:
+        yield opened
+
+
 # Playwright keeps an event loop in this thread while it runs, so it ends with each module.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:

@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, expect
 
-import frazil
 from frazil import serve
 from frazil.serve.running import Running
 from frazil.table import Catalog, Table
-from tests.browser.window import Window
-
-
-def rows(first: int, n: int) -> pa.Table:
-    ids = pa.array(range(first, first + n), pa.int64())
-    return pa.table({"id": ids, "country": pa.array(["DE"] * n, pa.string())})
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Catalog]:
-    """A catalog that a test may change."""
-    with frazil.connect(tmp_path / "warehouse") as opened:
-        yield opened
+from tests.browser.window import Window, rows
 
 
 @pytest.fixture

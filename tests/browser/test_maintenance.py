@@ -11,24 +11,11 @@ import pyarrow as pa
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-import frazil
 from frazil import serve
 from frazil.table import Catalog, Table
-from tests.browser.window import Window
+from tests.browser.window import Window, rows
 
 WEEK_S = 7 * 24 * 3600
-
-
-def rows(first: int, n: int) -> pa.Table:
-    ids = pa.array(range(first, first + n), pa.int64())
-    return pa.table({"id": ids, "country": pa.array(["DE"] * n, pa.string())})
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[Catalog]:
-    """A catalog that a test may change."""
-    with frazil.connect(tmp_path / "warehouse") as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
+import pyarrow as pa
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 QUIET = "/explorer/api/changes"
 """Asked for every few seconds: not part of what a view costs."""
+
+
+def rows(first: int, n: int) -> pa.Table:
+    """Rows with ids from a first one on."""
+    ids = pa.array(range(first, first + n), pa.int64())
+    return pa.table({"id": ids, "country": pa.array(["DE"] * n, pa.string())})
 
 
 class Window:
@@ -107,12 +113,7 @@ class Window:
     def __enter__(self) -> Window:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         left = [t for t in self.troubles if not any(e in t for e in self.expected)]
         self._context.close()
         if kind is None:
