@@ -63,3 +63,16 @@ def test_a_result_becomes_every_kind_of_frame(catalog: frazil.Catalog) -> None:
     assert result.to_duckdb().fetchall() == [(0, 0), (1, 1), (2, 2)]
     lazy = catalog.sql("SELECT id FROM s.t").to_duckdb()
     assert lazy.filter("id = 7").fetchall() == [(7,)]
+
+
+def test_changes_are_published_by_their_wap_id(tmp_path: Path) -> None:
+    catalog = frazil.connect(tmp_path)
+    catalog.sql("CREATE TABLE shop.orders (id BIGINT); INSERT INTO shop.orders VALUES (1)")
+    audit = catalog["shop.orders"].branch("audit", create=True)
+    audit.append([{"id": 2}], summary={"wap.id": "nightly"})
+    audit.append([{"id": 3}], summary={"wap.id": "later"})
+    catalog.sql("CALL system.publish_changes('shop.orders', 'nightly')")
+    published = catalog.sql("SELECT id FROM shop.orders ORDER BY id").to_arrow()
+    assert published["id"].to_pylist() == [1, 2]
+    with pytest.raises(frazil.FrazilError, match="already"):
+        catalog.sql("CALL system.publish_changes('shop.orders', 'nightly')")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EXECUTE: Final = "execute"
 """Carries out a statement that Spark has no grammar for."""
+_TABLES: Final = ("table", "source_table")
 _NUMBERS: Final = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -75,7 +76,7 @@ def _parameter(name: str, *, required: bool) -> dict[str, Any]:
 
 def _own(text: str, argument: str, own_name: str) -> str:
     """The name of a table without the catalog that the call names already."""
-    return text.removeprefix(f"{own_name}.") if argument == "table" else text
+    return text.removeprefix(f"{own_name}.") if argument in _TABLES else text
 
 
 def _value(text: str, procedure: Procedure, argument: str) -> str:

@@ -39,6 +39,7 @@ METADATA_TABLES = (
     "all_files",
     "all_data_files",
     "all_delete_files",
+    "all_entries",
     "all_manifests",
 )
 _KNOWN = frozenset(

@@ -25,6 +25,7 @@ from frazil.table.table import Table
 METADATA_TABLES: Final = (
     "all_data_files",
     "all_delete_files",
+    "all_entries",
     "all_files",
     "all_manifests",
     "data_files",

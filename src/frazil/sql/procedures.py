@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -22,15 +22,20 @@ if TYPE_CHECKING:
     from frazil.sql.execution import Statement
 
 Values = Mapping[str, Any]
+Parts = Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A procedure: its arguments in order, `table` first, and what carries it out."""
+    """A procedure: its arguments in order, and what carries it out.
+
+    `run` gets the table that the argument `table` names; `make`, which makes it, the name.
+    """
 
     arguments: Mapping[str, type | tuple[type, ...]]
     required: tuple[str, ...]
-    run: Callable[[Table, Values, Statement], pa.Table]
+    run: Callable[[Table, Values, Statement], pa.Table] | None = None
+    make: Callable[[Parts, Values, Statement], pa.Table] | None = None
 
 
 def run(statement: st.Call, at: Statement) -> Result:
@@ -42,17 +47,22 @@ def run(statement: st.Call, at: Statement) -> Result:
             raise NotFound(f"procedures are in system, not in {name.parts[-2]!r}")
         found = PROCEDURES.get(name.parts[-1].lower())
         if found is None:
-            near = difflib.get_close_matches(name.parts[-1], PROCEDURES, n=3)
-            hint = f" Did you mean {', '.join(near)}?" if near else ""
-            raise NotFound(
-                f"procedure {name} does not exist; there are {', '.join(PROCEDURES)}.{hint}"
-            )
+            raise NotFound(f"procedure {name} does not exist; {_instead(name.parts[-1].lower())}")
     values = _arguments(statement, found, at)
     with at.place(name.start):
         target = list(undotted(str(values.pop("table"))))
-        if name.parts[-1].lower() == "register_table":
-            return Result.of(_register(target, values, at))
+        if found.make is not None:
+            return Result.of(found.make(target, values, at))
+        assert found.run is not None
         return Result.of(found.run(at.names.table(target), values, at))
+
+
+def _instead(name: str) -> str:
+    if name in INSTEAD:
+        return INSTEAD[name]
+    near = difflib.get_close_matches(name, PROCEDURES, n=3)
+    hint = f" Did you mean {', '.join(near)}?" if near else ""
+    return f"there are {', '.join(PROCEDURES)}.{hint}"
 
 
 def _arguments(statement: st.Call, found: Procedure, at: Statement) -> dict[str, Any]:
@@ -156,6 +166,26 @@ def _cherry_pick(table: Table, values: Values, _: Any) -> pa.Table:
         source_snapshot_id=values["snapshot_id"],
         current_snapshot_id=_current(table),
     )
+
+
+def _publish(table: Table, values: Values, _: Any) -> pa.Table:
+    wanted = values["wap_id"]
+    found = [each for each in table.snapshots() if each.summary.get("wap.id") == wanted]
+    if len(found) != 1:
+        many = "no snapshot" if not found else f"more than one snapshot ({len(found)})"
+        raise NotFound(f"{many} of {table.name} has wap.id {wanted!r} in its summary")
+    return _cherry_pick(table, {"snapshot_id": int(found[0].snapshot_id)}, None)
+
+
+def _snapshot(target: Parts, values: Values, at: Statement) -> pa.Table:
+    source = at.names.table(list(undotted(values["source_table"])))
+    made = source.clone(
+        at.catalog,
+        at.names.full(target),
+        location=values.get("location"),
+        properties=values.get("properties"),
+    )
+    return _row(imported_files_count=made.inspect.files.num_rows)
 
 
 def _fast_forward(table: Table, values: Values, _: Any) -> pa.Table:
@@ -278,7 +308,7 @@ def _add_files(table: Table, values: Values, at: Statement) -> pa.Table:
     return _row(added_files_count=len(added))
 
 
-def _register(target: list[str], values: Values, at: Statement) -> pa.Table:
+def _register(target: Parts, values: Values, at: Statement) -> pa.Table:
     made = at.catalog.register_table(at.names.full(target), values["metadata_file"])
     return pa.table({"current_snapshot_id": pa.array([_current(made)], pa.int64())})
 
@@ -287,10 +317,6 @@ def _check(table: Table, values: Values, _: Any) -> pa.Table:
     report = table.check(deep=values.get("deep", False))
     found = [str(problem) for problem in report.problems]
     return pa.table({"problem": pa.array(found, pa.string())})
-
-
-def _no_register(table: Table, values: Values, at: Statement) -> pa.Table:
-    raise AssertionError("register_table has no table yet")
 
 
 _MOVED = {"table": str}
@@ -321,6 +347,9 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         arguments={**_MOVED, "snapshot_id": int},
         required=("table", "snapshot_id"),
         run=_cherry_pick,
+    ),
+    "publish_changes": Procedure(
+        arguments={**_MOVED, "wap_id": str}, required=("table", "wap_id"), run=_publish
     ),
     "fast_forward": Procedure(
         arguments={**_MOVED, "branch": str, "to": str},
@@ -365,7 +394,27 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "register_table": Procedure(
         arguments={**_MOVED, "metadata_file": str},
         required=("table", "metadata_file"),
-        run=_no_register,
+        make=_register,
+    ),
+    "snapshot": Procedure(
+        arguments={"source_table": str, "table": str, "location": str, "properties": dict},
+        required=("source_table", "table"),
+        make=_snapshot,
     ),
     "check": Procedure(arguments={**_MOVED, "deep": bool}, required=("table",), run=_check),
 }
+
+INSTEAD: Final[Mapping[str, str]] = {
+    "migrate": "register_table takes an Iceberg table into the catalog, and frazil upgrade, or "
+    "table.upgrade(), makes it one of format version 4 in place",
+    "rewrite_position_delete_files": "a data file has one deletion vector at most; "
+    "rewrite_data_files applies them",
+    "rewrite_table_path": "paths in metadata are relative to the table: copy its folder, then "
+    "register_table",
+    "compute_table_stats": "the tree has statistics of every column; they are kept up to date by "
+    "each commit",
+    "compute_partition_stats": "the metadata table partitions has them",
+    "create_changelog_view": "shop.orders.changes has the changes of shop.orders, and a view can "
+    "be made of it",
+}
+"""Procedures of Iceberg that have no counterpart, and what there is."""

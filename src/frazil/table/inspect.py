@@ -7,7 +7,7 @@ format version, as they are all read as trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -163,20 +163,7 @@ class Inspect:
         `manifest` is null for entries of the root itself. An entry is dead by its status, or
         because the root marks its position in the leaf as dead.
         """
-        reader, tree = self._reader, self._tree
-        content = tree.root.numpy("content_type") < ContentType.DATA_MANIFEST
-        root = tree.root.filter(content)
-        positions = pa.array(np.flatnonzero(content), _LONG)
-        batches = [labelled(root, None).with_column(POSITION, positions)]
-        masks = [tracking.live_mask(root)]
-        leaves = tree.leaves()
-        read = reader.each(leaves, reader.entries)
-        for leaf, batch in zip(leaves, read, strict=True):
-            mask = tracking.live_mask(batch).copy()
-            mask[leaf.dead_positions()] = False
-            batches.append(labelled(batch, leaf))
-            masks.append(mask)
-        return self._shown.entries(_together(batches), np.concatenate(masks))
+        return self._entries_of([self._tree])
 
     @property
     def manifests(self) -> pa.Table:
@@ -244,7 +231,39 @@ class Inspect:
         """Every delete file of any snapshot, once."""
         return _of_content(self.all_files, is_data=False)
 
+    @property
+    def all_entries(self) -> pa.Table:
+        """The entries of every manifest of any snapshot, each manifest once; reads all of them.
+
+        Whether an entry of a leaf is dead is told as of the newest snapshot that has the leaf.
+        """
+        newest_first = reversed(self._history.snapshots)
+        return self._entries_of([self._reader.tree(each) for each in newest_first])
+
     # Reading
+
+    def _entries_of(self, trees: Sequence[Tree]) -> pa.Table:
+        """The entries of some roots and of their leaves, and whether they are dead."""
+        reader = self._reader
+        batches, masks = [], []
+        leaves: dict[str, LeafRef] = {}
+        for tree in trees:
+            content = tree.root.numpy("content_type") < ContentType.DATA_MANIFEST
+            root = tree.root.filter(content)
+            positions = pa.array(np.flatnonzero(content), _LONG)
+            batches.append(labelled(root, None).with_column(POSITION, positions))
+            masks.append(tracking.live_mask(root))
+            for leaf in tree.leaves():
+                leaves.setdefault(leaf.location, leaf)
+        listed = list(leaves.values())
+        for leaf, batch in zip(listed, reader.each(listed, reader.entries), strict=True):
+            mask = tracking.live_mask(batch).copy()
+            mask[leaf.dead_positions()] = False
+            batches.append(labelled(batch, leaf))
+            masks.append(mask)
+        if not batches:
+            return self._entries_of([reader.tree(None)])
+        return self._shown.entries(_together(batches), np.concatenate(masks))
 
     @cached_property
     def _history(self) -> History:

@@ -50,6 +50,7 @@ TABLES = (
     "manifests",
     "partitions",
     "metadata_log",
+    "all_entries",
     "all_files",
     "all_manifests",
 )
@@ -235,10 +236,22 @@ def test_leaves_are_manifests_and_their_dead_entries_are_told(tmp_path: Path) ->
     assert {row["manifest"] for row in entries} == {leaf["path"]}
     assert sorted(row["position"] for row in entries) == [0, 1, 2]
     assert table.inspect.files.num_rows == 2
+    every = [row["is_live"] for row in table.inspect.all_entries.to_pylist()]
+    assert sorted(every) == [False, True, True]  # one leaf, as the newest snapshot has it
     assert table.inspect.all_manifests.column("reference_snapshot_id").to_pylist() == [
         first.snapshot_id,
         second.snapshot_id,
     ]
+
+
+def test_entries_of_every_root_are_listed(table: Table) -> None:
+    table.append(orders((1, "AT", 1, 1.0)))
+    table.append(orders((2, "US", 1, 1.0)))
+    table.delete("country = 'AT'")
+    found = table.inspect.all_entries.to_pylist()
+    shown = sorted((row["data_file"]["partition"]["country"], row["is_live"]) for row in found)
+    assert shown == [("AT", False), ("AT", True), ("AT", True), ("US", True), ("US", True)]
+    assert len(table.inspect.entries) == 2
 
 
 def test_partitions_are_counted_and_dated(table: Table) -> None:
