@@ -23,7 +23,7 @@ from frazil.data.schema import nested_arrow_type
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import SOURCE, TARGET, SqlText
-from frazil.rows import duckdb_scan
+from frazil.rows import duckdb_scan, duckdb_shared
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
 from frazil.rows.duckdb_scan import MET, KeyJoin, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
@@ -61,8 +61,13 @@ class DuckDbEngine:
         if self._given is not None:
             return self._given
         if self._own is None:
-            self._own = duckdb_scan.connect(preserve_insertion_order=False, **self._settings)
+            self._own = self._opened()
         return self._own
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        if not self._settings:
+            return duckdb_shared.connection()
+        return duckdb_scan.connect(preserve_insertion_order=False, **self._settings)
 
     def matching(self, planned: Planned) -> Longs:
         """Keys of the rows that the scan's condition holds for."""

@@ -80,7 +80,15 @@ def connect(**config: Any) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     folder = os.path.join(tempfile.gettempdir(), f"frazil-{os.getpid()}")
-    connection = duckdb.connect(config={"temp_directory": folder, **config})
+    return _set(duckdb.connect(config={"temp_directory": folder, **config}))
+
+
+def cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """Another connection to a database."""
+    return _set(database.cursor())
+
+
+def _set(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     for setting in SETTINGS:
         connection.execute(setting)
     return connection
@@ -100,9 +108,10 @@ def streaming(connection: duckdb.DuckDBPyConnection, query: str) -> Iterator[Non
     if len(query) > _LONG:
         wanted["disabled_optimizers"] = "common_subexpressions"
     before = {name: _setting(connection, name) for name in wanted}
+    before = {name: value for name, value in before.items() if value != wanted[name]}
     try:
-        for name, value in wanted.items():
-            connection.execute(f"SET {name} = {text(value)}")
+        for name in before:
+            connection.execute(f"SET {name} = {text(wanted[name])}")
     except duckdb.Error:  # the settings of a connection that was given may be locked
         yield
         return
