@@ -15,7 +15,7 @@ from typing import Any
 import typer.main
 
 from frazil.cli import commands
-from frazil.cli.app import app
+from frazil.cli.command_line import app
 from frazil.cli.completion import LIST
 from frazil.errors import FrazilError
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from frazil.cli import commands
-from frazil.cli.app import main
+from frazil.cli.command_line import main
 
 MONDAY = """order_id,day,country,price
 1,2024-01-15,US,10.5

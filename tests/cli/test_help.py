@@ -9,7 +9,7 @@ import pytest
 
 from frazil.cli.commands import PANELS
 from tests.cli.conftest import Run
-from tests.cli.test_app import COMMANDS
+from tests.cli.test_command_line import COMMANDS
 
 
 def test_every_command_is_in_one_panel(run: Run) -> None:

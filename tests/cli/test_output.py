@@ -68,7 +68,7 @@ def test_arrow_goes_through_a_pipe(exact: Run, monkeypatch: pytest.MonkeyPatch) 
 
     pipe = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", Stream(pipe))
-    from frazil.cli.app import main
+    from frazil.cli.command_line import main
 
     assert main(["scan", "a.b", "--format", "arrow"]) == 0
     found = pa.ipc.open_stream(pipe.getvalue()).read_all()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.cli.app import main
+from frazil.cli.command_line import main
 from frazil.cli.sql_shell import Shell
 from frazil.sql.query_result import Result
 from tests.cli.conftest import Run

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from frazil.cli import commands
-from frazil.cli.app import app
+from frazil.cli.command_line import app
 from tests.docs.pages import pages
 
 

@@ -26,7 +26,7 @@ from frazil.catalog.remote import RemoteCatalog
 from frazil.catalog.remote_http import Refused, Requests, Unanswered
 from frazil.catalog.sql_head import SqlHead
 from frazil.cli import commands
-from frazil.cli.app import main
+from frazil.cli.command_line import main
 from frazil.commit.head import Landed, Lost, Unknown
 from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound
 from frazil.serve.access import Principal, Rule, TokenFile

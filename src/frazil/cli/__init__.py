@@ -20,7 +20,7 @@ def main() -> None:
         if code is not None:
             sys.exit(code)
     from frazil.cli import commands
-    from frazil.cli.app import main as run
+    from frazil.cli.command_line import main as run
 
     commands.load()
     sys.exit(run())

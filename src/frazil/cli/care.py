@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from frazil.cli import output
-from frazil.cli.app import (
+from frazil.cli.command_line import (
     CatalogOption,
     DryRunOption,
     JsonOption,

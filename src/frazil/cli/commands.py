@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from frazil.cli.app import app
+from frazil.cli.command_line import app
 
 GROUPS: Final = (
     "tables",

@@ -11,7 +11,7 @@ import typer
 
 import frazil
 from frazil.cli import output
-from frazil.cli.app import JsonOption, app
+from frazil.cli.command_line import JsonOption, app
 from frazil.errors import NotFound
 from frazil.extras import missing as not_installed
 from frazil.extras import needed

@@ -19,7 +19,7 @@ import typer
 
 import frazil
 from frazil.cli import output
-from frazil.cli.app import CatalogOption, JsonOption, app
+from frazil.cli.command_line import CatalogOption, JsonOption, app
 from frazil.cli.which_catalog import Settings, settings_for
 from frazil.errors import FrazilError, NotFound
 from frazil.extras import EXTRAS

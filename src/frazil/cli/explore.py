@@ -8,7 +8,7 @@ from urllib.parse import quote
 import typer
 
 from frazil.cli import output
-from frazil.cli.app import CatalogOption, app, open_catalog
+from frazil.cli.command_line import CatalogOption, app, open_catalog
 
 if TYPE_CHECKING:
     from frazil.catalog.names import Identifier

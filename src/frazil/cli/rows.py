@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from frazil.cli import output
-from frazil.cli.app import (
+from frazil.cli.command_line import (
     AsOfOption,
     CatalogOption,
     JsonOption,

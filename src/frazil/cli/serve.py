@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from frazil.cli import output
-from frazil.cli.app import CatalogOption, app, open_catalog
+from frazil.cli.command_line import CatalogOption, app, open_catalog
 from frazil.errors import InvalidInput
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frazil.cli.app import CatalogOption, JsonOption, app, open_catalog
+from frazil.cli.command_line import CatalogOption, JsonOption, app, open_catalog
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import InvalidInput
 

@@ -24,7 +24,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from frazil.errors import FrazilError
-from frazil.serve import commits, config, namespaces, native, plans, tables, views
+from frazil.serve import (
+    commits,
+    config,
+    namespace_endpoints,
+    native,
+    plans,
+    table_endpoints,
+    view_endpoints,
+)
 from frazil.serve.access import authenticated
 from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
@@ -45,11 +53,11 @@ def endpoints() -> tuple[Endpoint, ...]:
     """Every endpoint of the REST catalog."""
     found = (
         *native.ENDPOINTS,
-        *namespaces.ENDPOINTS,
-        *tables.ENDPOINTS,
+        *namespace_endpoints.ENDPOINTS,
+        *table_endpoints.ENDPOINTS,
         *commits.ENDPOINTS,
         *plans.ENDPOINTS,
-        *views.ENDPOINTS,
+        *view_endpoints.ENDPOINTS,
     )
     return (config.endpoint(found), *found)
 

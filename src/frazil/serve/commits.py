@@ -41,7 +41,7 @@ from frazil.format.metadata import (
     TableMetadata,
     log_entry,
 )
-from frazil.serve import metadata_updates, tables, wire
+from frazil.serve import metadata_updates, table_endpoints, wire
 from frazil.serve.errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import head_of, shown_version
@@ -77,7 +77,7 @@ def commit_transaction(service: Service, call: Call) -> Answer:
     for one in posted.table_changes:
         if one.identifier is None:
             raise bad_request("a change of a transaction names no table")
-        named.append((tables.name_of(one.identifier), one))
+        named.append((table_endpoints.name_of(one.identifier), one))
     names = [name for name, _ in named]
     call.check("write", *(name.namespace for name in names))
     if len(set(names)) != len(names):
@@ -102,7 +102,7 @@ def _answered(
             if branch is None:  # staged: no name leads to it, and it is to be seen all the same
                 snapshot = table._handle.snapshot(snapshot_id)
                 service.facade.list_of(table._handle, snapshot, version)
-        return tables.shown(service, table, call)
+        return table_endpoints.shown(service, table, call)
     except (FrazilError, RestError) as error:
         log.exception("%s landed and could not be shown", identifier)
         raise RestError(500, "CommitStateUnknownException", str(error)) from error
@@ -224,7 +224,7 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
         return
     if not service.catalog._pointers.namespace_exists(identifier.namespace):
         raise no_namespace(identifier.namespace)
-    tables.need_free(service, identifier)
+    table_endpoints.need_free(service, identifier)
     location = _new_location(service, identifier, posted)
     Fence(service, call, identifier.namespace).check(location)
     around = Surroundings(
@@ -501,10 +501,10 @@ def _branching(branch: str, snapshot_id: int) -> Change:
 ENDPOINTS = (
     Endpoint(
         method="POST",
-        template=tables.ONE,
+        template=table_endpoints.ONE,
         handler=commit_table,
         right="write",
-        again=tables.load_table,
+        again=table_endpoints.load_table,
     ),
     Endpoint(
         method="POST",

@@ -19,7 +19,7 @@ import msgspec
 from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput
 from frazil.legacy import published_notes
-from frazil.serve import plan_files, tables, wire_plans
+from frazil.serve import plan_files, table_endpoints, wire_plans
 from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import head_of, shown_version
@@ -28,9 +28,9 @@ from frazil.serve.planning import MAX_FILES, part_of, snapshot_of
 from frazil.serve.service import Service
 from frazil.serve.wire_plans import Planned, PlanState, Tasks
 
-PLAN = f"{tables.ONE}/plan"
+PLAN = f"{table_endpoints.ONE}/plan"
 RESULT = f"{PLAN}/{{plan-id}}"
-TASKS = f"{tables.ONE}/tasks"
+TASKS = f"{table_endpoints.ONE}/tasks"
 LONGEST_ID: Final = 2000
 """Characters of a plan id, which is part of an address; a longer plan is fetched by tokens only."""
 MAX_STATE_BYTES: Final = 16 << 20

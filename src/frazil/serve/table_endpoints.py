@@ -18,7 +18,7 @@ from frazil.commit.handle import now_ms
 from frazil.errors import AlreadyExists, NotFound
 from frazil.format.metadata import TableMetadata, new_table
 from frazil.format.plain import UNPARTITIONED, UNSORTED
-from frazil.serve import facade, namespaces, wire
+from frazil.serve import facade, namespace_endpoints, wire
 from frazil.serve.errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import SHOWN_VERSION
@@ -28,28 +28,20 @@ from frazil.storage import is_local
 from frazil.storage.base import local_path
 from frazil.table import Table
 
-ROOT = f"{namespaces.ONE}/tables"
+ROOT = f"{namespace_endpoints.ONE}/tables"
 ONE = f"{ROOT}/{{table}}"
 FORMAT_VERSION = "format-version"
 
 
 def list_tables(service: Service, call: Call) -> Answer:
     """GET: names."""
-    namespace = call.namespace()
-    service.need_namespace(namespace)
-    found = [
-        {"namespace": list(each.namespace), "name": each.name}
-        for each in service.catalog._pointers.list_tables(namespace)
-    ]
-    return Answer(body=namespaces.paged(found, "identifiers", call.query))
+    return namespace_endpoints.names_page(service, call, service.catalog._pointers.list_tables)
 
 
 def create_table(service: Service, call: Call) -> Answer:
     """POST: create, or with `stage-create` only say what would be created."""
     wanted = call.decode(wire.CreateTable)
-    namespace = call.namespace()
-    service.need_namespace(namespace)
-    identifier = Identifier.parse((*namespace, wanted.name))
+    identifier = namespace_endpoints.new_name(service, call, wanted.name)
     need_free(service, identifier)
     metadata = _new_metadata(service, call, identifier, wanted)
     if wanted.stage_create:
@@ -115,10 +107,8 @@ def rename_table(service: Service, call: Call) -> Answer:
 def register_table(service: Service, call: Call) -> Answer:
     """POST register: enter a table from its metadata file. One of v1 to v3 is upgraded."""
     wanted = call.decode(wire.RegisterTable)
-    namespace = call.namespace()
-    service.need_namespace(namespace)
-    identifier = Identifier.parse((*namespace, wanted.name))
-    check_registered(service, call, namespace, wanted.metadata_location)
+    identifier = namespace_endpoints.new_name(service, call, wanted.name)
+    check_registered(service, call, identifier.namespace, wanted.metadata_location)
     if service.catalog._pointers.table_exists(identifier):
         if not wanted.overwrite:
             raise taken("Table", identifier)
@@ -246,7 +236,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="POST",
-        template=f"{namespaces.ONE}/register",
+        template=f"{namespace_endpoints.ONE}/register",
         handler=register_table,
         right="write",
     ),

@@ -12,7 +12,7 @@ import typer.main
 
 import frazil
 from frazil.cli import commands
-from frazil.cli.app import app
+from frazil.cli.command_line import app
 from tests.cli.conftest import Run
 
 

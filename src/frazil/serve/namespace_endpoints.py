@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.names import namespace_of as checked
 from frazil.errors import AlreadyExists, InvalidInput
 from frazil.serve import exchange, wire
@@ -110,6 +111,22 @@ def paged(items: Sequence[Any], name: str, query: Mapping[str, str]) -> dict[str
     end = int(start) + int(size)
     more = str(end) if end < len(items) else None
     return {name: list(items[int(start) : end]), "next-page-token": more}
+
+
+def names_page(
+    service: Service, call: Call, found: Callable[[Namespace], Iterable[Identifier]]
+) -> Answer:
+    """The tables or views of the namespace that the path names."""
+    namespace = call.namespace()
+    service.need_namespace(namespace)
+    names = [{"namespace": list(each.namespace), "name": each.name} for each in found(namespace)]
+    return Answer(body=paged(names, "identifiers", call.query))
+
+
+def new_name(service: Service, call: Call, name: str) -> Identifier:
+    """A name in the namespace that the path names, which must exist."""
+    service.need_namespace(call.namespace())
+    return Identifier.parse((*call.namespace(), name))
 
 
 ENDPOINTS = (

@@ -12,7 +12,7 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.views import ViewState
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.format.checks import METADATA_PATH
-from frazil.serve import namespaces, tables, view_metadata, wire
+from frazil.serve import namespace_endpoints, table_endpoints, view_metadata, wire
 from frazil.serve.errors import (
     bad_request,
     conflict,
@@ -24,43 +24,33 @@ from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.locations import Fence
 from frazil.serve.service import Service
 
-ROOT = f"{namespaces.ONE}/views"
+ROOT = f"{namespace_endpoints.ONE}/views"
 ONE = f"{ROOT}/{{view}}"
 _ATTEMPTS = 10
 
 
 def list_views(service: Service, call: Call) -> Answer:
     """GET: names."""
-    namespace = call.namespace()
-    service.need_namespace(namespace)
-    found = [
-        {"namespace": list(each.namespace), "name": each.name}
-        for each in service.catalog._pointers.views.list(namespace)
-    ]
-    return Answer(body=namespaces.paged(found, "identifiers", call.query))
+    return namespace_endpoints.names_page(service, call, service.catalog._pointers.views.list)
 
 
 def create_view(service: Service, call: Call) -> Answer:
     """POST."""
     wanted = call.decode(wire.CreateView)
-    namespace = call.namespace()
-    service.need_namespace(namespace)
-    identifier = Identifier.parse((*namespace, wanted.name))
+    identifier = namespace_endpoints.new_name(service, call, wanted.name)
     _need_free(service, identifier)
     location = wanted.location or service.catalog._pointers.location_for(identifier)
     metadata = view_metadata.new_view(wanted, location=location.rstrip("/"))
-    _check_places(service, call, namespace, metadata)
+    _check_places(service, call, identifier.namespace, metadata)
     return _shown(service, _entered(service, identifier, metadata))
 
 
 def register_view(service: Service, call: Call) -> Answer:
     """POST register-view: enter a view from its metadata file."""
     wanted = call.decode(wire.RegisterTable)
-    namespace = call.namespace()
-    service.need_namespace(namespace)
-    identifier = Identifier.parse((*namespace, wanted.name))
+    identifier = namespace_endpoints.new_name(service, call, wanted.name)
     _need_free(service, identifier)
-    Fence(service, call, namespace).check(wanted.metadata_location)
+    Fence(service, call, identifier.namespace).check(wanted.metadata_location)
     storage = service.catalog._pointers.storage(wanted.metadata_location)
     try:
         metadata = json.loads(storage.read(wanted.metadata_location))
@@ -68,7 +58,7 @@ def register_view(service: Service, call: Call) -> Answer:
         raise bad_request(f"{wanted.metadata_location}: is not view metadata: {error}") from error
     if not isinstance(metadata, dict) or "view-uuid" not in metadata:
         raise bad_request(f"{wanted.metadata_location}: is not view metadata")
-    _check_places(service, call, namespace, metadata)
+    _check_places(service, call, identifier.namespace, metadata)
     made = _entered(service, identifier, metadata)
     return _shown(service, made, location=wanted.metadata_location)
 
@@ -122,14 +112,17 @@ def drop_view(service: Service, call: Call) -> Answer:
 def rename_view(service: Service, call: Call) -> Answer:
     """POST views/rename."""
     wanted = call.decode(wire.Rename)
-    source, target = tables.name_of(wanted.source), tables.name_of(wanted.destination)
+    source, target = (
+        table_endpoints.name_of(wanted.source),
+        table_endpoints.name_of(wanted.destination),
+    )
     call.check("write", source.namespace, target.namespace)
     pointers = service.catalog._pointers
     if not pointers.views.exists(source):
         raise no_view(source)
     if not pointers.namespace_exists(target.namespace):
         raise no_namespace(target.namespace)
-    tables.check_target(service, source, target)
+    table_endpoints.check_target(service, source, target)
     try:
         pointers.views.rename(source, target)
     except NotFound as error:
@@ -205,7 +198,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         method="POST",
-        template=f"{namespaces.ONE}/register-view",
+        template=f"{namespace_endpoints.ONE}/register-view",
         handler=register_view,
         right="write",
     ),
