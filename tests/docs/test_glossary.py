@@ -9,7 +9,7 @@ import frazil.spark
 import frazil.spark.jobs
 from frazil.sql.procedures import PROCEDURES
 from frazil.table import Catalog, Table
-from tests.cli.test_app import COMMANDS
+from tests.cli.test_command_line import COMMANDS
 from tests.docs.pages import DOCS
 
 PLACES = {
