@@ -1,10 +1,10 @@
 """A planned scan as a lazy DuckDB relation: DuckDB's own Parquet reader does the reading.
 
 Files fall into three groups, joined by UNION ALL. Untouched Parquet files are read as they are;
-from those with deleted rows the positions are anti-joined away; what DuckDB would read wrongly
-(`duckdb_types.is_native`, files without field ids, equality deletes) comes from Frazil's reader as
-an Arrow stream. Columns go by field id. A file is known by `file_index`, its number in the list:
-`filename` is not what metadata calls it.
+of those with deleted rows, `duckdb_deleted` passes over the positions; what DuckDB would read
+wrongly (`duckdb_types.is_native`, files without field ids, equality deletes) comes from Frazil's
+reader as an Arrow stream. Columns go by field id. A file is known by `file_index`, its number in
+the list: `filename` is not what metadata calls it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField
 
@@ -35,21 +34,20 @@ from frazil.data.metadata_columns import (
     RESERVED_IDS,
     ROW_ID,
     SPEC_ID,
-    with_columns,
 )
 from frazil.data.read_files import NAME_MAPPING
-from frazil.data.schema import arrow_schema, nested_arrow_type, shown
+from frazil.data.schema import nested_arrow_type
 from frazil.errors import FormatError, FrazilError, InvalidInput, StorageError
 from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import TARGET
 from frazil.format import paths
 from frazil.format.fields import stats_key
 from frazil.format.types import arrow_type, is_floating
-from frazil.rows import duckdb_filter
+from frazil.rows import duckdb_deleted, duckdb_filter
 from frazil.rows.actions import KEY
+from frazil.rows.arrow_rows import ArrowRows
 from frazil.rows.duckdb_types import check_columns, default_text, is_native, text, type_text
 from frazil.rows.planned import Longs, Planned
-from frazil.rows.unsliced import unsliced
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import is_local, local_path
 
@@ -186,6 +184,8 @@ class ScanSql:
     text: str = ""
     relations: dict[str, Any] = field(default_factory=dict)
     variables: dict[str, list[str]] = field(default_factory=dict)
+    bitmaps: dict[str, bytes] = field(default_factory=dict)
+    """Variables of type BIT."""
     tables: dict[str, str] = field(default_factory=dict)
     """Queries whose rows become temporary tables. As a materialized step of a query that streams,
     DuckDB 1.5 was seen to wait for itself forever."""
@@ -207,6 +207,8 @@ class ScanSql:
             connection.register(name, relation)
         for name, values in self.variables.items():
             connection.execute(f"SET VARIABLE {name} = ?", [values])
+        for name, bits in self.bitmaps.items():
+            connection.execute(f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)", [bits])
         for name, query in self.tables.items():
             connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
 
@@ -216,7 +218,7 @@ class ScanSql:
             connection.unregister(name)
         for name in self.tables:
             connection.execute(f"DROP TABLE IF EXISTS {name}")
-        for name in self.variables:
+        for name in (*self.variables, *self.bitmaps):
             connection.execute(f"RESET VARIABLE {name}")
         if self.files is not None:
             connection.unregister_filesystem(self.files.protocol)
@@ -408,11 +410,16 @@ class _ScanSql:
         joins = ""
         if any(column.field_id in _FROM_METADATA for column in wanted) or self._key:
             joins += self._file_join(rows, f"{self._prefix}_{name}_files")
+        where, times = "", 1
         if group.touched:
-            joins += self._dead_join(rows, f"{self._prefix}_{name}_dead", dead)
-        source = self._read_parquet(rows, f"{self._prefix}_{name}")
+            found = self._undeleted(rows, f"{self._prefix}_{name}_bits", dead)
+            if found is None:
+                joins += self._dead_join(rows, f"{self._prefix}_{name}_dead", dead)
+            else:
+                where, times = f" WHERE {found}", duckdb_deleted.ESTIMATE
+        source = self._read_parquet(rows, f"{self._prefix}_{name}", times)
         if self._met is None:
-            return f"SELECT {', '.join(outputs)} FROM {source} r{joins}"
+            return f"SELECT {', '.join(outputs)} FROM {source} r{joins}{where}"
         known = {column.name: _output(column, group) for column in wanted}
         read = [f"r.c{column.field_id}" for column in self._stored()]
         met = f"{self._prefix}_{name}_rows"
@@ -430,14 +437,14 @@ class _ScanSql:
             if column.field_id not in RESERVED_IDS or column.field_id in LINEAGE_IDS
         ] or [ROW_ID]
 
-    def _read_parquet(self, rows: np.ndarray[Any, Any], variable: str) -> str:
+    def _read_parquet(self, rows: np.ndarray[Any, Any], variable: str, times: int) -> str:
         columns = ", ".join(
             f"{column.field_id}: {{name: 'c{column.field_id}', "
             f"type: {text(type_text(column.field_type))}, default_value: {default_text(column)}}}"
             for column in self._stored()
         )
         self._out.variables[variable] = self._addresses(rows)
-        count = max(1, int(self._planned.records[rows].sum()))
+        count = max(1, int(self._planned.records[rows].sum()) * times)
         return (
             f"read_parquet(getvariable('{variable}'), schema=MAP {{{columns}}}, "
             f"explicit_cardinality={count})"
@@ -495,6 +502,20 @@ class _ScanSql:
             for task in self._planned.tasks(rows)
         ]
         return pa.array(values, nested_arrow_type(column.field_type))
+
+    def _undeleted(
+        self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]
+    ) -> str | None:
+        """A condition for rows that are not deleted; None where a join is used instead, as for the
+        few rows that meet a key."""
+        if self._met is not None:
+            return None
+        positions = [dead.get(int(row), _NONE).astype(np.int64) for row in rows]
+        found = duckdb_deleted.undeleted(positions, self._planned.records[rows].tolist(), name)
+        if found is None:
+            return None
+        self._out.bitmaps.update(found.bitmaps)
+        return found.condition
 
     def _dead_join(self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]) -> str:
         positions = [dead.get(int(row), _NONE) for row in rows]
@@ -555,36 +576,3 @@ def _output(column: NestedField, group: _Group) -> str:
 def _escaped(path: str) -> str:
     """A path that matches itself alone: `b[x].parquet` would read the file `bx.parquet`."""
     return _PATTERN.sub(r"[\g<0>]", path)
-
-
-class ArrowRows:
-    """Rows of tasks by Frazil's own reader. Every read makes a new stream, so that a query may use
-    them more than once. With `bases`, rows have their number in the plan as a last column."""
-
-    def __init__(self, reader: TaskReader, tasks: Sequence[Task], bases: Longs | None) -> None:
-        schema = reader.reading.schema
-        self._tasks = tasks
-        self._bases = bases
-        self._names = [column.name for column in schema.fields]
-        self._add_pos = bases is not None and POS.name not in self._names
-        self._schema = with_columns(schema, (POS,)) if self._add_pos else schema
-        self._reader = TaskReader(replace(reader.reading, schema=self._schema))
-
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        for at, task in enumerate(self._tasks):
-            for batch in self._reader.read(task):
-                shaped = self._shaped(pa.Table.from_batches([batch]), at)
-                yield from map(unsliced, shaped.to_batches())
-
-    def _shaped(self, rows: pa.Table, at: int) -> pa.Table:
-        made = shown(rows, self._schema)
-        if self._bases is None:
-            return made
-        keys = pc.add(rows.column(POS.name), pa.scalar(self._bases[at], pa.int64()))
-        return made.select(self._names).append_column(KEY, keys)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A new stream of the rows."""
-        schema = self._shaped(arrow_schema(self._schema).empty_table(), 0).schema
-        stream = pa.RecordBatchReader.from_batches(schema, self._batches())
-        return stream.__arrow_c_stream__(requested_schema)
