@@ -24,7 +24,8 @@ def kept(positions: list[list[int]], records: list[int]) -> list[tuple[int, int]
         f"SELECT {at}::UBIGINT AS file_index, range AS file_row_number FROM range({count})"
         for at, count in enumerate(records)
     )
-    return con.execute(f"SELECT * FROM ({rows}) r WHERE {found.condition}").fetchall()
+    query = f"SELECT * FROM ({rows}) r WHERE {found.condition}"
+    return [(file, at) for file, at in con.execute(query).fetchall()]
 
 
 @pytest.mark.parametrize(
