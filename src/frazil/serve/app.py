@@ -22,6 +22,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from frazil.errors import FrazilError
 from frazil.serve import (
@@ -39,7 +40,7 @@ from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.explorer import static_files
 from frazil.serve.guard import API_HEADERS, check_not_a_page
-from frazil.serve.native_appends import Appends, Application
+from frazil.serve.native_appends import Appends
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")
@@ -88,18 +89,19 @@ def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
         Route("/explorer/{path:path}", _page),
         *more,
     ]
-    middleware = [
-        Middleware(_Appends, service),
-        Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1),
-    ]
-    return Starlette(routes=routes, middleware=middleware)
+    middleware = [Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1)]
+    return _Served(service, routes=routes, middleware=middleware)
 
 
-class _Appends(Appends):
-    """As Starlette makes its layers: what lies below comes first."""
+class _Served(Starlette):
+    """The application, behind what answers appends without it."""
 
-    def __init__(self, app: Application, service: Service) -> None:
-        super().__init__(service, app)
+    def __init__(self, service: Service, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._appends = Appends(service, super().__call__)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._appends(scope, receive, send)
 
 
 async def _health(_: Request) -> Response:

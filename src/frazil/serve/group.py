@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -71,8 +71,27 @@ class Append:
     since_version: int
     since_sequence_number: int
     is_repeated: bool
-    entries: group_entries.Decoded | None = None
     done: Future[bytes] = field(default_factory=Future)
+    was_read: bool = False
+    _read: group_entries.Decoded | FrazilError | None = None
+
+    def read(self) -> None:
+        """Decode the entries, while others are waited for."""
+        self.was_read = True
+        try:
+            self._read = group_entries.decoded(self.data)
+        except FrazilError as error:
+            self._read = error
+
+    @property
+    def entries(self) -> group_entries.Decoded:
+        """The entries; InvalidInput when the bytes are not entries."""
+        if self._read is None:
+            self.read()
+        if isinstance(self._read, FrazilError):
+            raise self._read
+        assert self._read is not None
+        return self._read
 
 
 _Refused = list[tuple[Append, FrazilError]]
@@ -199,7 +218,15 @@ class _Table:
             here = {append.writer for append in self._waiting}
             if left <= 0 or last.writers <= here:
                 return
-            self._lock.wait(left)
+            unread = next((each for each in self._waiting if not each.was_read), None)
+            if unread is None:
+                self._lock.wait(left)
+                continue
+            self._lock.release()
+            try:
+                unread.read()
+            finally:
+                self._lock.acquire()
 
     def _commit(self, group: Sequence[Append]) -> None:
         try:
@@ -258,7 +285,7 @@ class _Table:
         a state that may not be the newest any more."""
         self._history.search(state)
         refused: _Refused = []
-        changes: dict[tuple[str, tuple[tuple[str, str], ...]], list[Append]] = {}
+        changes: dict[tuple[str, tuple[tuple[str, str], ...]], dict[bytes, list[Append]]] = {}
         for append in group:
             if append.done.done():
                 continue
@@ -271,13 +298,12 @@ class _Table:
                     append.done.set_result(b'{"is-grouped":false}')
                 else:
                     _check_branch(append, state.metadata)
-                    if append.entries is None:
-                        append.entries = group_entries.decoded(append.data)
+                    shape = append.entries.shape
                     key = (append.branch, tuple(sorted(append.summary.items())))
-                    changes.setdefault(key, []).append(append)
+                    changes.setdefault(key, {}).setdefault(shape, []).append(append)
             except FrazilError as error:
                 refused.append((append, error))
-        found = [_change(appends, state.metadata, refused) for appends in changes.values()]
+        found = [_change(alike, state.metadata, refused) for alike in changes.values()]
         if refused and not is_newest:
             raise StaleBase
         for append, reason in refused:
@@ -375,11 +401,14 @@ def _check_branch(append: Append, metadata: TableMetadata) -> None:
         raise InvalidInput(f"{append.branch!r} is a tag and cannot be committed to")
 
 
-def _change(appends: Sequence[Append], metadata: TableMetadata, refused: _Refused) -> Change | None:
-    """One change of the appends that fit the table; those that do not are refused."""
+def _change(
+    appends: Mapping[bytes, Sequence[Append]], metadata: TableMetadata, refused: _Refused
+) -> Change | None:
+    """One change of the appends that fit the table; those that do not are refused. They come by the
+    columns of their entries."""
     fitting: list[Append] = []
     entries: list[EntryBatch] = []
-    for alike in _alike(appends):
+    for alike in appends.values():
         for those, theirs in _fitted(alike, metadata, refused):
             fitting += those
             entries.append(theirs)
@@ -394,21 +423,12 @@ def _change(appends: Sequence[Append], metadata: TableMetadata, refused: _Refuse
     )
 
 
-def _alike(appends: Sequence[Append]) -> Iterable[list[Append]]:
-    """The appends by the columns of their entries."""
-    found: dict[bytes, list[Append]] = {}
-    for append in appends:
-        assert append.entries is not None
-        found.setdefault(append.entries.shape, []).append(append)
-    return found.values()
-
-
 def _fitted(
     appends: Sequence[Append], metadata: TableMetadata, refused: _Refused
 ) -> Iterator[tuple[Sequence[Append], EntryBatch]]:
     """Entries of the same columns, checked at once; one by one when the check fails."""
     try:
-        entries = group_entries.joined([each.entries for each in appends if each.entries])
+        entries = group_entries.joined([each.entries for each in appends])
         entries = group_entries.fitted(entries, metadata)
     except FrazilError as error:
         if len(appends) == 1:

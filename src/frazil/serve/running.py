@@ -121,6 +121,7 @@ def uvicorn_config(app: Starlette, certificate: Certificate | None = None) -> uv
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         timeout_graceful_shutdown=10,
         timeout_keep_alive=KEEP_ALIVE_S,
         http=_Bounded,
