@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,13 +37,20 @@ def run_pipeline(script: Path, folder: Path, say: Callable[[str], None]) -> list
         )
         lines = _told(running, say)
     if running.returncode:
-        last = errors.read_text(encoding="utf-8").strip().splitlines()[-1:] or ["no message"]
         raise Unsupported(
-            f"{script} stopped with exit code {running.returncode}: {last[0]} (see {errors}). "
+            f"{script} stopped with exit code {running.returncode}: {_cause(errors)} "
+            f"(see {errors}). "
             "Spark needs Java 17 or later; frazil demo --no-spark goes without",
             feature="Spark",
         )
     return lines
+
+
+def _cause(errors: Path) -> str:
+    """The first error that a log tells of; else its last line."""
+    log = errors.read_text(encoding="utf-8").strip()
+    found = re.search(r"^(?:\w+\.)*\w*(?:Error|Exception): .*", log, re.MULTILINE)
+    return found[0] if found else (log.splitlines() or ["no message"])[-1]
 
 
 def _told(running: subprocess.Popen[str], say: Callable[[str], None]) -> list[str]:
