@@ -58,13 +58,12 @@ class Limits:
         if decoded > self.allowed(stored):
             raise self.refusal(decoded, stored=stored, path=path)
 
-    def check_positions(self, count: int, *, path: str | None = None) -> None:
+    def check_positions(self, count: int) -> None:
         """Refuse more positions than fit. Runs are dense by nature: no ratio is asked for."""
         if count * _POSITION_BYTES > self.max_bytes:
             raise FormatError(
                 f"holds {count:,} positions, more than {self.max_bytes:,} bytes of them; "
-                f"connect with a larger {MAX_BYTES} if that is intended",
-                path=path,
+                f"connect with a larger {MAX_BYTES} if that is intended"
             )
 
     def refusal(self, decoded: int | None, *, stored: int, path: str | None = None) -> FormatError:

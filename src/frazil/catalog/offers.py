@@ -75,7 +75,7 @@ class OfferSeat:
             "id": offer.id,
             "table_id": self._table_id,
             "branch": offer.branch,
-            "summary": _text(offer),
+            "summary": json.dumps(dict(offer.summary), sort_keys=True),
             "entries": entries_bytes(offer.entries).to_pybytes(),
         }
         try:
@@ -148,10 +148,6 @@ def entries_bytes(entries: EntryBatch) -> pa.Buffer:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
-
-
-def _text(offer: Offer) -> str:
-    return json.dumps(dict(offer.summary), sort_keys=True)
 
 
 __all__ = ["CREATE_OFFERS", "MOST_OFFERS", "OfferSeat", "entries_bytes", "land", "lock_of"]

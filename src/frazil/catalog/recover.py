@@ -67,9 +67,9 @@ class _Story:
         self.notes.append(note)
 
 
-def recover(location: str, storage: Storage, *, metadata_folder: str | None = None) -> Recovered:
+def recover(location: str, storage: Storage) -> Recovered:
     """The metadata and history of the table at a location, as well as its files can tell."""
-    folder = metadata_folder or f"{location.rstrip('/')}/metadata"
+    folder = f"{location.rstrip('/')}/metadata"
     paths = sorted(info.path for info in storage.list(folder))
     notes: list[str] = []
     base = _newest_json(paths, location, storage, notes)

@@ -15,7 +15,7 @@ import ssl
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -74,8 +74,6 @@ class Requests:
         *,
         token: str | None = None,
         ca_file: str | None = None,
-        timeout_s: float = TIMEOUT_S,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -101,15 +99,13 @@ class Requests:
         self._is_secure = parts.scheme == "https"
         self._ca_file = ca_file
         self._token = token
-        self._timeout_s = timeout_s
-        self._sleep = sleep
         self._forget()
 
     def __repr__(self) -> str:
         return f"Requests({self.address!r})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"address": self.address, "ca_file": self._ca_file, "timeout_s": self._timeout_s}
+        return {"address": self.address, "ca_file": self._ca_file}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Requests.__init__(self, **state, token=os.environ.get(TOKEN_VARIABLE))
@@ -156,7 +152,7 @@ class Requests:
             except Unanswered:
                 if attempt == _REPEATS - 1:
                     raise
-                self._sleep(_WAIT_S)
+                time.sleep(_WAIT_S)
         raise AssertionError("unreachable")
 
     def _repeated(self, operation: str, body: bytes, headers: Mapping[str, str]) -> Any:
@@ -168,7 +164,7 @@ class Requests:
             except CatalogError:
                 if attempt == _REPEATS - 1:
                     raise
-                self._sleep(_WAIT_S * 2**attempt)
+                time.sleep(_WAIT_S * 2**attempt)
         raise AssertionError("unreachable")
 
     # One request
@@ -259,7 +255,7 @@ class Requests:
             raise CatalogError(
                 f"{self.address} cannot be reached: {error}. Is frazil serve running there?"
             ) from error
-        connection.sock.settimeout(self._timeout_s)
+        connection.sock.settimeout(TIMEOUT_S)
         return connection
 
     def _new(self) -> http.client.HTTPConnection:

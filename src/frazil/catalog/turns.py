@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from frazil.catalog.database import Database, Row, Transaction, UncertainCommit
@@ -54,12 +54,10 @@ class Turns:
         table_id: int,
         *,
         longest_s: float = LONGEST_TURN_S,
-        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._database = database
         self._table_id = table_id
         self._longest_s = longest_s
-        self._sleep = sleep
         self._key = f"{_LOCK_SPACE}, {table_id % 2**31}"
         self._held = threading.local()
 
@@ -195,7 +193,7 @@ class Turns:
             elif _is_dead(ahead[0]) or now - since > self._longest_s:
                 self._remove(ahead[0][0])
                 continue
-            self._sleep(min(_LONGEST_POLL_S, _POLL_S * len(ahead)))
+            time.sleep(min(_LONGEST_POLL_S, _POLL_S * len(ahead)))
 
     def _remove(self, ticket: int) -> None:
         try:

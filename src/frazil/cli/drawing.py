@@ -138,7 +138,9 @@ def _node(
     if ref is not None and open_leaf:
         batch = reader.entries(ref)
         dead = set(ref.dead_positions().tolist())
-        children = tuple(_leaf_node(batch, at, at in dead, names) for at in _first(batch, limit))
+        children = tuple(
+            _leaf_node(batch, at, at in dead, names) for at in range(min(batch.num_rows, limit))
+        )
         hidden = max(0, batch.num_rows - limit)
     return Node(
         letter=_LETTERS[ContentType(entry["content_type"])],
@@ -149,10 +151,6 @@ def _node(
         children=children,
         hidden=hidden,
     )
-
-
-def _first(batch: EntryBatch, limit: int) -> range:
-    return range(min(batch.num_rows, limit))
 
 
 def _leaf_node(batch: EntryBatch, at: int, is_dead: bool, names: dict[int, str]) -> Node:

@@ -48,37 +48,32 @@ class Settings:
 
 def settings_for(
     catalog: str | None,
-    warehouse: str | None = None,
-    *,
-    environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings a command runs with."""
-    env = os.environ if environment is None else environment
-    named = catalog or env.get("FRAZIL_CATALOG")
+    named = catalog or os.environ.get("FRAZIL_CATALOG")
     if named is not None:
         known = _from_pyiceberg(named)
         if known is not None:
             return known
         source = "--catalog" if catalog else "FRAZIL_CATALOG"
-        place = warehouse or env.get("FRAZIL_WAREHOUSE")
-        return Settings(uri=named, warehouse=place, source=source)
-    return _from_places(warehouse)
+        return Settings(uri=named, warehouse=os.environ.get("FRAZIL_WAREHOUSE"), source=source)
+    return _from_places()
 
 
 def quick_settings(catalog: str | None) -> Settings:
     """As `settings_for`, without asking PyIceberg's configuration, which takes long to load."""
     named = catalog or os.environ.get("FRAZIL_CATALOG")
-    return Settings(uri=named) if named is not None else _from_places(None)
+    return Settings(uri=named) if named is not None else _from_places()
 
 
-def _from_places(warehouse: str | None) -> Settings:
+def _from_places() -> Settings:
     for path in _PLACES:
         if path.is_file():
-            return _from_file(path, warehouse)
-    return Settings(uri=DEFAULT, warehouse=warehouse, source="the default")
+            return _from_file(path)
+    return Settings(uri=DEFAULT, source="the default")
 
 
-def _from_file(path: Path, warehouse: str | None) -> Settings:
+def _from_file(path: Path) -> Settings:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -90,7 +85,7 @@ def _from_file(path: Path, warehouse: str | None) -> Settings:
     rest = {key: str(value) for key, value in _flat(section) if key not in own}
     return Settings(
         uri=str(section["uri"]),
-        warehouse=warehouse or section.get("warehouse"),
+        warehouse=section.get("warehouse"),
         name=str(section.get("name", "default")),
         properties=rest,
         source=str(path),

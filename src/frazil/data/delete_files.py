@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table.name_mapping import NameMapping
-from pyiceberg.types import NestedField
 
 from frazil import avro
 from frazil.data.equality import EqualityDeletes
@@ -121,11 +120,7 @@ def read_equality_deletes(
 
 
 def _all_optional(schema: Schema) -> Schema:
-    return Schema(*(_optional(field) for field in schema.fields))
-
-
-def _optional(field: NestedField) -> NestedField:
-    return field.model_copy(update={"required": False})
+    return Schema(*(field.model_copy(update={"required": False}) for field in schema.fields))
 
 
 def read_position_deletes(

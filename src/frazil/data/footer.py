@@ -115,7 +115,7 @@ def _match(
         if pa.types.is_struct(kind):
             yield from _match(_children(kind), inner, first_leaf=leaf)
         elif field_id is not None:
-            yield _FileColumn(field_id=field_id, leaf=leaf if _is_leaf(kind) else None)
+            yield _FileColumn(field_id=field_id, leaf=None if _children(kind) else leaf)
         leaf += _leaves(kind)
 
 
@@ -141,10 +141,6 @@ def _children(kind: pa.DataType) -> list[pa.Field]:
     if pa.types.is_dictionary(kind):
         return []
     return [kind.field(index) for index in range(kind.num_fields)]
-
-
-def _is_leaf(kind: pa.DataType) -> bool:
-    return not _children(kind)
 
 
 def _leaves(kind: pa.DataType) -> int:

@@ -90,7 +90,9 @@ class Partitioner:
         if not self._parts:
             yield UNPARTITIONED, batch
             return
-        encoded = [_encoded(part.values(batch)) for part in self._parts]
+        encoded = [
+            part.values(batch).dictionary_encode(null_encoding="encode") for part in self._parts
+        ]
         codes = np.zeros(batch.num_rows, dtype=np.int64)
         for column in encoded:
             indices = column.indices.to_numpy(zero_copy_only=False)
@@ -132,7 +134,3 @@ def _resolved(part: PartitionField, schema: Schema) -> _Part:
         source_type=source.field_type,
         result_type=part.transform.result_type(source.field_type),
     )
-
-
-def _encoded(values: pa.Array) -> pa.DictionaryArray:
-    return values.dictionary_encode(null_encoding="encode")

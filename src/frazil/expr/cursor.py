@@ -1,4 +1,4 @@
-"""A walk over the tokens of filter or expression text, and what both languages write alike.
+"""A walk over the tokens of a filter's text.
 
 Names of columns and literals are read here; what may stand around them is the business of the
 parser (`filter_text`).
@@ -58,18 +58,15 @@ class Named:
 
 
 class Cursor:
-    """A position in the tokens of one text; `what` names the kind of text in complaints."""
+    """A position in the tokens of one text."""
 
     max_depth = 100
 
-    def __init__(
-        self, text: str, columns: ColumnIndex, *, case_sensitive: bool, what: str = "filter"
-    ) -> None:
+    def __init__(self, text: str, columns: ColumnIndex, *, case_sensitive: bool) -> None:
         self.text = text
-        self._what = what
         self._columns = columns
         self._case_sensitive = case_sensitive
-        self._tokens = tokens(text, what=what)
+        self._tokens = tokens(text)
         self.index = 0
         self._depth = 0
 
@@ -111,12 +108,12 @@ class Cursor:
 
     def unexpected(self, expected: str) -> InvalidInput:
         """The complaint that something else was expected here."""
-        found = f"end of the {self._what}" if self.at_end() else str(self.token)
+        found = "end of the filter" if self.at_end() else str(self.token)
         return self.problem(self.token.position, f"expected {expected}, found {found}")
 
     def problem(self, position: int, problem: str) -> InvalidInput:
         """A complaint that points at a position."""
-        return problem_at(self.text, position, problem, what=self._what)
+        return problem_at(self.text, position, problem)
 
     def at_end(self) -> bool:
         """Whether all is read."""

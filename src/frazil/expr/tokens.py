@@ -1,4 +1,4 @@
-"""Text of filters and scalar expressions cut into tokens, each with its position.
+"""Text of filters cut into tokens, each with its position.
 
 Also the one place that words a complaint about such text: the text, a caret under the spot, and
 what was expected there.
@@ -89,14 +89,14 @@ def problem_at(text: str, position: int, problem: str, *, what: str = "filter") 
     return TextProblem(message, problem=problem, position=position)
 
 
-def tokens(text: str, *, what: str = "filter") -> list[Token]:
+def tokens(text: str) -> list[Token]:
     """All tokens of the text, closed by one of kind END."""
     found: list[Token] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise problem_at(text, position, _unreadable(text[position]), what=what)
+            raise problem_at(text, position, _unreadable(text[position]))
         name = match.lastgroup
         raw = match.group()
         if name == "string":

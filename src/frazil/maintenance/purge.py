@@ -21,7 +21,6 @@ from frazil.maintenance.clone import check_not_cloned
 from frazil.maintenance.file_deletion import deletable, delete_all, ownership_of
 from frazil.maintenance.listing import list_files
 from frazil.maintenance.orphans import json_files, other_tables
-from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import Reach, statistics_files
 
 _log = logging.getLogger(__name__)
@@ -58,7 +57,7 @@ class PurgeResult:
         return text
 
 
-def purge_table(catalog: Pointers, name: TableName, *, progress: Progress = silent) -> PurgeResult:
+def purge_table(catalog: Pointers, name: TableName) -> PurgeResult:
     """Take a table out of its catalog, then delete the files that are its own."""
     identifier = Identifier.parse(name)
     head = catalog.load(identifier)
@@ -68,12 +67,12 @@ def purge_table(catalog: Pointers, name: TableName, *, progress: Progress = sile
     owned = ownership_of(handle)
     owned.check_collects("purge")
     check_not_cloned(name, handle.metadata, also=owned.clones())
-    named = _named(handle, progress)
-    files = deletable(owned, named, handle.storage, progress=progress)
+    named = _named(handle)
+    files = deletable(owned, named, handle.storage)
     spared = sorted(named - files)
     catalog.drop(identifier)
-    files |= _listed(handle, owned, progress)
-    done = delete_all(handle.storage, sorted(files), progress=progress)
+    files |= _listed(handle, owned)
+    done = delete_all(handle.storage, sorted(files))
     _log.info("%s: dropped, %d files deleted", identifier, len(done.paths))
     return PurgeResult(
         table=str(identifier),
@@ -84,7 +83,7 @@ def purge_table(catalog: Pointers, name: TableName, *, progress: Progress = sile
     )
 
 
-def _named(handle: TableHandle, progress: Progress) -> set[str]:
+def _named(handle: TableHandle) -> set[str]:
     """Every file that the table's metadata names, as far as it can be read."""
     metadata = handle.metadata
     found = json_files(handle)
@@ -92,7 +91,7 @@ def _named(handle: TableHandle, progress: Progress) -> set[str]:
     found |= statistics_files(entries, handle.location).keys()
     snapshots = list(handle.head.snapshots())
     try:
-        reach = Reach(handle.reader(), snapshots=snapshots, progress=progress)
+        reach = Reach(handle.reader(), snapshots=snapshots)
         found |= reach.everything(snapshots)
         found |= published_files(metadata, handle.storage)
     except FrazilError as error:
@@ -101,11 +100,11 @@ def _named(handle: TableHandle, progress: Progress) -> set[str]:
     return found
 
 
-def _listed(handle: TableHandle, owned: Ownership, progress: Progress) -> set[str]:
+def _listed(handle: TableHandle, owned: Ownership) -> set[str]:
     listed = {
         owned.canonical(file.path): file.path
         for spelled in owned.owned_folders().values()
-        for file in list_files(handle.storage, spelled, progress=progress)
+        for file in list_files(handle.storage, spelled)
     }
     others = other_tables(listed, owned.folders)
     return {path for key, path in listed.items() if not key.startswith(others)}

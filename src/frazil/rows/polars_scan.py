@@ -125,11 +125,9 @@ def _predicate(column: Column, op: Op, literal: Any) -> BooleanExpression | None
         return None
     if form == "Datetime":
         value = value[0]
-    return predicate(op, column, [typed(float(value) if _is_double(kind) else value, kind)])
-
-
-def _is_double(kind: IcebergType) -> bool:
-    return isinstance(kind, DoubleType)
+    return predicate(
+        op, column, [typed(float(value) if isinstance(kind, DoubleType) else value, kind)]
+    )
 
 
 def _is_alike(kind: IcebergType, form: str, value: Any) -> bool:

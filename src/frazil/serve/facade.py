@@ -65,13 +65,16 @@ class Shown:
     etag: str
 
 
+_RECENT = 64
+"""Documents that are kept."""
+
+
 class Facade:
     """Shows tables. Holds no state of its own but a few recent documents."""
 
-    def __init__(self, *, recent: int = 64, clients_collect: bool = False) -> None:
+    def __init__(self, *, clients_collect: bool = False) -> None:
         self._clients_collect = clients_collect
         self._recent: dict[str, bytes] = {}
-        self._limit = recent
 
     def show(self, handle: TableHandle, format_version: int | None = None) -> Shown:
         """The table as the handle last loaded it, published now if no client has loaded it
@@ -151,7 +154,7 @@ class Facade:
         return _shown(where, document, version)
 
     def _remember(self, where: str, document: bytes) -> None:
-        while len(self._recent) >= self._limit:
+        while len(self._recent) >= _RECENT:
             self._recent.pop(next(iter(self._recent)), None)
         self._recent[where] = document
 

@@ -27,15 +27,8 @@ class EvolvePartitions(Edits):
     >>> table.evolve_partitions().remove("ts_month").add("day(ts)").commit()    # doctest: +SKIP
     """
 
-    def __init__(
-        self,
-        metadata: TableMetadata,
-        commit: Callable[[Change], object],
-        *,
-        case_sensitive: bool = True,
-    ) -> None:
+    def __init__(self, metadata: TableMetadata, commit: Callable[[Change], object]) -> None:
         super().__init__(metadata, commit)
-        self._case_sensitive = case_sensitive
         self._columns = ColumnIndex.of(metadata.schema())
         self._fields: list[PartitionField] = list(metadata.spec().fields)
         self._ids = count(metadata.last_partition_id + 1)
@@ -47,7 +40,7 @@ class EvolvePartitions(Edits):
 
     def add(self, term: str, name: str | None = None) -> EvolvePartitions:
         """Partition by one more term, such as `day(ts)`, `bucket[16](id)` or `country`."""
-        column, transform = parse_term(term, self._columns, case_sensitive=self._case_sensitive)
+        column, transform = parse_term(term, self._columns, case_sensitive=True)
         for other in self._fields:
             same_source = other.source_id == column.field.field_id
             if same_source and other.transform.dedup_name == transform.dedup_name:
@@ -98,7 +91,7 @@ class EvolvePartitions(Edits):
                 return each
         problem = ""
         try:
-            column, transform = parse_term(what, self._columns, case_sensitive=self._case_sensitive)
+            column, transform = parse_term(what, self._columns, case_sensitive=True)
         except InvalidInput as error:
             problem = f" ({error})"
         else:

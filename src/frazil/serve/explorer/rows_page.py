@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -92,7 +91,7 @@ def diff(service: Service, call: Call) -> Answer:
     limit = whole(call, "limit", default=100, most=_MOST)
     collapse = call.query.get("collapse") == "1"
     feed = table.changes(since=since, until=until, collapse=collapse)
-    taken = list(islice(_rows_of(feed.to_batches()), _FEED_ROWS + 1))
+    taken = list(islice(feed, _FEED_ROWS + 1))
     own = [field for field in feed.schema if field.name not in _FEED_COLUMNS]
     found = _paired(taken[:_FEED_ROWS], [field.name for field in own])
     first = None if since is None else table.snapshot(since).snapshot_id
@@ -109,11 +108,6 @@ def diff(service: Service, call: Call) -> Answer:
 
 
 _FEED_COLUMNS = frozenset({"_row_id", *CHANGE_COLUMNS.names})
-
-
-def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterable[dict[str, Any]]:
-    for batch in batches:
-        yield from batch.to_pylist()
 
 
 def _paired(taken: list[dict[str, Any]], names: list[str]) -> list[tuple[Any, ...]]:

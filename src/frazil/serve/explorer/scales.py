@@ -7,7 +7,6 @@ others together. Text has no distances, so bounds lie at their rank among all bo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from math import exp, isfinite, log
@@ -204,11 +203,3 @@ def _worded(number: float, arrow: pa.DataType) -> str:
     if pa.types.is_integer(arrow):
         return str(round(number))
     return f"{number:.6g}"
-
-
-def leaf_places(
-    scale: Scale, bounds: Bounds, rows: Sequence[int] | npt.NDArray[Any]
-) -> tuple[list[float | None], list[float | None]]:
-    """Places of the bounds of some entries."""
-    chosen = pa.array(rows, pa.int64())
-    return scale.places(bounds.lower.take(chosen)), scale.places(bounds.upper.take(chosen))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 
-from frazil.catalog.names import Identifier
 from frazil.errors import redacted
 from frazil.serve.access import Principal, authenticated
 from frazil.serve.errors import RestError
@@ -35,7 +34,7 @@ def show(service: Service, call: Call) -> Answer:
             "read_only": settings.is_read_only,
             "sql_writes": settings.sql_writes and not settings.is_read_only,
             "token": service.guard.session_token(name) if knows else None,
-            "start": _levels(start) if knows and start is not None else None,
+            "start": [*start.namespace, start.name] if knows and start is not None else None,
         }
     )
 
@@ -45,7 +44,3 @@ def _version() -> str:
         return version("frazil")
     except PackageNotFoundError:
         return "unknown"
-
-
-def _levels(name: Identifier) -> list[str]:
-    return [*name.namespace, name.name]

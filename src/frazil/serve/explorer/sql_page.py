@@ -114,7 +114,9 @@ def post(service: Service, call: Call) -> Answer:
         else:
             found = _sandboxed(service.catalog, asked, call.principal, limit)
     except FrazilError as error:
-        return Answer(body={"ok": False, "error": _told(error)})
+        return Answer(
+            body={"ok": False, "error": {"message": str(error), "hint": None, "at": None}}
+        )
     found["ms"] = round((time.perf_counter() - began) * 1000, 1)
     return Answer(body={"ok": True, **found})
 
@@ -225,7 +227,3 @@ def _explained(session: Any, text: str) -> list[dict[str, str]] | None:
         return None
     rows: list[dict[str, str]] = session.sql(f"EXPLAIN {text}").to_pylist()
     return rows
-
-
-def _told(error: FrazilError) -> dict[str, Any]:
-    return {"message": str(error), "hint": None, "at": None}
