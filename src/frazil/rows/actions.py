@@ -232,9 +232,13 @@ def removal_of(
 
     Rows that are `exclusive` live on elsewhere: their files stay, so that conflicts are seen.
     """
-    located = list(planned.located(keys)) if len(keys) else []
-    tasks = planned.tasks(np.array([row for row, _ in located], dtype=np.intp)) if located else []
-    reader = TaskReader(planned.reading())
+    if not len(keys):
+        return [], ()
+    located = list(planned.located(keys))
+    tasks = planned.tasks(np.array([row for row, _ in located], dtype=np.intp))
+    has_deletes = any(task.deletes for task in tasks)
+    reader = TaskReader(planned.reading()) if has_deletes else None
+    none = np.zeros(0, dtype=np.int64)
     whole: list[Task] = []
     edits: list[VectorEdit] = []
     for task, (_, positions) in zip(tasks, located, strict=True):
@@ -245,7 +249,7 @@ def removal_of(
             VectorEdit(
                 location=task.location,
                 positions=positions,
-                resolved=reader.resolved(task),
+                resolved=none if reader is None else reader.resolved(task),
                 leaf=task.leaf,
                 position=task.position,
                 exclusive=exclusive,

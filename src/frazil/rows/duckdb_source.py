@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -32,6 +32,8 @@ class DuckDbSource:
     columns: tuple[str, ...]
     types: tuple[str, ...]
     num_rows: int
+    _distinct: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+    """How many values columns have, where they were counted."""
 
     def named(self, name: str) -> str | None:
         """The source's spelling of a column, if it has it."""
@@ -54,9 +56,10 @@ class DuckDbSource:
 
     def _values(self, name: str, kind: IcebergType, limit: int) -> KeyValues | None:
         column = f"CAST({quoted(name)} AS {type_text(kind)})"
+        known = self._distinct.get(name)
+        count = f"approx_count_distinct({column})" if known is None else str(known)
         ends = self.connection.sql(
-            f"SELECT approx_count_distinct({column}) AS n, min({column}) AS low, "
-            f"max({column}) AS high FROM {self.name}"
+            f"SELECT {count} AS n, min({column}) AS low, max({column}) AS high FROM {self.name}"
         ).to_arrow_table()
         if not ends["low"][0].is_valid:
             return KeyValues(values=pa.array([], ends["low"].type), is_all=True)
@@ -76,6 +79,8 @@ class DuckDbSource:
         (found,) = self.connection.sql(
             f"SELECT count(*) FROM (SELECT DISTINCT {chosen} FROM {self.name})"
         ).fetchall()
+        if len(names) == 1:
+            self._distinct[names[0]] = int(found[0])
         return self.num_rows - int(found[0])
 
     def nulls(self, name: str) -> int:
@@ -101,17 +106,17 @@ def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> 
     connection.register(passing, unsliced_stream(stream))
     try:
         with explained("source"):
-            connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")
+            made = connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")
+            ((count,),) = made.fetchall()
     finally:
         connection.unregister(passing)
     described = connection.sql(f"SELECT * FROM {name}")
-    (count,) = connection.sql(f"SELECT count(*) FROM {name}").fetchall()
     return DuckDbSource(
         connection=connection,
         name=name,
         columns=tuple(described.columns),
         types=tuple(str(kind) for kind in described.types),
-        num_rows=int(count[0]),
+        num_rows=int(count),
     )
 
 
@@ -147,12 +152,12 @@ def _readable(stream: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchRea
     """Columns as DuckDB keeps their values: UUIDs as such, no zoned nanoseconds."""
     known = {field.name: field.field_type for field in schema.fields}
     fields = []
-    for field in stream.schema:
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and field.type.tz:
-            field = field.with_type(pa.timestamp("us", field.type.tz))
-        if isinstance(known.get(field.name), UUIDType) and field.type == pa.binary(16):
-            field = field.with_type(pa.uuid())
-        fields.append(field)
+    for column in stream.schema:
+        if pa.types.is_timestamp(column.type) and column.type.unit == "ns" and column.type.tz:
+            column = column.with_type(pa.timestamp("us", column.type.tz))
+        if isinstance(known.get(column.name), UUIDType) and column.type == pa.binary(16):
+            column = column.with_type(pa.uuid())
+        fields.append(column)
     wanted = pa.schema(fields)
     if wanted == stream.schema:
         return stream

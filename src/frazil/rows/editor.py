@@ -22,6 +22,7 @@ from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.data.row_input import Rows, conformed
+from frazil.data.schema import arrow_schema
 from frazil.data.write_files import write_rows
 from frazil.errors import InvalidInput
 from frazil.expr.condition import Where
@@ -229,10 +230,9 @@ class RowEditor:
             )
         extra = set(stream.schema.names) - {column.name for column in have}
         # Columns that the table does not have are refused with the others that do not fit.
-        fitting = conformed(stream, schema if extra else Schema(*have))
-        from frazil.data.schema import arrow_schema
-
-        batches = pa.RecordBatchReader.from_batches(arrow_schema(Schema(*have)), fitting)
+        given_columns = Schema(*have)
+        fitting = conformed(stream, schema if extra else given_columns)
+        batches = pa.RecordBatchReader.from_batches(arrow_schema(given_columns), fitting)
         source = self.engine.source(batches, schema)
         for name in on if source.num_rows else ():
             if source.nulls(name):
