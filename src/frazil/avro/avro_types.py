@@ -158,6 +158,12 @@ def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
 
 
 @lru_cache(maxsize=256)
+def leaves_among(type_: AvroType, wanted: frozenset[Path]) -> frozenset[Path]:
+    """Those of some paths that a schema has."""
+    return frozenset(path for path in wanted if type_.at(path) is not None)
+
+
+@lru_cache(maxsize=256)
 def steps(type_: AvroType, wanted: frozenset[Path]) -> Step:
     """The steps that read these leaves of a record and step over the rest."""
     return _steps(type_, (), wanted)

@@ -67,7 +67,7 @@ def decode(
     return Columns(
         num_rows=sum(rows),
         metadata=header.metadata,
-        leaves=frozenset(leaf for leaf in wanted if header.schema.at(leaf) is not None),
+        leaves=avro_types.leaves_among(header.schema, frozenset(wanted)),
         arrays=arrays,
     )
 

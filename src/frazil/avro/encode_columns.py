@@ -246,8 +246,13 @@ def _parts(array: pa.Array) -> tuple[Longs, bytes]:
 def numbers(values: Longs) -> pa.Array:
     """Zigzag numbers as a column of bytes."""
     zigzag = ((values << 1) ^ (values >> 63)).astype(np.uint64)
-    if not zigzag.size or zigzag.max() < 0x80:
+    largest = int(zigzag.max()) if zigzag.size else 0
+    if largest < 0x80:
         return _binary(np.arange(len(zigzag) + 1), zigzag.astype(np.uint8))
+    if int(zigzag.min()) == largest:  # counts mostly are the same in every record
+        one = _number(int(values[0]))
+        repeated = np.frombuffer(one * len(zigzag), dtype=np.uint8)
+        return _binary(np.arange(len(zigzag) + 1) * len(one), repeated)
     length = np.ones(len(zigzag), dtype=np.int64)
     for shift in range(7, 70, 7):
         length += (zigzag >> np.uint64(shift)) > 0 if shift < 64 else np.int64(0)
@@ -261,7 +266,14 @@ def numbers(values: Longs) -> pa.Array:
 
 
 def _number(value: int) -> bytes:
-    return bytes(_parts(numbers(np.array([value], dtype=np.int64)))[1])
+    """One zigzag number."""
+    left = (value << 1) ^ (value >> 63)
+    found = bytearray()
+    while left >= 0x80:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    found.append(left)
+    return bytes(found)
 
 
 def _text(value: str) -> bytes:

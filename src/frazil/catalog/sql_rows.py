@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from frazil.catalog import sql_places
@@ -282,7 +283,15 @@ def metadata_log_rows(
 
 def snapshot_of(record: str, *, path: str, spoiled: list[FormatError] | None = None) -> Snapshot:
     """A snapshot from its row; values that cannot be used are left out and noted in `spoiled`."""
+    if spoiled is None:
+        return _snapshot(record, path)
     return metadata_json.load_snapshot(record, path=path, spoiled=spoiled)
+
+
+@lru_cache(maxsize=1024)
+def _snapshot(record: str, path: str) -> Snapshot:
+    """A snapshot is a value, and its row never changes: histories are read again and again."""
+    return metadata_json.load_snapshot(record, path=path)
 
 
 def read_snapshots(

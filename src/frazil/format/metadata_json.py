@@ -72,6 +72,11 @@ def loads(
 
 def dumps(metadata: TableMetadata, history: History) -> bytes:
     """Write a metadata file: one line of ASCII JSON."""
+    return _compact(document(metadata, history)).encode("ascii")
+
+
+def document(metadata: TableMetadata, history: History) -> dict[str, Any]:
+    """What a metadata file holds, as plain values."""
     table = _table_json(metadata)
     table["snapshots"] = [_snapshot_json(s, metadata.format_version) for s in history.snapshots]
     last_ms = metadata.last_updated_ms
@@ -84,7 +89,7 @@ def dumps(metadata: TableMetadata, history: History) -> bytes:
         for at, entry in _in_order(history.metadata_log, last_ms)
     ]
     table.update(metadata.extra)
-    return _compact(table).encode("ascii")
+    return table
 
 
 _Logged = TypeVar("_Logged", SnapshotLogEntry, MetadataLogEntry)

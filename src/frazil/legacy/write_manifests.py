@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -142,7 +143,7 @@ def encode_list(
     }
     if format_version >= 3 and first_row_id is not None:
         header["first-row-id"] = str(first_row_id)
-    schema = _avro(MANIFEST_LIST_FILE_SCHEMAS[format_version], "manifest_file")
+    schema = _list_schema(format_version)
     columns = {path: _list_column(path, column) for path, column in values.items()}
     return encode_columns.encode(schema, columns, len(rows), metadata=header, codec=codec)
 
@@ -295,6 +296,12 @@ def _partition_field_type(part: PartitionField, types: TableTypes) -> IcebergTyp
     return StringType() if known is None else known
 
 
+@cache
+def _list_schema(format_version: int) -> str:
+    return _avro(MANIFEST_LIST_FILE_SCHEMAS[format_version], "manifest_file")
+
+
+@lru_cache(maxsize=64)
 def _entry_schema(format_version: int, partition: StructType) -> str:
     entry: list[NestedField] = []
     for top in MANIFEST_ENTRY_SCHEMAS[format_version].fields:

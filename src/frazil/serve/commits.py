@@ -429,6 +429,7 @@ class _Plan:
             location=self.around.location,
             metadata=metadata,
             check=fence.check,
+            manifests_of=self.service.facade.manifests_of,
         )
         found = reader.difference(
             None if base is None else self._list_of(base),

@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from frazil.catalog.export import previous_max
 from frazil.catalog.notes import Notes
@@ -54,6 +54,8 @@ _DEFAULTS = {
     "write.merge.mode": "merge-on-read",
 }
 
+_Kept = TypeVar("_Kept")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
@@ -75,6 +77,7 @@ class Facade:
     def __init__(self, *, clients_collect: bool = False) -> None:
         self._clients_collect = clients_collect
         self._recent: dict[str, bytes] = {}
+        self._named: dict[str, frozenset[str]] = {}
 
     def show(self, handle: TableHandle, format_version: int | None = None) -> Shown:
         """The table as the handle last loaded it, published now if no client has loaded it
@@ -115,7 +118,16 @@ class Facade:
             return address(handle.location, snapshot.manifest_list or "")
         key = published_notes.list_key(format_version, snapshot.snapshot_id)
         found = head_of(handle).notes.get([key]).get(key)
-        return found or _publish(handle, snapshot, format_version)
+        if found is not None:
+            return found
+        where, named = _publish(handle, snapshot, format_version)
+        if named is not None:
+            _keep(self._named, where, named)
+        return where
+
+    def manifests_of(self, listed: str) -> frozenset[str] | None:
+        """The manifests of a list that was published lately; None when the list has to be read."""
+        return self._named.get(listed)
 
     def _history(self, handle: TableHandle, version: int) -> History:
         """Every published snapshot. Publishes the tips of branches and tags, and what lies between
@@ -154,9 +166,14 @@ class Facade:
         return _shown(where, document, version)
 
     def _remember(self, where: str, document: bytes) -> None:
-        while len(self._recent) >= _RECENT:
-            self._recent.pop(next(iter(self._recent)), None)
-        self._recent[where] = document
+        _keep(self._recent, where, document)
+
+
+def _keep(kept: dict[str, _Kept], key: str, value: _Kept) -> None:
+    """Remember a value, and forget the oldest when there are too many."""
+    while len(kept) >= _RECENT:
+        kept.pop(next(iter(kept)), None)
+    kept[key] = value
 
 
 def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
@@ -220,7 +237,10 @@ def _is_listed(snapshot: Snapshot, version: int) -> bool:
     return snapshot.manifest_list is not None and version >= 3
 
 
-def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
+def _publish(
+    handle: TableHandle, snapshot: Snapshot, version: int
+) -> tuple[str, frozenset[str] | None]:
+    """The list that stands for a snapshot, and its manifests if it is the one written here."""
     notes = head_of(handle).notes
     work = ManifestPublisher(
         handle=handle,
@@ -262,7 +282,8 @@ def _publish(handle: TableHandle, snapshot: Snapshot, version: int) -> str:
     if kept != where:  # another process published it meanwhile; ours is garbage
         for path in (where, *own):
             handle.storage.delete(path)
-    return kept
+        return kept, None
+    return where, frozenset(row.path for row in rows)
 
 
 def _snapshot(snapshot: Snapshot, listed: str, version: int) -> Snapshot:
@@ -299,7 +320,7 @@ def _document(
         expressions=(),
         extra={},
     )
-    raw: dict[str, Any] = json.loads(metadata_json.dumps(seen, history))
+    raw = metadata_json.document(seen, history)
     raw.setdefault("current-snapshot-id", NO_SNAPSHOT)
     if raw["current-snapshot-id"] is None:
         raw["current-snapshot-id"] = NO_SNAPSHOT

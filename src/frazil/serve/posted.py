@@ -6,7 +6,7 @@ be of a size that can be read, before it is opened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,11 +38,17 @@ class PostedFiles:
     location: str
     metadata: TableMetadata
     check: Callable[[str], None]
+    manifests_of: Callable[[str], Collection[str] | None] = lambda _: None
+    """The manifests of a list, where they are known without reading it."""
 
     def difference(self, base: str | None, posted: str, *, snapshot_id: int) -> Net:
         """What a posted list changes of the one it is based on."""
-        before = {} if base is None else self._listed(base, -1)
         after = self._listed(posted, snapshot_id)
+        known = None if base is None else self._known(base)
+        if known is not None and known <= after.keys():  # then only the names are needed
+            fresh = self._manifests(ref for name, ref in after.items() if name not in known)
+            return net(fresh, self._manifests(()), self._positions)
+        before = {} if base is None else self._listed(base, -1)
         fresh = self._manifests(ref for name, ref in after.items() if name not in before)
         dropped = self._manifests(ref for name, ref in before.items() if name not in after)
         return net(fresh, dropped, self._positions)
@@ -52,6 +58,13 @@ class PostedFiles:
         if found.added is not None:
             for path in paths.spelled(self.location, found.added.column("location")).to_pylist():
                 self.check(path)
+
+    def _known(self, path: str) -> set[str] | None:
+        named = self.manifests_of(path)
+        if named is None:
+            return None
+        stored = manifest_entries.stored_paths(self.location, pa.array(named, pa.string()))
+        return set(stored.to_pylist())
 
     def _listed(self, path: str, snapshot_id: int) -> Mapping[str, LeafRef]:
         where = manifest_list.address(self.location, path)
