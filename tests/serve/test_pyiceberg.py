@@ -18,6 +18,8 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import LongType
 
 from frazil import serve
+from frazil.format.batch import EntryBatch
+from frazil.legacy import manifest_list
 from frazil.serve.running import Running
 from frazil.table import Catalog
 
@@ -70,6 +72,25 @@ def test_every_write_lands_as_snapshots_of_the_tree(catalog: Catalog, table: Ice
     assert table.scan("id = 7").to_arrow()["country"].to_pylist() == ["fr"]
     table.overwrite(rows(9))
     check(catalog, table, 9)
+
+
+def test_a_commit_reads_the_list_that_was_posted_and_no_other(
+    catalog: Catalog, table: IcebergTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    entries_of = manifest_list.entries_of
+
+    def noted(data: bytes, *, path: str, **more: Any) -> EntryBatch:
+        read.append(path)
+        return entries_of(data, path=path, **more)
+
+    table.append(rows(1))
+    monkeypatch.setattr(manifest_list, "entries_of", noted)
+    table.append(rows(2))
+    assert len(read) == 1
+    table.delete("id = 1")  # a manifest of the base goes: what it held has to be known
+    assert len(read) == 3
+    check(catalog, table, 2)
 
 
 def test_a_snapshot_became_current_at_its_own_time(catalog: Catalog, table: IcebergTable) -> None:

@@ -134,6 +134,15 @@ def test_numbers_are_encoded_as_fastavro_does(values: list[int]) -> None:
         assert got == sink.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, "00"), (-1, "01"), (63, "7e"), (64, "8001"), (-65, "8101"), (-(1 << 63), "ff" * 9 + "01")],
+)
+def test_a_number_that_repeats_is_written_as_often(value: int, expected: str) -> None:
+    found = encode_columns.numbers(np.array([value] * 3, dtype=np.int64))
+    assert found.to_pylist() == [bytes.fromhex(expected)] * 3
+
+
 @pytest.mark.parametrize("codec", ["gzip", "deflate", "zstd", "uncompressed"])
 def test_many_rows_are_cut_into_blocks_under_every_codec(codec: str) -> None:
     row = {"i": 1, "l": 2, "s": "text " * 20, "b": True, "f": 1.0, "d": 2.0, "x": b"ab"}
