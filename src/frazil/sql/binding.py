@@ -85,6 +85,8 @@ class Engine:
     pruned: list[Pruned] = field(default_factory=list)
     open_views: list[str] = field(default_factory=list)
     """The views that are being bound, the outermost first."""
+    is_idle: bool = True
+    """Whether no rows are being read, and none failed to be."""
 
     def view(self, name: str) -> str:
         """A new name for a view, which stands for this one in messages."""
@@ -155,6 +157,9 @@ class Binder:
             if not any(s <= edit[0] and edit[1] <= e and edit[:2] != (s, e) for s, e in inside)
         ]
         self._parameters = list(parameters)
+        self.tables: list[tuple[tuple[str, ...], Meant]] | None = None
+        """The tables of the query that was bound, if to bind it again would only do the same for as
+        long as these tables stay as they are."""
         self.expressions: list[tuple[Part, Rewritten]] = []
         """What was bound for row-level changes, each behind SELECT."""
 
@@ -206,7 +211,9 @@ class Binder:
         tree = _parsed(read.text)
         references = self._by_tokens(parts) if tree is None else self._by_tree(tree, read)
         found = Found() if tree is None else conditions(tree, _columns(references), outer=outer)
-        self._attach_all(references, found)
+        is_lasting = self._attach_all(references, found)
+        if tree is not None and is_lasting and not changes and not self._travels:
+            self.tables = [(tuple(each.name.parts), each.meant) for each in references]
         edits += [self._edit(each) for each in references]
         edits += self._qualifiers(parts, references)
         if scope is not None:
@@ -329,7 +336,8 @@ class Binder:
 
     # Making tables known to the engine
 
-    def _attach_all(self, references: list[_Reference], found: Found) -> None:
+    def _attach_all(self, references: list[_Reference], found: Found) -> bool:
+        """Returns whether this depends on nothing but the states of tables."""
         constants = Constants(lambda text: value_of(self.engine.connection, text))
         for each in references:
             over = [[]] if each.node is None else found.tables.get(id(each.node), [[]])
@@ -338,6 +346,7 @@ class Binder:
             except FrazilError as error:
                 raise self.source.located(each.name.start, error) from None
         self._prune_by_keys(references, found)
+        is_lasting = constants.are_lasting and all(each.planned is not None for each in references)
         for each in references:
             if each.planned is None:
                 continue
@@ -345,6 +354,7 @@ class Binder:
                 self._attach_scan(each, as_view=each.node is None or self._is_bare(each))
             except FrazilError as error:
                 raise self.source.located(each.name.start, error) from None
+        return is_lasting
 
     def _attach(self, each: _Reference, over: list[list[exp.Expr]], constants: Constants) -> None:
         connection = self.engine.connection
@@ -366,7 +376,7 @@ class Binder:
                 as_of = each.as_of if each.as_of is not None else each.meant.as_of
                 scan = self.engine.scan(table, AlwaysTrue(), as_of, self._extra_columns(table))
                 where = filter_of(over, scan.table_schema, constants)
-                each.scan = scan if isinstance(where, AlwaysTrue) else _with_filter(scan, where)
+                each.scan = scan if isinstance(where, AlwaysTrue) else replace(scan, matching=where)
                 each.planned = Planned.of(each.scan)
 
     def _extra_columns(self, table: Table) -> list[str] | None:
@@ -419,7 +429,7 @@ class Binder:
                 where = key_filter(column, values, large.scan.table_schema)
                 if where is not None:
                     both = And(large.scan.filter, where)
-                    large.scan = _with_filter(large.scan, both)
+                    large.scan = replace(large.scan, matching=both)
                     large.planned = Planned.of(large.scan)
 
     def _keys(self, small: _Reference, key: str) -> list[Any]:
@@ -573,10 +583,6 @@ def _columns(references: list[_Reference]) -> Callable[[exp.Table], Sequence[str
                 columns = view_query(state.metadata, str(each.name))[2] or None
         known[id(each.node)] = columns
     return lambda node: known.get(id(node))
-
-
-def _with_filter(scan: Scan, where: BooleanExpression) -> Scan:
-    return replace(scan, matching=where)
 
 
 def _is_worth(small: _Reference, large: _Reference) -> bool:

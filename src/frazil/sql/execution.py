@@ -22,6 +22,7 @@ from frazil.sql.binding import Binder, Engine
 from frazil.sql.duckdb_calls import failure, value_of
 from frazil.sql.name_resolution import AsOf, Names
 from frazil.sql.query_result import Result
+from frazil.sql.ready_queries import Ready, ReadyQueries, key_of, state_of
 from frazil.sql.rewriting import Parameters, Rewritten
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, tokens
 from frazil.sql.transactions import Transactions
@@ -62,8 +63,10 @@ class Statement:
         given: Mapping[str, Any],
         *,
         is_written: bool = False,
+        ready: ReadyQueries | None = None,
     ) -> None:
-        """`is_written` says that what its queries give is written into tables."""
+        """`is_written` says that what its queries give is written into tables; `ready` has queries
+        of earlier statements."""
         self.catalog = catalog
         self.transactions = transactions
         self.source = source
@@ -73,8 +76,11 @@ class Statement:
         self._parameters = values.edits(source, cursor.tokens)
         self._given = dict(given)
         self._is_written = is_written
+        is_alone = not is_written and not given and not transactions.is_open
+        self._ready = ready if is_alone else None
         self._binder: Binder | None = None
         self._row_binder: Binder | None = None
+        self._at_end: weakref.finalize[..., Binder] | None = None
 
     @contextmanager
     def place(self, offset: int) -> Iterator[None]:
@@ -92,6 +98,7 @@ class Statement:
         of rows ends when its connection is used for something else."""
         if self._binder is None:
             self._binder = self._new_binder(None)
+            self._at_end = weakref.finalize(self._binder, self._binder.engine.release)
         return self._binder
 
     @property
@@ -100,6 +107,7 @@ class Statement:
         share its connection."""
         if self._row_binder is None:
             self._row_binder = self._new_binder(self.transactions.connection)
+            weakref.finalize(self._row_binder, self._row_binder.engine.release)
         return self._row_binder
 
     def _new_binder(self, shared: duckdb.DuckDBPyConnection | None) -> Binder:
@@ -113,9 +121,7 @@ class Statement:
             is_shared=shared is not None,
             is_written=self._is_written,
         )
-        made = Binder(engine, self.source, self.tokens, self._parameters)
-        weakref.finalize(made, engine.release)
-        return made
+        return Binder(engine, self.source, self.tokens, self._parameters)
 
     @contextmanager
     def writing(self, table: Table) -> Iterator[Transaction]:
@@ -138,23 +144,65 @@ class Statement:
 
     def result(self, *parts: Part) -> Result:
         """A query's result, lazily."""
-        ran = self.binder.query(*parts)
-        relation = _in_arrow_types(self.relation(ran))
-
+        known = self._known(parts)
+        if known is not None:
+            ran, found = known.ran, None
+            if not known.has_arrow_types:
+                found = _in_arrow_types(self.relation(ran))
+        else:
+            ran = self.binder.query(*parts)
+            plain = self.relation(ran)
+            found = _in_arrow_types(plain)
+            self._keep(parts, ran, has_arrow_types=found is plain)
         engine = self.engine
         reads_few = self._reads_few()
+
+        def relation() -> duckdb.DuckDBPyRelation:
+            return self.relation(ran) if found is None else found
 
         def run() -> pa.RecordBatchReader:
             if not reads_few:
                 engine.verify()
-            return _streamed(relation, self, ran)
+            if found is not None:
+                return _streamed(found.to_arrow_reader, self, ran)
+            # As text: made a relation first, it would be bound twice.
+            return _streamed(partial(_read, engine.connection, ran.text), self, ran)
 
         def handed_over() -> duckdb.DuckDBPyRelation:
             engine.verify()
             engine.hand_over()
-            return relation
+            return relation()
 
-        return Result(partial(_arrow_schema, relation), run, relation=handed_over, keep=self.binder)
+        def schema() -> pa.Schema:
+            return _arrow_schema(relation())
+
+        return Result(schema, run, relation=handed_over, keep=self.binder)
+
+    def _known(self, parts: Sequence[Part]) -> Ready | None:
+        """This query as it was bound before, with the engine it was bound on."""
+        if self._ready is None or self._binder is not None:
+            return None
+        key = key_of(self.source, parts, self._parameters, self.names)
+        found = self._ready.take(key, self.names)
+        if found is not None:
+            self._binder = Binder(found.engine, self.source, self.tokens, self._parameters)
+            weakref.finalize(self._binder, self._ready.give_back, key, found)
+        return found
+
+    def _keep(self, parts: Sequence[Part], ran: Rewritten, *, has_arrow_types: bool) -> None:
+        """Keep what was bound for the next query that is the same."""
+        bound = self.binder.tables
+        if self._ready is None or bound is None:
+            return
+        states = [(name, state_of(meant)) for name, meant in bound]
+        made = Ready(
+            engine=self.engine, ran=ran, tables=tuple(states), has_arrow_types=has_arrow_types
+        )
+        if made.is_small() and all(state is not None for _, state in states):
+            key = key_of(self.source, parts, self._parameters, self.names)
+            assert self._at_end is not None
+            self._at_end.detach()
+            self._at_end = weakref.finalize(self.binder, self._ready.give_back, key, made)
 
     def _reads_few(self) -> bool:
         """Whether the engine stops at the first rows it finds, so that to verify files as a whole
@@ -167,7 +215,7 @@ class Statement:
 
     def stream(self, ran: Rewritten) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
-        return _streamed(_in_arrow_types(self.relation(ran)), self, ran)
+        return _streamed(_in_arrow_types(self.relation(ran)).to_arrow_reader, self, ran)
 
     def everything(self, name: Name) -> duckdb.DuckDBPyRelation:
         """All columns of a view or metadata table, as a relation."""
@@ -278,12 +326,20 @@ def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
     return with_plain_booleans(relation.limit(0).to_arrow_table().to_reader()).schema
 
 
+def _read(
+    connection: duckdb.DuckDBPyConnection, text: str, batch_rows: int
+) -> pa.RecordBatchReader:
+    return connection.execute(text).to_arrow_reader(batch_rows)
+
+
 def _streamed(
-    relation: duckdb.DuckDBPyRelation, statement: Statement, ran: Rewritten
+    read: Callable[[int], pa.RecordBatchReader], statement: Statement, ran: Rewritten
 ) -> pa.RecordBatchReader:
     """The rows as they come; an error while reading is reported like an earlier one."""
+    engine = statement.engine
+    engine.is_idle = False
     try:
-        reader = with_plain_booleans(relation.to_arrow_reader(_BATCH_ROWS))
+        reader = with_plain_booleans(read(_BATCH_ROWS))
     except Exception as error:
         raise statement.failed(error, ran) from error
 
@@ -292,5 +348,6 @@ def _streamed(
             yield from reader
         except Exception as error:
             raise statement.failed(error, ran) from error
+        engine.is_idle = True
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())

@@ -53,6 +53,8 @@ _CONSTANT: Final = (
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _STAMPS: Final = (ice.TimestampType, ice.TimestamptzType)
+_TEXT: Final = re.compile(r"'((?:[^']|'')*)'")
+_LETTER: Final = re.compile(r"[^\W\d_]")
 _MAX_EXACT: Final = 2**52
 _MAX_VALUES: Final = 1000
 
@@ -70,6 +72,12 @@ class Constants:
 
     evaluate: Evaluate
     _known: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def are_lasting(self) -> bool:
+        """Whether they have the same values at any time, unlike `'today'::DATE`."""
+        quoted = (part for text in self._known for part in _TEXT.findall(text))
+        return not any(_LETTER.search(part) for part in quoted)
 
     def of(self, node: exp.Expr) -> Any:
         """The value of a constant expression."""

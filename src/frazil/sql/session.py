@@ -17,6 +17,7 @@ from frazil.sql.execution import Statement, new_cursor
 from frazil.sql.name_resolution import Names
 from frazil.sql.parse_statement import parse_script
 from frazil.sql.query_result import Result, done
+from frazil.sql.ready_queries import ReadyQueries
 from frazil.sql.rewriting import Parameters
 from frazil.sql.text import Source
 from frazil.sql.transactions import Transactions
@@ -32,12 +33,18 @@ class Session:
     """Runs SQL on the tables of a catalog. Do not share a session between threads."""
 
     def __init__(
-        self, catalog: Catalog, *, database: duckdb.DuckDBPyConnection | None = None
+        self,
+        catalog: Catalog,
+        *,
+        database: duckdb.DuckDBPyConnection | None = None,
+        ready: ReadyQueries | None = None,
     ) -> None:
+        """`ready` has queries that were bound on the database before."""
         self.catalog = catalog
         self.names = Names(catalog)
         self.transactions = Transactions()
         self._database = database
+        self._ready = ready
 
     @property
     def in_transaction(self) -> bool:
@@ -76,6 +83,7 @@ class Session:
                 values,
                 tables or {},
                 is_written=not isinstance(statement, st.Query | st.Explain),
+                ready=self._ready,
             )
             try:
                 result = self._run(statement, at)
@@ -135,6 +143,23 @@ class Session:
         if bracket is not st.Bracket.BEGIN:
             self.names = self.names.fresh()
         return done(status=bracket.value)
+
+
+class Database:
+    """The engine of a catalog, which all its sessions share, and the queries it knows."""
+
+    def __init__(self) -> None:
+        self._connection = new_database()
+        self._ready = ReadyQueries()
+
+    def session(self, catalog: Catalog) -> Session:
+        """A new session."""
+        return Session(catalog, database=self._connection, ready=self._ready)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._ready.close()
+        self._connection.close()
 
 
 def new_database() -> duckdb.DuckDBPyConnection:

@@ -37,7 +37,6 @@ from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
 from frazil.words import did_you_mean
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow as pa
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from frazil.maintenance.purge import PurgeResult
     from frazil.paimon.adopt import Adopted
     from frazil.sql.query_result import Result
-    from frazil.sql.session import Session
+    from frazil.sql.session import Database, Session
 
 CACHE_BYTES = "cache.manifest-bytes"
 
@@ -259,7 +258,7 @@ class Catalog:
         size = (properties or {}).get(CACHE_BYTES)
         if size is not None and not size.isdigit():
             raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
-        self._engine: duckdb.DuckDBPyConnection | None = None
+        self._engine: Database | None = None
         self._cache = ManifestCache(int(size) if size is not None else DEFAULT_BYTES)
 
     def __repr__(self) -> str:
@@ -310,11 +309,11 @@ class Catalog:
 
     def session(self) -> Session:
         """A SQL session, which keeps `USE` and an open transaction between calls."""
-        from frazil.sql.session import Session, new_database
+        from frazil.sql.session import Database
 
         if self._engine is None:
-            self._engine = new_database()
-        return Session(self, database=self._engine)
+            self._engine = Database()
+        return self._engine.session(self)
 
     # Namespaces
 
