@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import literal
+from frazil.expr.sql_text import value_text
 from frazil.sql.text import Kind, Part, Source, Token
 
 Edit = tuple[int, int, str]
@@ -105,37 +105,20 @@ class Parameters:
 
 
 def sql_literal(value: Any, source: Source, at: int) -> str:
-    """A Python value as SQL."""
+    """A Python value as SQL that keeps its type wherever it stands."""
     match value:
-        case None:
-            return "NULL"
         case bool():
-            return "true" if value else "false"
-        case int():
-            return str(value) if value >= 0 else f"({value})"
-        case float() if math.isfinite(value):
-            return f"CAST({literal(repr(value))} AS DOUBLE)"
+            pass
+        case int() if value < 0:
+            return f"({value})"
         case float():
-            return f"CAST({literal(str(value))} AS DOUBLE)"
+            return f"CAST({literal(repr(value) if math.isfinite(value) else str(value))} AS DOUBLE)"
         case Decimal() if value.is_finite():
             text = f"{value:f}"
             return text if "." in text and value >= 0 else f"({text})"
-        case str() if "\0" not in value:
-            return literal(value)
-        case datetime():
-            kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
-            return f"CAST({literal(value.isoformat(sep=' '))} AS {kind})"
-        case date():
-            return f"CAST({literal(value.isoformat())} AS DATE)"
-        case time():
-            return f"CAST({literal(value.isoformat())} AS TIME)"
         case timedelta():
             micros = (value.days * 86400 + value.seconds) * 10**6 + value.microseconds
             return f"to_microseconds({micros})"
-        case UUID():
-            return f"CAST({literal(str(value))} AS UUID)"
-        case bytes():
-            return "CAST('" + "".join(f"\\x{byte:02X}" for byte in value) + "' AS BLOB)"
         case list() | tuple():
             return "[" + ", ".join(sql_literal(each, source, at) for each in value) + "]"
         case dict():
@@ -144,4 +127,8 @@ def sql_literal(value: Any, source: Source, at: int) -> str:
                 for key, each in value.items()
             )
             return "{" + pairs + "}"
-    raise source.problem(at, f"a value of type {type(value).__name__} cannot be a parameter")
+    try:
+        return value_text(value)
+    except InvalidInput:
+        kind = type(value).__name__
+        raise source.problem(at, f"a value of type {kind} cannot be a parameter") from None
