@@ -13,24 +13,8 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 from frazil.data.metadata_columns import POS, with_columns
 from frazil.expr.parse import parse
@@ -38,26 +22,26 @@ from tests.support.data_files import read, slice_of, write
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
-VALUES: dict[type[IcebergType], st.SearchStrategy[Any]] = {
-    BooleanType: st.booleans(),
-    IntegerType: st.integers(-(2**31), 2**31 - 1),
-    LongType: st.integers(-(2**63), 2**63 - 1),
-    FloatType: st.integers(-(2**20), 2**20).map(lambda n: n / 8),
-    DoubleType: st.floats(allow_nan=False),
-    StringType: st.text(max_size=8),
-    DateType: st.dates(),
-    DecimalType: st.integers(-(10**6), 10**6).map(lambda n: Decimal(n).scaleb(-2)),
+VALUES: dict[type[ice.IcebergType], st.SearchStrategy[Any]] = {
+    ice.BooleanType: st.booleans(),
+    ice.IntegerType: st.integers(-(2**31), 2**31 - 1),
+    ice.LongType: st.integers(-(2**63), 2**63 - 1),
+    ice.FloatType: st.integers(-(2**20), 2**20).map(lambda n: n / 8),
+    ice.DoubleType: st.floats(allow_nan=False),
+    ice.StringType: st.text(max_size=8),
+    ice.DateType: st.dates(),
+    ice.DecimalType: st.integers(-(10**6), 10**6).map(lambda n: Decimal(n).scaleb(-2)),
 }
 PRIMITIVES = st.sampled_from(
     [
-        BooleanType(),
-        IntegerType(),
-        LongType(),
-        FloatType(),
-        DoubleType(),
-        StringType(),
-        DateType(),
-        DecimalType(9, 2),
+        ice.BooleanType(),
+        ice.IntegerType(),
+        ice.LongType(),
+        ice.FloatType(),
+        ice.DoubleType(),
+        ice.StringType(),
+        ice.DateType(),
+        ice.DecimalType(9, 2),
     ]
 )
 
@@ -73,17 +57,17 @@ class Ids:
 
 
 @st.composite
-def struct_types(draw: st.DrawFn, ids: Ids, depth: int) -> StructType:
+def struct_types(draw: st.DrawFn, ids: Ids, depth: int) -> ice.StructType:
     fields = []
     for _ in range(draw(st.integers(1, 3))):
         field_id = ids.next()
         kind = draw(any_type(ids, depth))
         required = draw(st.booleans())
-        fields.append(NestedField(field_id, f"f{field_id}", kind, required=required))
-    return StructType(*fields)
+        fields.append(ice.NestedField(field_id, f"f{field_id}", kind, required=required))
+    return ice.StructType(*fields)
 
 
-def any_type(ids: Ids, depth: int) -> st.SearchStrategy[IcebergType]:
+def any_type(ids: Ids, depth: int) -> st.SearchStrategy[ice.IcebergType]:
     if depth == 0:
         return PRIMITIVES
     return st.one_of(
@@ -95,27 +79,29 @@ def any_type(ids: Ids, depth: int) -> st.SearchStrategy[IcebergType]:
 
 
 @st.composite
-def list_types(draw: st.DrawFn, ids: Ids, depth: int) -> ListType:
-    return ListType(ids.next(), draw(any_type(ids, depth)), element_required=draw(st.booleans()))
+def list_types(draw: st.DrawFn, ids: Ids, depth: int) -> ice.ListType:
+    return ice.ListType(
+        ids.next(), draw(any_type(ids, depth)), element_required=draw(st.booleans())
+    )
 
 
 @st.composite
-def map_types(draw: st.DrawFn, ids: Ids, depth: int) -> MapType:
+def map_types(draw: st.DrawFn, ids: Ids, depth: int) -> ice.MapType:
     key, value = ids.next(), ids.next()
     kind = draw(any_type(ids, depth))
-    return MapType(key, StringType(), value, kind, value_required=draw(st.booleans()))
+    return ice.MapType(key, ice.StringType(), value, kind, value_required=draw(st.booleans()))
 
 
-def values(kind: IcebergType, *, required: bool) -> st.SearchStrategy[Any]:
+def values(kind: ice.IcebergType, *, required: bool) -> st.SearchStrategy[Any]:
     match kind:
-        case StructType(fields=fields):
+        case ice.StructType(fields=fields):
             found: st.SearchStrategy[Any] = st.fixed_dictionaries(
                 {f.name: values(f.field_type, required=f.required) for f in fields}
             )
-        case ListType() as items:
+        case ice.ListType() as items:
             element = values(items.element_type, required=items.element_required)
             found = st.lists(element, max_size=3)
-        case MapType() as items:
+        case ice.MapType() as items:
             value = values(items.value_type, required=items.value_required)
             found = st.lists(
                 st.tuples(st.text(max_size=4), value), max_size=3, unique_by=lambda pair: pair[0]
@@ -133,58 +119,64 @@ def _same(value: Any) -> Any:
 
 
 @st.composite
-def evolved(draw: st.DrawFn, kind: IcebergType, ids: Ids) -> tuple[IcebergType, Change]:
+def evolved(draw: st.DrawFn, kind: ice.IcebergType, ids: Ids) -> tuple[ice.IcebergType, Change]:
     """A type that a column of this type may become, and what it makes of its values."""
     match kind:
-        case StructType():
+        case ice.StructType():
             return draw(evolved_struct(kind, ids))
-        case ListType():
+        case ice.ListType():
             inner, change = draw(evolved(kind.element_type, ids))
-            made = ListType(kind.element_id, inner, element_required=kind.element_required)
+            made = ice.ListType(kind.element_id, inner, element_required=kind.element_required)
             return made, lambda rows: [None if v is None else change(v) for v in rows]
-        case MapType():
+        case ice.MapType():
             inner, change = draw(evolved(kind.value_type, ids))
-            made_map = MapType(
-                kind.key_id, StringType(), kind.value_id, inner, value_required=kind.value_required
+            made_map = ice.MapType(
+                kind.key_id,
+                ice.StringType(),
+                kind.value_id,
+                inner,
+                value_required=kind.value_required,
             )
             return made_map, lambda rows: [(k, None if v is None else change(v)) for k, v in rows]
-        case PrimitiveType() if draw(st.booleans()):
+        case ice.PrimitiveType() if draw(st.booleans()):
             return _promoted(kind)
     return kind, _same
 
 
-def _promoted(kind: PrimitiveType) -> tuple[IcebergType, Change]:
+def _promoted(kind: ice.PrimitiveType) -> tuple[ice.IcebergType, Change]:
     match kind:
-        case IntegerType():
-            return LongType(), _same
-        case FloatType():
-            return DoubleType(), _same
-        case DecimalType():
-            return DecimalType(kind.precision + 9, kind.scale), _same
-        case DateType():
-            return TimestampType(), lambda day: dt.datetime(day.year, day.month, day.day)
+        case ice.IntegerType():
+            return ice.LongType(), _same
+        case ice.FloatType():
+            return ice.DoubleType(), _same
+        case ice.DecimalType():
+            return ice.DecimalType(kind.precision + 9, kind.scale), _same
+        case ice.DateType():
+            return ice.TimestampType(), lambda day: dt.datetime(day.year, day.month, day.day)
     return kind, _same
 
 
 @st.composite
-def evolved_struct(draw: st.DrawFn, kind: StructType, ids: Ids) -> tuple[StructType, Change]:
-    steps: list[tuple[NestedField, str | None, Change, Any]] = []
+def evolved_struct(
+    draw: st.DrawFn, kind: ice.StructType, ids: Ids
+) -> tuple[ice.StructType, Change]:
+    steps: list[tuple[ice.NestedField, str | None, Change, Any]] = []
     for field in kind.fields:
         fate = draw(st.sampled_from(["keep", "rename", "drop", "replace"]))
         if fate == "drop":
             continue
         if fate == "replace":
-            new = NestedField(ids.next(), field.name, LongType())
+            new = ice.NestedField(ids.next(), field.name, ice.LongType())
             steps.append((new, None, _same, None))
             continue
         inner, change = draw(evolved(field.field_type, ids))
         name = f"r{ids.next()}" if fate == "rename" else field.name
-        new = NestedField(field.field_id, name, inner, required=field.required)
+        new = ice.NestedField(field.field_id, name, inner, required=field.required)
         steps.append((new, field.name, change, None))
     if draw(st.booleans()) or not steps:
         default = draw(st.sampled_from([None, "then"]))
         field_id = ids.next()
-        added = NestedField(field_id, f"a{field_id}", StringType(), initial_default=default)
+        added = ice.NestedField(field_id, f"a{field_id}", ice.StringType(), initial_default=default)
         steps.append((added, None, _same, default))
     steps = draw(st.permutations(steps))
 
@@ -195,7 +187,7 @@ def evolved_struct(draw: st.DrawFn, kind: StructType, ids: Ids) -> tuple[StructT
             made[field.name] = None if value is None else change(value)
         return made
 
-    return StructType(*(step[0] for step in steps)), change_row
+    return ice.StructType(*(step[0] for step in steps)), change_row
 
 
 @SETTINGS
@@ -250,7 +242,9 @@ def test_skipping_row_groups_never_loses_a_row(
 ) -> None:
     if ordered:
         numbers = sorted(numbers, key=lambda n: (n is None, n or 0))
-    schema = Schema(NestedField(1, "n", LongType()), NestedField(2, "s", StringType()))
+    schema = Schema(
+        ice.NestedField(1, "n", ice.LongType()), ice.NestedField(2, "s", ice.StringType())
+    )
     rows = [{"n": n, "s": None if n is None else f"{n:+04}"} for n in numbers]
     filters: dict[str, Callable[[int | None], bool]] = {
         f"n >= {low} and n < {low + width}": lambda n: n is not None and low <= n < low + width,

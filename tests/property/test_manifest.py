@@ -8,26 +8,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from pyiceberg import types as ice
 
 from frazil.errors import FormatError
 from frazil.format import fields, manifest
@@ -37,35 +18,35 @@ from frazil.format.nest import ColumnNames
 from frazil.format.stats import TrackedField, stats_columns
 
 _INT, _LONG = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
-VALUES: dict[IcebergType, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
-    BooleanType(): (pa.bool_(), st.booleans()),
-    IntegerType(): (pa.int32(), _INT),
-    LongType(): (pa.int64(), _LONG),
-    FloatType(): (pa.float32(), st.floats(width=32, allow_nan=False)),
-    DoubleType(): (pa.float64(), st.floats(allow_nan=False)),
-    DateType(): (pa.date32(), _INT),
-    TimeType(): (pa.time64("us"), st.integers(0, 86_399_999_999)),
-    TimestampType(): (pa.timestamp("us"), _LONG),
-    TimestamptzType(): (pa.timestamp("us", "UTC"), _LONG),
-    TimestampNanoType(): (pa.timestamp("ns"), _LONG),
-    TimestamptzNanoType(): (pa.timestamp("ns", "UTC"), _LONG),
-    StringType(): (pa.string(), st.text(max_size=20)),
-    UUIDType(): (pa.binary(16), st.binary(min_size=16, max_size=16)),
-    FixedType(5): (pa.binary(5), st.binary(min_size=5, max_size=5)),
-    BinaryType(): (pa.binary(), st.binary(max_size=20)),
-    DecimalType(9, 2): (
+VALUES: dict[ice.IcebergType, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    ice.BooleanType(): (pa.bool_(), st.booleans()),
+    ice.IntegerType(): (pa.int32(), _INT),
+    ice.LongType(): (pa.int64(), _LONG),
+    ice.FloatType(): (pa.float32(), st.floats(width=32, allow_nan=False)),
+    ice.DoubleType(): (pa.float64(), st.floats(allow_nan=False)),
+    ice.DateType(): (pa.date32(), _INT),
+    ice.TimeType(): (pa.time64("us"), st.integers(0, 86_399_999_999)),
+    ice.TimestampType(): (pa.timestamp("us"), _LONG),
+    ice.TimestamptzType(): (pa.timestamp("us", "UTC"), _LONG),
+    ice.TimestampNanoType(): (pa.timestamp("ns"), _LONG),
+    ice.TimestamptzNanoType(): (pa.timestamp("ns", "UTC"), _LONG),
+    ice.StringType(): (pa.string(), st.text(max_size=20)),
+    ice.UUIDType(): (pa.binary(16), st.binary(min_size=16, max_size=16)),
+    ice.FixedType(5): (pa.binary(5), st.binary(min_size=5, max_size=5)),
+    ice.BinaryType(): (pa.binary(), st.binary(max_size=20)),
+    ice.DecimalType(9, 2): (
         pa.decimal128(9, 2),
         st.integers(-(10**9) + 1, 10**9 - 1).map(lambda n: Decimal(n).scaleb(-2)),
     ),
-    DecimalType(38, 10): (
+    ice.DecimalType(38, 10): (
         pa.decimal128(38, 10),
         st.integers(-(10**20), 10**20).map(lambda n: Decimal(n).scaleb(-10)),
     ),
 }
-_COUNTED = ListType(element_id=900, element_type=LongType(), element_required=False)
+_COUNTED = ice.ListType(element_id=900, element_type=ice.LongType(), element_required=False)
 
 
-def _value(name: str, kind: IcebergType) -> st.SearchStrategy[Any]:
+def _value(name: str, kind: ice.IcebergType) -> st.SearchStrategy[Any]:
     if name in ("lower_bound", "upper_bound"):
         return VALUES[kind][1]
     if name == "tight_bounds":
@@ -133,7 +114,7 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
         ]
         columns[partition_key(1000 + index)] = pa.array(present, arrow)
     uuids: set[str] = {
-        partition_key(1000 + index) for index, kind in enumerate(parts) if kind == UUIDType()
+        partition_key(1000 + index) for index, kind in enumerate(parts) if kind == ice.UUIDType()
     }
     for index, kind in enumerate(kinds):
         field_id = index + 1
@@ -141,7 +122,7 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
             name = stat.key.rpartition(".")[2]
             if draw(st.booleans()):
                 columns[stat.key] = pa.array(column(_value(name, kind)), stat.type)
-            if kind == UUIDType() and name.endswith("bound"):
+            if kind == ice.UUIDType() and name.endswith("bound"):
                 uuids.add(stat.key)
     names = ColumnNames(
         stats={index + 1: draw(_names) for index in range(len(kinds))},

@@ -10,28 +10,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.format import metadata_json
@@ -46,22 +28,22 @@ from frazil.format.metadata import (
 )
 
 TYPES = [
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    DoubleType(),
-    DecimalType(9, 2),
-    DateType(),
-    TimeType(),
-    TimestamptzType(),
-    TimestampNanoType(),
-    StringType(),
-    UUIDType(),
-    FixedType(5),
-    BinaryType(),
-    ListType(50, StringType(), element_required=True),
-    MapType(51, StringType(), 52, LongType(), value_required=False),
-    StructType(NestedField(53, "inner", IntegerType(), required=True)),
+    ice.BooleanType(),
+    ice.IntegerType(),
+    ice.LongType(),
+    ice.DoubleType(),
+    ice.DecimalType(9, 2),
+    ice.DateType(),
+    ice.TimeType(),
+    ice.TimestamptzType(),
+    ice.TimestampNanoType(),
+    ice.StringType(),
+    ice.UUIDType(),
+    ice.FixedType(5),
+    ice.BinaryType(),
+    ice.ListType(50, ice.StringType(), element_required=True),
+    ice.MapType(51, ice.StringType(), 52, ice.LongType(), value_required=False),
+    ice.StructType(ice.NestedField(53, "inner", ice.IntegerType(), required=True)),
 ]
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=12)
 any_json = st.recursive(
@@ -83,9 +65,9 @@ def tables(draw: st.DrawFn) -> tuple[TableMetadata, History]:
     """A table with some columns, partitions, snapshots, refs and unknown fields."""
     types = draw(st.lists(st.sampled_from(TYPES), min_size=1, max_size=6))
     schema = Schema(
-        NestedField(1, "id", LongType(), required=True),
+        ice.NestedField(1, "id", ice.LongType(), required=True),
         *(
-            NestedField(
+            ice.NestedField(
                 100 * n, f"c{n}", kind, required=draw(st.booleans()), doc=draw(st.none() | words)
             )
             for n, kind in enumerate(types, 1)
@@ -174,8 +156,10 @@ def _paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def _document() -> dict[str, Any]:
     schema = Schema(
-        NestedField(1, "id", LongType(), required=True),
-        NestedField(2, "m", MapType(3, StringType(), 4, LongType()), required=False),
+        ice.NestedField(1, "id", ice.LongType(), required=True),
+        ice.NestedField(
+            2, "m", ice.MapType(3, ice.StringType(), 4, ice.LongType()), required=False
+        ),
     )
     metadata = new_table(
         schema=schema,

@@ -11,28 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import given
 from hypothesis import strategies as st
+from pyiceberg import types as ice
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.data.footer import footer_stats
 from frazil.data.stats_collector import StatsCollector
@@ -61,35 +42,35 @@ BYTES = st.binary(max_size=8) | st.text("\x00\xff", max_size=6).map(
     lambda text: text.encode("latin-1")
 )
 
-VALUES: dict[PrimitiveType, st.SearchStrategy[Any]] = {
-    BooleanType(): st.booleans(),
-    IntegerType(): INT32,
-    LongType(): INT64,
-    FloatType(): st.floats(width=32),
-    DoubleType(): st.floats(),
-    DecimalType(9, 2): st.decimals("-9999999.99", "9999999.99", places=2),
-    DecimalType(38, 10): st.integers(-(10**38) + 1, 10**38 - 1).map(
+VALUES: dict[ice.PrimitiveType, st.SearchStrategy[Any]] = {
+    ice.BooleanType(): st.booleans(),
+    ice.IntegerType(): INT32,
+    ice.LongType(): INT64,
+    ice.FloatType(): st.floats(width=32),
+    ice.DoubleType(): st.floats(),
+    ice.DecimalType(9, 2): st.decimals("-9999999.99", "9999999.99", places=2),
+    ice.DecimalType(38, 10): st.integers(-(10**38) + 1, 10**38 - 1).map(
         lambda unscaled: Decimal((int(unscaled < 0), Decimal(abs(unscaled)).as_tuple().digits, -10))
     ),
-    DateType(): INT32,
-    TimeType(): st.integers(0, 86_399_999_999),
-    TimestampType(): INT64,
-    TimestamptzType(): INT64,
-    TimestampNanoType(): INT64,
-    TimestamptzNanoType(): INT64,
-    StringType(): TEXT,
-    BinaryType(): BYTES,
-    FixedType(3): st.binary(min_size=3, max_size=3),
-    UUIDType(): st.binary(min_size=16, max_size=16),
+    ice.DateType(): INT32,
+    ice.TimeType(): st.integers(0, 86_399_999_999),
+    ice.TimestampType(): INT64,
+    ice.TimestamptzType(): INT64,
+    ice.TimestampNanoType(): INT64,
+    ice.TimestamptzNanoType(): INT64,
+    ice.StringType(): TEXT,
+    ice.BinaryType(): BYTES,
+    ice.FixedType(3): st.binary(min_size=3, max_size=3),
+    ice.UUIDType(): st.binary(min_size=16, max_size=16),
 }
 
-Column = tuple[PrimitiveType, list[Any]]
+Column = tuple[ice.PrimitiveType, list[Any]]
 
 
 def columns(*, nan: bool = True) -> st.SearchStrategy[Column]:
     """A primitive type with a column of its values, nulls among them."""
 
-    def of(kind: PrimitiveType) -> st.SearchStrategy[Column]:
+    def of(kind: ice.PrimitiveType) -> st.SearchStrategy[Column]:
         values = VALUES[kind]
         if not nan:
             values = values.filter(lambda value: value == value)
@@ -116,8 +97,8 @@ def encloses(stats: dict[str, Any], values: list[Any]) -> bool:
     )
 
 
-def stats_of(kind: PrimitiveType, values: list[Any], mode: str) -> dict[str, Any]:
-    schema = Schema(NestedField(1, "c", kind))
+def stats_of(kind: ice.PrimitiveType, values: list[Any], mode: str) -> dict[str, Any]:
+    schema = Schema(ice.NestedField(1, "c", kind))
     properties = {"write.metadata.metrics.default": mode}
     collector = StatsCollector(schema, MetricsConfig.from_properties(properties, schema))
     half = len(values) // 2
@@ -161,10 +142,10 @@ def test_full_bounds_are_tight(column: Column) -> None:
     st.booleans(),
 )
 def test_aggregates_enclose_every_child(
-    files: tuple[PrimitiveType, list[list[Any]]], mode: str, has_manifest_dv: bool
+    files: tuple[ice.PrimitiveType, list[list[Any]]], mode: str, has_manifest_dv: bool
 ) -> None:
     kind, children = files
-    fields = tracked_fields(Schema(NestedField(1, "c", kind)))
+    fields = tracked_fields(Schema(ice.NestedField(1, "c", kind)))
     rows = [
         {"record_count": len(values)}
         | {f"content_stats.1.{name}": value for name, value in stats_of(kind, values, mode).items()}
@@ -188,7 +169,7 @@ def test_aggregates_enclose_every_child(
 @given(columns(), MODES)
 def test_footers_enclose_values(column: Column, mode: str) -> None:
     kind, values = column
-    schema = Schema(NestedField(1, "c", kind))
+    schema = Schema(ice.NestedField(1, "c", kind))
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"c": pa.array(values, arrow_type(kind))}), sink, row_group_size=4)
     footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))

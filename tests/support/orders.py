@@ -12,20 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-)
 
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import stats_key
@@ -34,18 +24,18 @@ from frazil.tree.layout import layout_of
 from tests.support.trees import Bench
 
 ORDERS = Schema(
-    NestedField(1, "order_id", LongType(), required=True),
-    NestedField(2, "customer_id", LongType(), required=False),
-    NestedField(3, "order_date", DateType(), required=False),
-    NestedField(4, "country", StringType(), required=False),
-    NestedField(5, "status", StringType(), required=False),
-    NestedField(6, "price", DecimalType(12, 2), required=False),
-    NestedField(7, "quantity", IntegerType(), required=False),
-    NestedField(8, "discount", DoubleType(), required=False),
-    NestedField(9, "created_at", TimestamptzType(), required=False),
-    NestedField(10, "updated_at", TimestamptzType(), required=False),
-    NestedField(11, "note", StringType(), required=False),
-    NestedField(12, "is_gift", BooleanType(), required=False),
+    ice.NestedField(1, "order_id", ice.LongType(), required=True),
+    ice.NestedField(2, "customer_id", ice.LongType(), required=False),
+    ice.NestedField(3, "order_date", ice.DateType(), required=False),
+    ice.NestedField(4, "country", ice.StringType(), required=False),
+    ice.NestedField(5, "status", ice.StringType(), required=False),
+    ice.NestedField(6, "price", ice.DecimalType(12, 2), required=False),
+    ice.NestedField(7, "quantity", ice.IntegerType(), required=False),
+    ice.NestedField(8, "discount", ice.DoubleType(), required=False),
+    ice.NestedField(9, "created_at", ice.TimestamptzType(), required=False),
+    ice.NestedField(10, "updated_at", ice.TimestamptzType(), required=False),
+    ice.NestedField(11, "note", ice.StringType(), required=False),
+    ice.NestedField(12, "is_gift", ice.BooleanType(), required=False),
 )
 BY_DAY = PartitionSpec(PartitionField(3, 1000, DayTransform(), "order_date_day"))
 COUNTRIES = ("AT", "BR", "CN", "DE", "ES", "FR", "GB", "IN", "JP", "US")

@@ -14,113 +14,92 @@ from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
-_ARROW: dict[type[IcebergType], pa.DataType] = {
-    BooleanType: pa.bool_(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float32(),
-    DoubleType: pa.float64(),
-    DateType: pa.date32(),
-    TimeType: pa.time64("us"),
-    TimestampType: pa.timestamp("us"),
-    TimestamptzType: pa.timestamp("us", "UTC"),
-    TimestampNanoType: pa.timestamp("ns"),
-    TimestamptzNanoType: pa.timestamp("ns", "UTC"),
-    StringType: pa.string(),
-    UUIDType: pa.binary(16),
-    BinaryType: pa.binary(),
+_ARROW: dict[type[ice.IcebergType], pa.DataType] = {
+    ice.BooleanType: pa.bool_(),
+    ice.IntegerType: pa.int32(),
+    ice.LongType: pa.int64(),
+    ice.FloatType: pa.float32(),
+    ice.DoubleType: pa.float64(),
+    ice.DateType: pa.date32(),
+    ice.TimeType: pa.time64("us"),
+    ice.TimestampType: pa.timestamp("us"),
+    ice.TimestamptzType: pa.timestamp("us", "UTC"),
+    ice.TimestampNanoType: pa.timestamp("ns"),
+    ice.TimestamptzNanoType: pa.timestamp("ns", "UTC"),
+    ice.StringType: pa.string(),
+    ice.UUIDType: pa.binary(16),
+    ice.BinaryType: pa.binary(),
 }
 
 _EXACT = Context(prec=60)
 
 
-def arrow_type(kind: IcebergType) -> pa.DataType:
+def arrow_type(kind: ice.IcebergType) -> pa.DataType:
     """The Arrow type that holds an Iceberg type, nested ones included."""
     match kind:
-        case DecimalType():
+        case ice.DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
-        case FixedType():
+        case ice.FixedType():
             return pa.binary(len(kind))
-        case StructType():
+        case ice.StructType():
             return pa.struct([pa.field(f.name, arrow_type(f.field_type)) for f in kind.fields])
-        case ListType():
+        case ice.ListType():
             return pa.list_(arrow_type(kind.element_type))
-        case MapType():
+        case ice.MapType():
             return pa.map_(arrow_type(kind.key_type), arrow_type(kind.value_type))
         case _:
             return _ARROW[type(kind)]
 
 
-def to_json(kind: IcebergType, value: Any) -> Any:
+def to_json(kind: ice.IcebergType, value: Any) -> Any:
     """The harness's form of a plain value; structs are mappings by field name."""
     if value is None:
         return None
     match kind:
-        case FloatType():
+        case ice.FloatType():
             return int(struct.unpack("<i", struct.pack("<f", value))[0])
-        case DoubleType():
+        case ice.DoubleType():
             return int(struct.unpack("<q", struct.pack("<d", value))[0])
-        case DecimalType():
+        case ice.DecimalType():
             return str(int(_EXACT.scaleb(value, kind.scale)))
-        case UUIDType():
+        case ice.UUIDType():
             return str(uuid.UUID(bytes=value))
-        case FixedType() | BinaryType():
+        case ice.FixedType() | ice.BinaryType():
             return bytes(value).hex()
-        case StructType():
+        case ice.StructType():
             return {str(f.field_id): to_json(f.field_type, value.get(f.name)) for f in kind.fields}
-        case ListType():
+        case ice.ListType():
             return [to_json(kind.element_type, item) for item in value]
-        case MapType():
+        case ice.MapType():
             pairs = value.items() if isinstance(value, Mapping) else value
             return [[to_json(kind.key_type, k), to_json(kind.value_type, v)] for k, v in pairs]
         case _:
             return value
 
 
-def from_json(kind: IcebergType, value: Any) -> Any:
+def from_json(kind: ice.IcebergType, value: Any) -> Any:
     """The plain value of the harness's form; structs are mappings by field name."""
     if value is None:
         return None
     match kind:
-        case FloatType():
+        case ice.FloatType():
             return struct.unpack("<f", struct.pack("<i", value))[0]
-        case DoubleType():
+        case ice.DoubleType():
             return struct.unpack("<d", struct.pack("<q", value))[0]
-        case DecimalType():
+        case ice.DecimalType():
             return _EXACT.scaleb(Decimal(value), -kind.scale)
-        case UUIDType():
+        case ice.UUIDType():
             return uuid.UUID(value).bytes
-        case FixedType() | BinaryType():
+        case ice.FixedType() | ice.BinaryType():
             return bytes.fromhex(value)
-        case StructType():
+        case ice.StructType():
             return {f.name: from_json(f.field_type, value[str(f.field_id)]) for f in kind.fields}
-        case ListType():
+        case ice.ListType():
             return [from_json(kind.element_type, item) for item in value]
-        case MapType():
+        case ice.MapType():
             return [(from_json(kind.key_type, k), from_json(kind.value_type, v)) for k, v in value]
         case _:
             return value

@@ -11,33 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.data import reshape
 from frazil.data.reshape import Cast, Fill, Keep, Plan
@@ -148,7 +123,10 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _match(
-    incoming: list[pa.Field], wanted: Iterable[NestedField], prefix: str, problems: list[Problem]
+    incoming: list[pa.Field],
+    wanted: Iterable[ice.NestedField],
+    prefix: str,
+    problems: list[Problem],
 ) -> tuple[tuple[int | None, Plan], ...]:
     wanted = tuple(wanted)
     names = [field.name for field in incoming]
@@ -172,7 +150,7 @@ def _match(
     return tuple(plans)
 
 
-def _absent(field: NestedField, path: str, problems: list[Problem]) -> Plan:
+def _absent(field: ice.NestedField, path: str, problems: list[Problem]) -> Plan:
     if field.write_default is not None:
         return Fill(scalar(field.write_default, field.field_type))
     if field.required:
@@ -181,20 +159,22 @@ def _absent(field: NestedField, path: str, problems: list[Problem]) -> Plan:
     return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
 
 
-def _plan(incoming: pa.DataType, field: NestedField, path: str, problems: list[Problem]) -> Plan:
+def _plan(
+    incoming: pa.DataType, field: ice.NestedField, path: str, problems: list[Problem]
+) -> Plan:
     wanted = field.field_type
     target = nested_arrow_type(wanted)
     found = plain_type(incoming)
     if pa.types.is_null(found):
         return Fill(pa.scalar(None, target))
     match wanted:
-        case StructType() if pa.types.is_struct(found):
+        case ice.StructType() if pa.types.is_struct(found):
             children = _match(list(found), wanted.fields, f"{path}.", problems)
             return reshape.simplified(reshape.Struct(target, children), incoming)
-        case ListType() if is_list(found):
+        case ice.ListType() if is_list(found):
             element = _plan(found.value_type, wanted.element_field, f"{path}.element", problems)
             return reshape.simplified(reshape.List(target, element), incoming)
-        case MapType() if (pair := _pair(found)) is not None:
+        case ice.MapType() if (pair := _pair(found)) is not None:
             key = _plan(pair[0], wanted.key_field, f"{path}.key", problems)
             value = _plan(pair[1], wanted.value_field, f"{path}.value", problems)
             return reshape.simplified(reshape.Map(target, key, value), incoming)
@@ -216,46 +196,46 @@ def _pair(arrow: pa.DataType) -> tuple[pa.DataType, pa.DataType] | None:
     return None
 
 
-def fits(found: pa.DataType, wanted: IcebergType) -> bool:
+def fits(found: pa.DataType, wanted: ice.IcebergType) -> bool:
     """Whether values of an Arrow type can become values of a table type without loss.
 
     True also where single values may still not fit (finer time units); the cast then refuses.
     """
     types = pa.types
     match wanted:
-        case BooleanType():
+        case ice.BooleanType():
             return bool(types.is_boolean(found))
-        case IntegerType():
+        case ice.IntegerType():
             return bool(types.is_integer(found) and _integer_bits(found) <= 32)
-        case LongType():
+        case ice.LongType():
             return bool(types.is_integer(found) and _integer_bits(found) <= 64)
-        case FloatType():
+        case ice.FloatType():
             return bool(types.is_floating(found) and found.bit_width <= 32)
-        case DoubleType():
+        case ice.DoubleType():
             return bool(types.is_floating(found))
-        case DecimalType():
+        case ice.DecimalType():
             return bool(
                 types.is_decimal(found)
                 and 0 <= found.scale <= wanted.scale
                 and found.precision - found.scale <= wanted.precision - wanted.scale
             )
-        case DateType():
+        case ice.DateType():
             return bool(types.is_date(found))
-        case TimeType():
+        case ice.TimeType():
             return bool(types.is_time(found))
-        case TimestampType() | TimestampNanoType():
+        case ice.TimestampType() | ice.TimestampNanoType():
             return bool(types.is_timestamp(found) and found.tz is None)
-        case TimestamptzType() | TimestamptzNanoType():
+        case ice.TimestamptzType() | ice.TimestamptzNanoType():
             return bool(types.is_timestamp(found) and found.tz is not None)
-        case StringType():
+        case ice.StringType():
             return is_text(found)
-        case UUIDType():
+        case ice.UUIDType():
             return isinstance(found, pa.UuidType) or found == pa.binary(16)
-        case FixedType():
+        case ice.FixedType():
             return found == pa.binary(len(wanted)) or is_bytes(found)
-        case BinaryType() | GeometryType() | GeographyType():
+        case ice.BinaryType() | ice.GeometryType() | ice.GeographyType():
             return is_bytes(found) or bool(types.is_fixed_size_binary(found))
-        case UnknownType():
+        case ice.UnknownType():
             return bool(types.is_null(found))
     return False
 
@@ -264,7 +244,7 @@ def _integer_bits(found: pa.DataType) -> int:
     return int(found.bit_width) + (1 if pa.types.is_unsigned_integer(found) else 0)
 
 
-def _nulls_in_required(array: pa.Array, field: NestedField, path: str) -> Iterator[Problem]:
+def _nulls_in_required(array: pa.Array, field: ice.NestedField, path: str) -> Iterator[Problem]:
     if field.required and array.null_count:
         yield Problem(
             column=path,
@@ -272,17 +252,17 @@ def _nulls_in_required(array: pa.Array, field: NestedField, path: str) -> Iterat
             expected=f"a value in every row ({field.field_type}, required)",
         )
     match field.field_type:
-        case StructType(fields=children):
+        case ice.StructType(fields=children):
             live = array.filter(array.is_valid()) if array.null_count else array
             for index, child in enumerate(children):
                 yield from _nulls_in_required(live.field(index), child, f"{path}.{child.name}")
-        case ListType() as kind if _needs_check(kind.element_field):
+        case ice.ListType() as kind if _needs_check(kind.element_field):
             yield from _nulls_in_required(array.flatten(), kind.element_field, f"{path}.element")
-        case MapType() as kind:
+        case ice.MapType() as kind:
             _, pairs = reshape.list_parts(array)
             yield from _nulls_in_required(pairs.field(0), kind.key_field, f"{path}.key")
             yield from _nulls_in_required(pairs.field(1), kind.value_field, f"{path}.value")
 
 
-def _needs_check(field: NestedField) -> bool:
+def _needs_check(field: ice.NestedField) -> bool:
     return field.required or not field.field_type.is_primitive

@@ -15,28 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField, NameMapping
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.data.stats_collector import stored_bounds
 from frazil.errors import FormatError
@@ -47,11 +28,11 @@ from frazil.format.types import is_floating, is_geo
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 _TEMPORAL: Final = (
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
+    ice.TimeType,
+    ice.TimestampType,
+    ice.TimestamptzType,
+    ice.TimestampNanoType,
+    ice.TimestamptzNanoType,
 )
 _UNITS_PER_SECOND: Final = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
 
@@ -155,7 +136,7 @@ def _column_stats(
     footer: pq.FileMetaData, column: _FileColumn, field: TrackedField, mode: MetricsMode
 ) -> dict[str, Any]:
     row: dict[str, Any] = {stats_key(field.id, "value_count"): footer.num_rows}
-    if column.leaf is None or not isinstance(field.type, PrimitiveType):
+    if column.leaf is None or not isinstance(field.type, ice.PrimitiveType):
         return row
     source = _Source.of(footer, column.leaf)
     groups = range(footer.num_row_groups)
@@ -230,7 +211,7 @@ def _box(chunks: list[_Chunk], field: TrackedField) -> dict[str, Any]:
         low, high = min(lows), max(highs)
         crosses = any(west > east for west, east in zip(lows, highs, strict=True))
         if axis == "x" and crosses:
-            if not isinstance(field.type, GeographyType):
+            if not isinstance(field.type, ice.GeographyType):
                 return {}
             low, high = -180.0, 180.0
         row[stats_key(field.id, f"lower_{axis}")] = low
@@ -259,12 +240,12 @@ class _Source:
     def kind(self) -> str:
         return str(self.logical.get("Type", "None"))
 
-    def value(self, raw: Any, to: IcebergType, *, up: bool) -> tuple[Any, bool] | None:
+    def value(self, raw: Any, to: ice.IcebergType, *, up: bool) -> tuple[Any, bool] | None:
         """A footer value as a plain value of the table's type, and whether it is exact.
 
         None when the file's type is not one the table's type can be read from.
         """
-        if isinstance(to, StringType | BinaryType | UUIDType | FixedType):
+        if isinstance(to, ice.StringType | ice.BinaryType | ice.UUIDType | ice.FixedType):
             found = self._bytes(raw, to)
             return None if found is None else (found, False)
         if isinstance(to, _TEMPORAL):
@@ -272,45 +253,45 @@ class _Source:
         found = self._number(raw, to)
         return None if found is None else (found, True)
 
-    def _bytes(self, raw: Any, to: IcebergType) -> str | bytes | None:
+    def _bytes(self, raw: Any, to: ice.IcebergType) -> str | bytes | None:
         """Bytes and strings; a footer does not say in a way we can see whether they are cut."""
-        if isinstance(to, UUIDType | FixedType):
-            width = 16 if isinstance(to, UUIDType) else len(to)
+        if isinstance(to, ice.UUIDType | ice.FixedType):
+            width = 16 if isinstance(to, ice.UUIDType) else len(to)
             fixed = self.physical == "FIXED_LEN_BYTE_ARRAY" and self.kind in ("None", "UUID")
             return bytes(raw) if fixed and len(raw) == width else None
         if self.physical != "BYTE_ARRAY" or self.kind == "Decimal":
             return None
-        if isinstance(to, BinaryType):
+        if isinstance(to, ice.BinaryType):
             return bytes(raw)
         try:
             return bytes(raw).decode()
         except UnicodeDecodeError:
             return None
 
-    def _number(self, raw: Any, to: IcebergType) -> Any:
-        if isinstance(to, BooleanType):
+    def _number(self, raw: Any, to: ice.IcebergType) -> Any:
+        if isinstance(to, ice.BooleanType):
             return bool(raw) if self.physical == "BOOLEAN" else None
-        if isinstance(to, DecimalType):
+        if isinstance(to, ice.DecimalType):
             return self._decimal(raw, to)
         if is_floating(to):
-            sources = ("FLOAT",) if isinstance(to, FloatType) else ("FLOAT", "DOUBLE")
+            sources = ("FLOAT",) if isinstance(to, ice.FloatType) else ("FLOAT", "DOUBLE")
             return float(raw) if self.physical in sources and raw == raw else None
-        if isinstance(to, DateType):
+        if isinstance(to, ice.DateType):
             return int(raw) if self.kind == "Date" else None
-        if isinstance(to, IntegerType | LongType):
+        if isinstance(to, ice.IntegerType | ice.LongType):
             return self._integer(raw, to)
         return None
 
-    def _integer(self, raw: Any, to: IcebergType) -> int | None:
+    def _integer(self, raw: Any, to: ice.IcebergType) -> int | None:
         if self.physical not in ("INT32", "INT64") or self.kind not in ("None", "Int"):
             return None
         value = int(raw)
         if value < 0 and self.logical.get("isSigned") is False:
             value += 1 << (32 if self.physical == "INT32" else 64)
-        limit = 1 << (31 if isinstance(to, IntegerType) else 63)
+        limit = 1 << (31 if isinstance(to, ice.IntegerType) else 63)
         return value if -limit <= value < limit else None
 
-    def _decimal(self, raw: Any, to: DecimalType) -> Decimal | None:
+    def _decimal(self, raw: Any, to: ice.DecimalType) -> Decimal | None:
         if self.kind != "Decimal" or self.logical.get("scale") != to.scale:
             return None
         integer = self.physical in ("INT32", "INT64")
@@ -320,16 +301,16 @@ class _Source:
         digits = tuple(int(digit) for digit in str(abs(unscaled)))
         return Decimal((int(unscaled < 0), digits, -to.scale))
 
-    def _temporal(self, raw: Any, to: IcebergType, *, up: bool) -> tuple[int, bool] | None:
+    def _temporal(self, raw: Any, to: ice.IcebergType, *, up: bool) -> tuple[int, bool] | None:
         if self.physical == "INT96":
             return None
-        nano = isinstance(to, TimestampNanoType | TimestamptzNanoType)
+        nano = isinstance(to, ice.TimestampNanoType | ice.TimestamptzNanoType)
         wanted = 10**9 if nano else 10**6
-        zoned = isinstance(to, TimestamptzType | TimestamptzNanoType)
-        if self.kind == "Date" and not zoned and not isinstance(to, TimeType):
+        zoned = isinstance(to, ice.TimestamptzType | ice.TimestamptzNanoType)
+        if self.kind == "Date" and not zoned and not isinstance(to, ice.TimeType):
             stored = 86_400 * int(raw), 1
-        elif self.kind == ("Time" if isinstance(to, TimeType) else "Timestamp"):
-            if not isinstance(to, TimeType) and self.logical.get("isAdjustedToUTC") != zoned:
+        elif self.kind == ("Time" if isinstance(to, ice.TimeType) else "Timestamp"):
+            if not isinstance(to, ice.TimeType) and self.logical.get("isAdjustedToUTC") != zoned:
                 return None
             stored = int(raw), _UNITS_PER_SECOND[str(self.logical["timeUnit"])]
         else:

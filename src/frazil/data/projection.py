@@ -13,22 +13,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import MappedField, NameMapping
-from pyiceberg.types import (
-    FixedType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    UUIDType,
-)
 
 from frazil.data import reshape
 from frazil.data.conform import fits
@@ -99,7 +86,7 @@ def _known_fields(serialized: bytes) -> tuple[FileField, ...]:
     return _file_fields(list(pa.ipc.read_schema(pa.py_buffer(serialized))), 0)
 
 
-def needed_leaves(fields: tuple[FileField, ...], wanted: Iterable[NestedField]) -> list[int]:
+def needed_leaves(fields: tuple[FileField, ...], wanted: Iterable[ice.NestedField]) -> list[int]:
     """The leaf columns of a file that hold values of these fields, in file order."""
     leaves: set[int] = set()
     for field in wanted:
@@ -109,8 +96,8 @@ def needed_leaves(fields: tuple[FileField, ...], wanted: Iterable[NestedField]) 
     return sorted(leaves)
 
 
-def _needed_below(source: FileField, wanted: IcebergType) -> Iterable[int]:
-    if not isinstance(wanted, StructType) or not source.children:
+def _needed_below(source: FileField, wanted: ice.IcebergType) -> Iterable[int]:
+    if not isinstance(wanted, ice.StructType) or not source.children:
         return source.leaves
     # A struct that lost all its columns still says by one of them where it is null.
     return needed_leaves(source.children, wanted.fields) or source.leaves[:1]
@@ -195,7 +182,7 @@ class _Planner:
     constants: Mapping[int, Any]
 
     def fields(
-        self, wanted: tuple[NestedField, ...], found: tuple[FileField, ...], prefix: str
+        self, wanted: tuple[ice.NestedField, ...], found: tuple[FileField, ...], prefix: str
     ) -> tuple[tuple[int | None, Plan], ...]:
         plans: list[tuple[int | None, Plan]] = []
         for field in wanted:
@@ -207,7 +194,7 @@ class _Planner:
                 plans.append((source.index, self.plan(field.field_type, source, path)))
         return tuple(plans)
 
-    def absent(self, field: NestedField, path: str) -> Plan:
+    def absent(self, field: ice.NestedField, path: str) -> Plan:
         if field.field_id in self.constants:
             value = self.constants[field.field_id]
             return Fill(_constant(value, field.field_type))
@@ -220,42 +207,42 @@ class _Planner:
             )
         return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
 
-    def plan(self, wanted: IcebergType, source: FileField, path: str) -> Plan:
+    def plan(self, wanted: ice.IcebergType, source: FileField, path: str) -> Plan:
         target = nested_arrow_type(wanted)
         match wanted:
-            case StructType() if pa.types.is_struct(source.type):
+            case ice.StructType() if pa.types.is_struct(source.type):
                 children = self.fields(wanted.fields, source.children, f"{path}.")
                 return reshape.simplified(reshape.Struct(target, children), source.type)
-            case ListType() if is_list(source.type):
+            case ice.ListType() if is_list(source.type):
                 element = self.plan(wanted.element_type, source.children[0], f"{path}.element")
                 return reshape.simplified(reshape.List(target, element), source.type)
-            case MapType() if pa.types.is_map(source.type):
+            case ice.MapType() if pa.types.is_map(source.type):
                 key = self.plan(wanted.key_type, source.children[0], f"{path}.key")
                 value = self.plan(wanted.value_type, source.children[1], f"{path}.value")
                 return reshape.simplified(reshape.Map(target, key, value), source.type)
-            case PrimitiveType() if readable(source.type, wanted):
+            case ice.PrimitiveType() if readable(source.type, wanted):
                 return Keep(target) if source.type == target else Cast(target)
         raise FormatError(f"found {source.type}; expected {wanted}", field=path)
 
 
-def _constant(value: Any, kind: IcebergType) -> pa.Scalar:
-    if isinstance(kind, StructType):
+def _constant(value: Any, kind: ice.IcebergType) -> pa.Scalar:
+    if isinstance(kind, ice.StructType):
         return pa.scalar(value, nested_arrow_type(kind))
     return scalar(value, kind)
 
 
-def readable(found: pa.DataType, wanted: PrimitiveType) -> bool:
+def readable(found: pa.DataType, wanted: ice.PrimitiveType) -> bool:
     """Whether a file's column can be read as a table type: as written, promoted, or as other
     engines write it (timestamps without a zone for UTC, text without its annotation)."""
     found = plain_type(found)
     if fits(found, wanted) or pa.types.is_null(found):
         return True
     match wanted:
-        case TimestampType() | TimestampNanoType():
+        case ice.TimestampType() | ice.TimestampNanoType():
             return bool(pa.types.is_timestamp(found) or pa.types.is_date(found))
-        case TimestamptzType() | TimestamptzNanoType():
+        case ice.TimestamptzType() | ice.TimestamptzNanoType():
             return bool(pa.types.is_timestamp(found))
-        case UUIDType() | FixedType():
+        case ice.UUIDType() | ice.FixedType():
             return is_bytes(found)  # ORC has no type for bytes of one length
     if is_text(nested_arrow_type(wanted)):
         return is_bytes(found)

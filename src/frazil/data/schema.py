@@ -13,32 +13,8 @@ from itertools import count
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.types import arrow_type
@@ -47,29 +23,29 @@ FIELD_ID_KEY: Final = b"PARQUET:field_id"
 DOC_KEY: Final = b"doc"
 
 
-def arrow_schema(schema: Schema | StructType) -> pa.Schema:
+def arrow_schema(schema: Schema | ice.StructType) -> pa.Schema:
     """The Arrow schema of rows in memory."""
     return pa.schema([_field(field, ids=False, uuids=False) for field in schema.fields])
 
 
-def parquet_schema(schema: Schema | StructType) -> pa.Schema:
+def parquet_schema(schema: Schema | ice.StructType) -> pa.Schema:
     """The Arrow schema to write Parquet with: field ids at all levels, UUIDs as UUIDs."""
     return pa.schema(
         [_field(field, ids=True, uuids=True) for field in stored_schema(schema).fields]
     )
 
 
-def identified_schema(schema: Schema | StructType) -> pa.Schema:
+def identified_schema(schema: Schema | ice.StructType) -> pa.Schema:
     """`arrow_schema` with field ids, as a file in memory would have them."""
     return pa.schema([_field(field, ids=True, uuids=False) for field in schema.fields])
 
 
-def nested_arrow_type(iceberg_type: IcebergType) -> pa.DataType:
+def nested_arrow_type(iceberg_type: ice.IcebergType) -> pa.DataType:
     """The Arrow type of a column in memory, whatever its nesting."""
     return _type(iceberg_type, ids=False, uuids=False)
 
 
-def stored_schema(schema: Schema | StructType) -> Schema:
+def stored_schema(schema: Schema | ice.StructType) -> Schema:
     """The schema without what data files never hold: columns of unknown type."""
     kept = _without_unknown(schema.fields)
     if isinstance(schema, Schema) and len(kept) == len(schema.fields):
@@ -77,7 +53,7 @@ def stored_schema(schema: Schema | StructType) -> Schema:
     return Schema(*kept)
 
 
-def shown(table: pa.Table, schema: Schema | StructType) -> pa.Table:
+def shown(table: pa.Table, schema: Schema | ice.StructType) -> pa.Table:
     """Rows of this schema for people: UUID columns marked as UUIDs."""
     fields = [_field(field, ids=False, uuids=True) for field in schema.fields]
     if table.schema.equals(pa.schema(fields)):
@@ -101,7 +77,7 @@ def iceberg_schema(arrow: pa.Schema) -> Schema:
         raise InvalidInput(f"The Arrow schema does not make a table schema: {error}") from error
 
 
-def _field(field: NestedField, *, ids: bool, uuids: bool) -> pa.Field:
+def _field(field: ice.NestedField, *, ids: bool, uuids: bool) -> pa.Field:
     metadata: dict[bytes, bytes] = {}
     if ids:
         metadata[FIELD_ID_KEY] = str(field.field_id).encode()
@@ -113,27 +89,27 @@ def _field(field: NestedField, *, ids: bool, uuids: bool) -> pa.Field:
     )
 
 
-def _type(iceberg_type: IcebergType, *, ids: bool, uuids: bool) -> pa.DataType:
+def _type(iceberg_type: ice.IcebergType, *, ids: bool, uuids: bool) -> pa.DataType:
     match iceberg_type:
-        case StructType():
+        case ice.StructType():
             return pa.struct([_field(field, ids=ids, uuids=uuids) for field in iceberg_type.fields])
-        case ListType():
+        case ice.ListType():
             return pa.list_(_field(iceberg_type.element_field, ids=ids, uuids=uuids))
-        case MapType():
+        case ice.MapType():
             return pa.map_(
                 _field(iceberg_type.key_field, ids=ids, uuids=uuids),
                 _field(iceberg_type.value_field, ids=ids, uuids=uuids),
             )
-        case UUIDType() if uuids:
+        case ice.UUIDType() if uuids:
             return pa.uuid()
-        case UnknownType():
+        case ice.UnknownType():
             return pa.null()
-        case PrimitiveType():
+        case ice.PrimitiveType():
             return arrow_type(iceberg_type)
     raise Unsupported(f"Type {iceberg_type} has no Arrow type.", feature=str(iceberg_type))
 
 
-def _without_unknown(fields: Iterable[NestedField]) -> list[NestedField]:
+def _without_unknown(fields: Iterable[ice.NestedField]) -> list[ice.NestedField]:
     kept = []
     for field in fields:
         stored = _stored_type(field.field_type)
@@ -145,28 +121,28 @@ def _without_unknown(fields: Iterable[NestedField]) -> list[NestedField]:
     return kept
 
 
-def _stored_type(iceberg_type: IcebergType) -> IcebergType | None:
+def _stored_type(iceberg_type: ice.IcebergType) -> ice.IcebergType | None:
     match iceberg_type:
-        case UnknownType():
+        case ice.UnknownType():
             return None
-        case StructType():
+        case ice.StructType():
             kept = _without_unknown(iceberg_type.fields)
             if len(kept) == len(iceberg_type.fields) and all(
                 a is b for a, b in zip(kept, iceberg_type.fields, strict=True)
             ):
                 return iceberg_type
-            return StructType(*kept) if kept else None
-        case ListType() if _stored_type(iceberg_type.element_type) is None:
+            return ice.StructType(*kept) if kept else None
+        case ice.ListType() if _stored_type(iceberg_type.element_type) is None:
             return None
-        case MapType() if _stored_type(iceberg_type.value_type) is None:
+        case ice.MapType() if _stored_type(iceberg_type.value_type) is None:
             return None
     return iceberg_type
 
 
 def _fields_from_arrow(
     fields: Iterable[pa.Field], prefix: str, problems: list[str], numbers: count[int]
-) -> list[NestedField]:
-    made: list[NestedField] = []
+) -> list[ice.NestedField]:
+    made: list[ice.NestedField] = []
     seen: set[str] = set()
     for field in fields:
         path = f"{prefix}{field.name}"
@@ -182,11 +158,11 @@ def _fields_from_arrow(
             continue
         doc = (field.metadata or {}).get(DOC_KEY)
         made.append(
-            NestedField(
+            ice.NestedField(
                 field_id=next(numbers),
                 name=field.name,
                 field_type=found,
-                required=not field.nullable and not isinstance(found, UnknownType),
+                required=not field.nullable and not isinstance(found, ice.UnknownType),
                 doc=doc.decode() if doc else None,
             )
         )
@@ -195,15 +171,15 @@ def _fields_from_arrow(
 
 def _type_from_arrow(
     arrow: pa.DataType, path: str, problems: list[str], numbers: count[int]
-) -> IcebergType | None:
+) -> ice.IcebergType | None:
     if pa.types.is_struct(arrow):
-        return StructType(*_fields_from_arrow(arrow, f"{path}.", problems, numbers))
+        return ice.StructType(*_fields_from_arrow(arrow, f"{path}.", problems, numbers))
     if is_list(arrow):
         element = arrow.value_field
         found = _type_from_arrow(element.type, f"{path}.element", problems, numbers)
         if found is None:
             return None
-        return ListType(
+        return ice.ListType(
             element_id=next(numbers), element=found, element_required=not element.nullable
         )
     if pa.types.is_map(arrow):
@@ -211,7 +187,7 @@ def _type_from_arrow(
         value = _type_from_arrow(arrow.item_type, f"{path}.value", problems, numbers)
         if key is None or value is None:
             return None
-        return MapType(
+        return ice.MapType(
             key_id=next(numbers),
             key_type=key,
             value_id=next(numbers),
@@ -265,40 +241,40 @@ def is_bytes(arrow: pa.DataType) -> bool:
     )
 
 
-def _primitive_from_arrow(arrow: pa.DataType) -> PrimitiveType | None:
+def _primitive_from_arrow(arrow: pa.DataType) -> ice.PrimitiveType | None:
     types = pa.types
     if isinstance(arrow, pa.UuidType):
-        return UUIDType()
+        return ice.UUIDType()
     if types.is_null(arrow):
-        return UnknownType()
+        return ice.UnknownType()
     if types.is_boolean(arrow):
-        return BooleanType()
+        return ice.BooleanType()
     if types.is_integer(arrow):
         if types.is_uint64(arrow):
             return None
         narrow = arrow.bit_width <= 16 or types.is_int32(arrow)
-        return IntegerType() if narrow else LongType()
+        return ice.IntegerType() if narrow else ice.LongType()
     if types.is_floating(arrow):
-        return DoubleType() if types.is_float64(arrow) else FloatType()
+        return ice.DoubleType() if types.is_float64(arrow) else ice.FloatType()
     if types.is_decimal(arrow):
         fits = arrow.precision <= 38 and 0 <= arrow.scale <= arrow.precision
-        return DecimalType(arrow.precision, arrow.scale) if fits else None
+        return ice.DecimalType(arrow.precision, arrow.scale) if fits else None
     if types.is_date(arrow):
-        return DateType()
+        return ice.DateType()
     if types.is_time(arrow):
-        return TimeType()
+        return ice.TimeType()
     if types.is_timestamp(arrow):
         return _timestamp_from_arrow(arrow)
     if is_text(arrow):
-        return StringType()
+        return ice.StringType()
     if types.is_fixed_size_binary(arrow):
-        return FixedType(arrow.byte_width)
+        return ice.FixedType(arrow.byte_width)
     if is_bytes(arrow):
-        return BinaryType()
+        return ice.BinaryType()
     return None
 
 
-def _timestamp_from_arrow(arrow: pa.TimestampType) -> PrimitiveType:
+def _timestamp_from_arrow(arrow: pa.TimestampType) -> ice.PrimitiveType:
     if arrow.unit == "ns":
-        return TimestampNanoType() if arrow.tz is None else TimestamptzNanoType()
-    return TimestampType() if arrow.tz is None else TimestamptzType()
+        return ice.TimestampNanoType() if arrow.tz is None else ice.TimestamptzNanoType()
+    return ice.TimestampType() if arrow.tz is None else ice.TimestamptzType()

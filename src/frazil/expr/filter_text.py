@@ -23,17 +23,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pyiceberg import types as ice
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.literals import BooleanLiteral, StringLiteral
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-)
 
 from frazil.errors import InvalidInput
 from frazil.expr.bind import conjunction, disjunction, predicate
@@ -54,12 +46,12 @@ _COMPARISONS: Final = {
     ">=": Op.GE,
 }
 _TEMPORAL: Final = (
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
+    ice.DateType,
+    ice.TimeType,
+    ice.TimestampType,
+    ice.TimestamptzType,
+    ice.TimestampNanoType,
+    ice.TimestamptzNanoType,
 )
 
 
@@ -128,7 +120,7 @@ class _Parser(Cursor):
         if self.token.is_word("starts") and self.following.is_word("with"):
             self.index += 2
             return self._make(Op.STARTS_WITH, left, [self.string()], negated=negated)
-        if isinstance(left.column.field.field_type, BooleanType) and self._ends_predicate():
+        if isinstance(left.column.field.field_type, ice.BooleanType) and self._ends_predicate():
             return self._flag(left, value=True, negated=negated)
         raise self.unexpected("a comparison such as =, <, IN, LIKE, BETWEEN or IS NULL")
 

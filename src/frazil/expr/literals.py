@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
+from pyiceberg import types as ice
 from pyiceberg.expressions.literals import (
     AboveMax,
     BelowMin,
@@ -35,25 +36,6 @@ from pyiceberg.expressions.literals import (
     TimeLiteral,
     TimestampLiteral,
     UUIDLiteral,
-)
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
 )
 
 from frazil.errors import InvalidInput
@@ -93,53 +75,56 @@ _BELOW: Final = Place(where=Where.BELOW)
 _ABOVE: Final = Place(where=Where.ABOVE)
 
 
-def place(literal: Literal[Any], type_: IcebergType) -> Place:
+def place(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     """Where the literal lies among the values of the type; refuses what cannot be compared."""
     if isinstance(literal, AboveMax):
         return _ABOVE
     if isinstance(literal, BelowMin):
         return _BELOW
-    if isinstance(type_, IntegerType):
+    if isinstance(type_, ice.IntegerType):
         return _whole(_number(literal, type_), _INT_RANGE)
-    if isinstance(type_, LongType):
+    if isinstance(type_, ice.LongType):
         return _whole(_number(literal, type_), _LONG_RANGE)
-    if isinstance(type_, DecimalType):
+    if isinstance(type_, ice.DecimalType):
         return _scaled(_number(literal, type_), type_)
-    if isinstance(type_, FloatType | DoubleType):
+    if isinstance(type_, ice.FloatType | ice.DoubleType):
         return _floating(literal, type_)
-    if isinstance(type_, DateType):
+    if isinstance(type_, ice.DateType):
         return _date(literal, type_)
-    if isinstance(type_, TimestampType | TimestamptzType | TimestampNanoType | TimestamptzNanoType):
+    if isinstance(
+        type_,
+        ice.TimestampType | ice.TimestamptzType | ice.TimestampNanoType | ice.TimestamptzNanoType,
+    ):
         return _timestamp(literal, type_)
     return Place(where=Where.EXACT, value=_exact(literal, type_))
 
 
-def typed(value: Any, type_: IcebergType) -> Literal[Any]:
+def typed(value: Any, type_: ice.IcebergType) -> Literal[Any]:
     """The PyIceberg literal of a value that `place` returned.
 
     Nanosecond timestamps are plain longs: PyIceberg's timestamp literal counts microseconds.
     """
-    if isinstance(type_, DecimalType):
+    if isinstance(type_, ice.DecimalType):
         return DecimalLiteral(value)
-    if isinstance(type_, BooleanType):
+    if isinstance(type_, ice.BooleanType):
         return BooleanLiteral(value)
-    if isinstance(type_, FloatType):
+    if isinstance(type_, ice.FloatType):
         return FloatLiteral(value)
-    if isinstance(type_, DoubleType):
+    if isinstance(type_, ice.DoubleType):
         return DoubleLiteral(value)
-    if isinstance(type_, DateType):
+    if isinstance(type_, ice.DateType):
         return DateLiteral(value)
-    if isinstance(type_, TimeType):
+    if isinstance(type_, ice.TimeType):
         return TimeLiteral(value)
-    if isinstance(type_, TimestampType | TimestamptzType):
+    if isinstance(type_, ice.TimestampType | ice.TimestamptzType):
         return TimestampLiteral(value)
-    if isinstance(type_, StringType):
+    if isinstance(type_, ice.StringType):
         return StringLiteral(value)
-    if isinstance(type_, UUIDType):
+    if isinstance(type_, ice.UUIDType):
         return UUIDLiteral(value)
-    if isinstance(type_, FixedType):
+    if isinstance(type_, ice.FixedType):
         return FixedLiteral(value)
-    if isinstance(type_, BinaryType):
+    if isinstance(type_, ice.BinaryType):
         return BinaryLiteral(value)
     return LongLiteral(value)
 
@@ -149,12 +134,12 @@ def _bad_moment(problem: str) -> InvalidInput:
     return InvalidInput(problem, is_certain=True)
 
 
-def _mismatch(literal: Literal[Any], type_: IcebergType, hint: str = "") -> InvalidInput:
+def _mismatch(literal: Literal[Any], type_: ice.IcebergType, hint: str = "") -> InvalidInput:
     shown = repr(literal.value)
     return InvalidInput(f"{shown} cannot be compared with a {type_} column{hint}")
 
 
-def _number(literal: Literal[Any], type_: IcebergType) -> Decimal:
+def _number(literal: Literal[Any], type_: ice.IcebergType) -> Decimal:
     value = literal.value
     if isinstance(literal, LongLiteral):
         return Decimal(value)
@@ -183,7 +168,7 @@ def _whole(number: Decimal, limits: tuple[int, int]) -> Place:
     return Place(where=Where.EXACT if floor == number else Where.AFTER, value=floor)
 
 
-def _scaled(number: Decimal, type_: DecimalType) -> Place:
+def _scaled(number: Decimal, type_: ice.DecimalType) -> Place:
     if not number.is_finite() or number.adjusted() > type_.precision:
         return _ABOVE if number > 0 else _BELOW
     step = Decimal((0, (1,), -type_.scale))
@@ -198,9 +183,9 @@ def _scaled(number: Decimal, type_: DecimalType) -> Place:
     return Place(where=Where.EXACT if floor == number else Where.AFTER, value=floor)
 
 
-def _floating(literal: Literal[Any], type_: IcebergType) -> Place:
+def _floating(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     """Literals are rounded to the nearest value of the column's type, as Iceberg does."""
-    largest = _FLOAT_MAX if isinstance(type_, FloatType) else _DOUBLE_MAX
+    largest = _FLOAT_MAX if isinstance(type_, ice.FloatType) else _DOUBLE_MAX
     if isinstance(literal, StringLiteral) and literal.value.strip().lower().lstrip("+-") in (
         "inf",
         "infinity",
@@ -215,7 +200,7 @@ def _floating(literal: Literal[Any], type_: IcebergType) -> Place:
     if math.isinf(value):
         return Place(where=Where.EXACT, value=value)
     try:
-        if isinstance(type_, FloatType):
+        if isinstance(type_, ice.FloatType):
             value = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         value = math.inf if number > 0 else -math.inf
@@ -224,10 +209,10 @@ def _floating(literal: Literal[Any], type_: IcebergType) -> Place:
     return Place(where=Where.EXACT, value=value)
 
 
-def _nanos(text: str, type_: IcebergType) -> int:
+def _nanos(text: str, type_: ice.IcebergType) -> int:
     """Nanoseconds since the epoch of an ISO timestamp or date; without a zone it is UTC."""
     match = _TIMESTAMP.fullmatch(text.strip())
-    zoned = isinstance(type_, TimestamptzType | TimestamptzNanoType)
+    zoned = isinstance(type_, ice.TimestamptzType | ice.TimestamptzNanoType)
     expected = "'2024-01-15T10:30:00+00:00'" if zoned else "'2024-01-15T10:30:00'"
     problem = f"'{text}' is not a {type_}; write it like {expected}"
     if match is None:
@@ -265,7 +250,7 @@ def _stepped(count: int, step: int, limits: tuple[int, int]) -> Place:
     return Place(where=Where.AFTER if rest else Where.EXACT, value=floor)
 
 
-def _date(literal: Literal[Any], type_: IcebergType) -> Place:
+def _date(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     if isinstance(literal, DateLiteral | LongLiteral):
         return _stepped(literal.value, 1, _INT_RANGE)
     if isinstance(literal, TimestampLiteral):
@@ -278,12 +263,12 @@ def _date(literal: Literal[Any], type_: IcebergType) -> Place:
             match = _TIMESTAMP.fullmatch(text)
             if match is None or match["clock"] is None:
                 raise _bad_moment(f"'{text}' is not a date; write it like '2024-01-15'") from None
-        return _stepped(_nanos(text, TimestampType()), _DAY_NS, _INT_RANGE)
+        return _stepped(_nanos(text, ice.TimestampType()), _DAY_NS, _INT_RANGE)
     raise _mismatch(literal, type_, "; write a date like '2024-01-15'")
 
 
-def _timestamp(literal: Literal[Any], type_: IcebergType) -> Place:
-    unit_ns = 1 if isinstance(type_, TimestampNanoType | TimestamptzNanoType) else 1000
+def _timestamp(literal: Literal[Any], type_: ice.IcebergType) -> Place:
+    unit_ns = 1 if isinstance(type_, ice.TimestampNanoType | ice.TimestamptzNanoType) else 1000
     if isinstance(literal, LongLiteral):
         return _stepped(literal.value, 1, _LONG_RANGE)
     if isinstance(literal, DateLiteral):
@@ -295,19 +280,19 @@ def _timestamp(literal: Literal[Any], type_: IcebergType) -> Place:
     raise _mismatch(literal, type_, "; write a timestamp like '2024-01-15T10:30:00'")
 
 
-def _exact(literal: Literal[Any], type_: IcebergType) -> Any:
+def _exact(literal: Literal[Any], type_: ice.IcebergType) -> Any:
     """The value itself, for types whose literals are never between two values."""
     value = literal.value
-    if isinstance(type_, BooleanType):
+    if isinstance(type_, ice.BooleanType):
         if isinstance(literal, BooleanLiteral):
             return value
         if isinstance(literal, StringLiteral) and value.lower() in ("true", "false"):
             return value.lower() == "true"
-    elif isinstance(type_, StringType):
+    elif isinstance(type_, ice.StringType):
         if isinstance(literal, StringLiteral):
             return value
         raise _mismatch(literal, type_, "; write text in single quotes")
-    elif isinstance(type_, TimeType):
+    elif isinstance(type_, ice.TimeType):
         if isinstance(literal, TimeLiteral | LongLiteral):
             return value
         if isinstance(literal, StringLiteral):
@@ -315,7 +300,7 @@ def _exact(literal: Literal[Any], type_: IcebergType) -> Any:
                 return _clock_micros(time.fromisoformat(value.strip()))
             except ValueError:
                 raise _bad_moment(f"'{value}' is not a time; write it like '10:30:00'") from None
-    elif isinstance(type_, UUIDType):
+    elif isinstance(type_, ice.UUIDType):
         if isinstance(literal, StringLiteral):
             try:
                 return UUID(value.strip()).bytes
@@ -323,13 +308,13 @@ def _exact(literal: Literal[Any], type_: IcebergType) -> Any:
                 raise InvalidInput(f"'{value}' is not a uuid") from None
         if isinstance(value, bytes) and len(value) == 16:
             return value
-    elif isinstance(type_, FixedType):
+    elif isinstance(type_, ice.FixedType):
         if isinstance(value, bytes):
             if len(value) == len(type_):
                 return value
             raise _mismatch(literal, type_, f": it has {len(value)} bytes")
         raise _mismatch(literal, type_, "; write bytes like X'00ff'")
-    elif isinstance(type_, BinaryType):
+    elif isinstance(type_, ice.BinaryType):
         if isinstance(value, bytes):
             return value
         raise _mismatch(literal, type_, "; write bytes like X'00ff'")

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg import types as ice
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
@@ -22,17 +23,6 @@ from pyiceberg.transforms import (
     TruncateTransform,
     VoidTransform,
     YearTransform,
-)
-from pyiceberg.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestamptzNanoType,
 )
 
 from frazil.errors import InvalidInput, Unsupported
@@ -46,7 +36,7 @@ _HOUR_US: Final = 3_600_000_000
 _CALENDAR: Final = {YearTransform: "datetime64[Y]", MonthTransform: "datetime64[M]"}
 
 
-def result_type(transform: Transform[Any, Any], source_type: IcebergType) -> IcebergType:
+def result_type(transform: Transform[Any, Any], source_type: ice.IcebergType) -> ice.IcebergType:
     """The type of the transform's results; refuses types it does not take."""
     if not transform.can_transform(source_type):
         raise InvalidInput(f"{transform} cannot be applied to a {source_type} column")
@@ -56,7 +46,7 @@ def result_type(transform: Transform[Any, Any], source_type: IcebergType) -> Ice
 def transform_array(
     transform: Transform[Any, Any],
     array: pa.Array | pa.ChunkedArray,
-    source_type: IcebergType,
+    source_type: ice.IcebergType,
 ) -> pa.Array:
     """The transform of every value, as `arrow_type(result_type(…))`; null stays null."""
     result = arrow_type(result_type(transform, source_type))
@@ -97,17 +87,19 @@ def _longs(array: pa.Array) -> Longs:
     return np.frombuffer(array.buffers()[1], code, count)[array.offset :].astype(np.int64)
 
 
-def _micros(array: pa.Array, source_type: IcebergType) -> Longs:
+def _micros(array: pa.Array, source_type: ice.IcebergType) -> Longs:
     ticks = _longs(array)
-    if isinstance(source_type, TimestampNanoType | TimestamptzNanoType):
+    if isinstance(source_type, ice.TimestampNanoType | ice.TimestamptzNanoType):
         return np.floor_divide(ticks, 1000)
     return ticks
 
 
-def _calendar(transform: Transform[Any, Any], array: pa.Array, source_type: IcebergType) -> Longs:
+def _calendar(
+    transform: Transform[Any, Any], array: pa.Array, source_type: ice.IcebergType
+) -> Longs:
     if isinstance(transform, HourTransform):
         return np.floor_divide(_micros(array, source_type), _HOUR_US)
-    if isinstance(source_type, DateType):
+    if isinstance(source_type, ice.DateType):
         days = _longs(array)
     else:
         days = np.floor_divide(_micros(array, source_type), _DAY_US)
@@ -120,29 +112,29 @@ def _calendar(transform: Transform[Any, Any], array: pa.Array, source_type: Iceb
 # --- truncate ------------------------------------------------------------------------------------
 
 
-def _truncate(array: pa.Array, source_type: IcebergType, width: int) -> pa.Array:
-    if isinstance(source_type, StringType):
+def _truncate(array: pa.Array, source_type: ice.IcebergType, width: int) -> pa.Array:
+    if isinstance(source_type, ice.StringType):
         return pc.utf8_slice_codeunits(array, 0, width)
-    if isinstance(source_type, BinaryType):
+    if isinstance(source_type, ice.BinaryType):
         return pc.binary_slice(array, 0, width)
-    if isinstance(source_type, IntegerType | LongType):
+    if isinstance(source_type, ice.IntegerType | ice.LongType):
         return _truncate_whole(array, source_type, width)
-    assert isinstance(source_type, DecimalType)
+    assert isinstance(source_type, ice.DecimalType)
     return _truncate_decimal(array, source_type, width)
 
 
-def _too_low(source_type: IcebergType, width: int) -> InvalidInput:
+def _too_low(source_type: ice.IcebergType, width: int) -> InvalidInput:
     return InvalidInput(
         f"truncate[{width}] of the lowest {source_type} values lies outside the {source_type} range"
     )
 
 
-def _truncate_whole(array: pa.Array, source_type: IcebergType, width: int) -> pa.Array:
+def _truncate_whole(array: pa.Array, source_type: ice.IcebergType, width: int) -> pa.Array:
     values = _longs(array)
     if array.null_count:
         values[array.is_null().to_numpy(zero_copy_only=False)] = 0
     rest = np.mod(values, width)
-    lowest = -(2**31) if isinstance(source_type, IntegerType) else -(2**63)
+    lowest = -(2**31) if isinstance(source_type, ice.IntegerType) else -(2**63)
     if np.any(values < lowest + rest):
         raise _too_low(source_type, width)
     made = pa.array(values - rest, pa.int64())
@@ -151,7 +143,7 @@ def _truncate_whole(array: pa.Array, source_type: IcebergType, width: int) -> pa
     return made.cast(array.type)
 
 
-def _truncate_decimal(array: pa.Array, source_type: DecimalType, width: int) -> pa.Array:
+def _truncate_decimal(array: pa.Array, source_type: ice.DecimalType, width: int) -> pa.Array:
     """Value − (value mod width) on the unscaled values, high × 2⁶⁴ + low; width fits 31 bits."""
     if not len(array):
         return array
@@ -180,14 +172,14 @@ def _decimal_words(array: pa.Array) -> tuple[np.ndarray[Any, np.dtype[np.uint64]
 # --- bucket --------------------------------------------------------------------------------------
 
 
-def _hashes(array: pa.Array, source_type: IcebergType) -> np.ndarray[Any, np.dtype[np.uint32]]:
+def _hashes(array: pa.Array, source_type: ice.IcebergType) -> np.ndarray[Any, np.dtype[np.uint32]]:
     """The 32-bit hash of every value; arbitrary where null."""
     if not len(array):
         return np.zeros(0, dtype=np.uint32)
-    if isinstance(source_type, DecimalType):
+    if isinstance(source_type, ice.DecimalType):
         return _decimal_hashes(array)
     rows = np.arange(array.offset, array.offset + len(array), dtype=np.int64)
-    if isinstance(source_type, StringType | BinaryType):
+    if isinstance(source_type, ice.StringType | ice.BinaryType):
         _, offsets_buffer, data_buffer = array.buffers()
         offsets = np.frombuffer(offsets_buffer, "<i4").astype(np.int64)
         starts = offsets[rows]

@@ -11,62 +11,38 @@ import re
 from itertools import count
 from typing import Final
 
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from pyiceberg import types as ice
 
 from frazil.errors import InvalidInput
 
-_PLAIN: Final[dict[str, PrimitiveType]] = {
-    "boolean": BooleanType(),
-    "bool": BooleanType(),
-    "tinyint": IntegerType(),
-    "smallint": IntegerType(),
-    "int": IntegerType(),
-    "integer": IntegerType(),
-    "bigint": LongType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "real": FloatType(),
-    "double": DoubleType(),
-    "date": DateType(),
-    "time": TimeType(),
-    "timestamp": TimestampType(),
-    "timestamp_ntz": TimestampType(),
-    "timestamptz": TimestamptzType(),
-    "timestamp_ns": TimestampNanoType(),
-    "timestamptz_ns": TimestamptzNanoType(),
-    "string": StringType(),
-    "text": StringType(),
-    "varchar": StringType(),
-    "char": StringType(),
-    "uuid": UUIDType(),
-    "binary": BinaryType(),
-    "bytes": BinaryType(),
-    "varbinary": BinaryType(),
-    "unknown": UnknownType(),
+_PLAIN: Final[dict[str, ice.PrimitiveType]] = {
+    "boolean": ice.BooleanType(),
+    "bool": ice.BooleanType(),
+    "tinyint": ice.IntegerType(),
+    "smallint": ice.IntegerType(),
+    "int": ice.IntegerType(),
+    "integer": ice.IntegerType(),
+    "bigint": ice.LongType(),
+    "long": ice.LongType(),
+    "float": ice.FloatType(),
+    "real": ice.FloatType(),
+    "double": ice.DoubleType(),
+    "date": ice.DateType(),
+    "time": ice.TimeType(),
+    "timestamp": ice.TimestampType(),
+    "timestamp_ntz": ice.TimestampType(),
+    "timestamptz": ice.TimestamptzType(),
+    "timestamp_ns": ice.TimestampNanoType(),
+    "timestamptz_ns": ice.TimestamptzNanoType(),
+    "string": ice.StringType(),
+    "text": ice.StringType(),
+    "varchar": ice.StringType(),
+    "char": ice.StringType(),
+    "uuid": ice.UUIDType(),
+    "binary": ice.BinaryType(),
+    "bytes": ice.BinaryType(),
+    "varbinary": ice.BinaryType(),
+    "unknown": ice.UnknownType(),
 }
 _SIZED_TEXT: Final = frozenset({"varchar", "char"})
 _DECIMALS: Final = frozenset({"decimal", "numeric"})
@@ -75,7 +51,7 @@ _MAX_DIGITS: Final = 38
 _MAX_DEPTH: Final = 50
 
 
-def parse_type(text: str) -> IcebergType:
+def parse_type(text: str) -> ice.IcebergType:
     """The type that the text names."""
     if not isinstance(text, str) or not text.strip():
         raise InvalidInput(f"{text!r} is not a type; write one like 'long' or 'decimal(10,2)'")
@@ -102,7 +78,7 @@ class _Parser:
             self._tokens.append(next(group for group in match.groups() if group is not None))
             position = match.end()
 
-    def whole(self) -> IcebergType:
+    def whole(self) -> ice.IcebergType:
         found = self._type()
         if self._index < len(self._tokens):
             raise self._problem(f"unexpected {self._token!r} after the type")
@@ -132,7 +108,7 @@ class _Parser:
         self._index += 1
         return token
 
-    def _type(self) -> IcebergType:
+    def _type(self) -> ice.IcebergType:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._problem(f"nested deeper than {_MAX_DEPTH}")
@@ -141,19 +117,19 @@ class _Parser:
         self._depth -= 1
         return found
 
-    def _nested(self, name: str) -> IcebergType | None:
+    def _nested(self, name: str) -> ice.IcebergType | None:
         if name in ("list", "array"):
             self._expect("<")
             element = self._type()
             self._expect(">")
-            return ListType(element_id=next(self._ids), element=element, element_required=False)
+            return ice.ListType(element_id=next(self._ids), element=element, element_required=False)
         if name == "map":
             self._expect("<")
             key = self._type()
             self._expect(",")
             value = self._type()
             self._expect(">")
-            return MapType(
+            return ice.MapType(
                 key_id=next(self._ids),
                 key_type=key,
                 value_id=next(self._ids),
@@ -170,10 +146,10 @@ class _Parser:
             twice = sorted({each for each in names if names.count(each) > 1})
             if twice:
                 raise self._problem(f"the field {', '.join(twice)} occurs twice")
-            return StructType(*fields)
+            return ice.StructType(*fields)
         return None
 
-    def _field(self) -> NestedField:
+    def _field(self) -> ice.NestedField:
         name = self._word("a field name")
         self._take(":")
         if name.isdecimal():  # a field id, as in '1: name: required long'
@@ -186,9 +162,11 @@ class _Parser:
         if self._take("not"):
             self._expect("null")
             required = True
-        return NestedField(field_id=next(self._ids), name=name, field_type=kind, required=required)
+        return ice.NestedField(
+            field_id=next(self._ids), name=name, field_type=kind, required=required
+        )
 
-    def _primitive(self, name: str) -> IcebergType:
+    def _primitive(self, name: str) -> ice.IcebergType:
         if name in _DECIMALS:
             sizes = self._sizes() or [_MAX_DIGITS if name == "numeric" else 10]
             precision, scale = (*sizes, 0)[:2]
@@ -196,12 +174,12 @@ class _Parser:
                 raise self._problem(
                     f"decimal(p,s) takes 1 to {_MAX_DIGITS} digits, s of them after the point"
                 )
-            return DecimalType(precision, scale)
+            return ice.DecimalType(precision, scale)
         if name == "fixed":
             sizes = self._sizes()
             if len(sizes) != 1 or sizes[0] < 1:
                 raise self._problem("fixed takes a length: fixed(16)")
-            return FixedType(sizes[0])
+            return ice.FixedType(sizes[0])
         found = _PLAIN.get(name)
         if found is None:
             known = ", ".join(

@@ -13,23 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    UnknownType,
-    UUIDType,
-)
+from pyiceberg import types as ice
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.types import arrow_type, is_geo, promote, text_of
@@ -39,16 +23,16 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 AXES: Final = ("x", "y", "z", "m")
 
-_STORED: Final[dict[type[IcebergType], tuple[IcebergType, ...]]] = {
-    LongType: (LongType(), IntegerType()),
-    DoubleType: (DoubleType(), FloatType()),
-    TimestampType: (TimestampType(), DateType()),
-    TimestampNanoType: (TimestampNanoType(), DateType()),
+_STORED: Final[dict[type[ice.IcebergType], tuple[ice.IcebergType, ...]]] = {
+    ice.LongType: (ice.LongType(), ice.IntegerType()),
+    ice.DoubleType: (ice.DoubleType(), ice.FloatType()),
+    ice.TimestampType: (ice.TimestampType(), ice.DateType()),
+    ice.TimestampNanoType: (ice.TimestampNanoType(), ice.DateType()),
 }
 """Types whose bounds may be stored in the width of the type they were promoted from."""
 
 
-def decode_bounds(values: pa.Array | pa.ChunkedArray, iceberg_type: IcebergType) -> pa.Array:
+def decode_bounds(values: pa.Array | pa.ChunkedArray, iceberg_type: ice.IcebergType) -> pa.Array:
     """Serialised values as a column of `arrow_type(iceberg_type)`; null stays null.
 
     Bytes of a width no version of the type has raise FormatError. A `fixed` bound shorter than
@@ -56,37 +40,37 @@ def decode_bounds(values: pa.Array | pa.ChunkedArray, iceberg_type: IcebergType)
     and strings that are not UTF-8 bound nothing: null. Geo types have points: `decode_points`.
     """
     column = _one_chunk(values)
-    if isinstance(iceberg_type, UnknownType):
+    if isinstance(iceberg_type, ice.UnknownType):
         return pa.nulls(len(column))
-    if isinstance(iceberg_type, StringType):
+    if isinstance(iceberg_type, ice.StringType):
         return text_of(column)
-    if isinstance(iceberg_type, BinaryType):
+    if isinstance(iceberg_type, ice.BinaryType):
         return column
-    if isinstance(iceberg_type, DecimalType):
+    if isinstance(iceberg_type, ice.DecimalType):
         return _decode_decimals(column, iceberg_type)
-    if isinstance(iceberg_type, FixedType | UUIDType):
+    if isinstance(iceberg_type, ice.FixedType | ice.UUIDType):
         return _decode_fixed(column, iceberg_type)
     if is_geo(iceberg_type):
         raise Unsupported(f"bounds of {iceberg_type} are points", feature="geo bounds as values")
     return _decode_numbers(column, iceberg_type)
 
 
-def encode_bounds(array: pa.Array | pa.ChunkedArray, iceberg_type: IcebergType) -> pa.Array:
+def encode_bounds(array: pa.Array | pa.ChunkedArray, iceberg_type: ice.IcebergType) -> pa.Array:
     """A column of `arrow_type(iceberg_type)` as serialised values; null stays null."""
     column = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     column = promote(column, iceberg_type)
-    if isinstance(iceberg_type, UnknownType):
+    if isinstance(iceberg_type, ice.UnknownType):
         return pa.nulls(len(column), pa.binary())
-    if isinstance(iceberg_type, StringType | BinaryType | FixedType | UUIDType):
+    if isinstance(iceberg_type, ice.StringType | ice.BinaryType | ice.FixedType | ice.UUIDType):
         return column.cast(pa.binary())
     if is_geo(iceberg_type):
         raise Unsupported(f"bounds of {iceberg_type} are points", feature="geo bounds as values")
     valid = _valid(column)
-    if isinstance(iceberg_type, DecimalType):
+    if isinstance(iceberg_type, ice.DecimalType):
         big_endian = _unscaled(column)[:, ::-1]
         return _binary_column(big_endian, _minimal_width(big_endian), valid)
     width = _width(iceberg_type)
-    if isinstance(iceberg_type, BooleanType):
+    if isinstance(iceberg_type, ice.BooleanType):
         numbers = column.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint8)
     else:
         numbers = _little_endian(column, width)
@@ -124,7 +108,7 @@ def encode_points(axes: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Array:
 # --- decoding --------------------------------------------------------------------------------
 
 
-def _decode_numbers(column: pa.Array, iceberg_type: IcebergType) -> pa.Array:
+def _decode_numbers(column: pa.Array, iceberg_type: ice.IcebergType) -> pa.Array:
     lengths, left = _lengths(column), _valid(column)
     result: pa.Array | None = None
     stored = _STORED.get(type(iceberg_type), (iceberg_type,))
@@ -141,7 +125,7 @@ def _decode_numbers(column: pa.Array, iceberg_type: IcebergType) -> pa.Array:
     return result
 
 
-def _scatter(raw: Bytes, rows: Mask, kind: IcebergType) -> pa.Array:
+def _scatter(raw: Bytes, rows: Mask, kind: ice.IcebergType) -> pa.Array:
     """Gathered values back at their rows, null elsewhere, in the Arrow type of the kind."""
     target = arrow_type(kind)
     if pa.types.is_boolean(target):
@@ -155,7 +139,7 @@ def _scatter(raw: Bytes, rows: Mask, kind: IcebergType) -> pa.Array:
     return plain if plain.type == target else plain.view(target)
 
 
-def _decode_decimals(column: pa.Array, iceberg_type: DecimalType) -> pa.Array:
+def _decode_decimals(column: pa.Array, iceberg_type: ice.DecimalType) -> pa.Array:
     lengths, valid = _lengths(column), _valid(column)
     _refuse(column, valid & ((lengths < 1) | (lengths > 16)), "1 to 16 bytes", "a decimal bound")
     little_endian = np.zeros((len(column), 16), dtype=np.uint8)
@@ -169,10 +153,10 @@ def _decode_decimals(column: pa.Array, iceberg_type: DecimalType) -> pa.Array:
     return _from_bytes(little_endian, valid, arrow_type(iceberg_type))
 
 
-def _decode_fixed(column: pa.Array, iceberg_type: IcebergType) -> pa.Array:
+def _decode_fixed(column: pa.Array, iceberg_type: ice.IcebergType) -> pa.Array:
     target = arrow_type(iceberg_type)
     lengths, valid = _lengths(column), _valid(column)
-    wrong = lengths != 16 if isinstance(iceberg_type, UUIDType) else lengths > target.byte_width
+    wrong = lengths != 16 if isinstance(iceberg_type, ice.UUIDType) else lengths > target.byte_width
     _refuse(column, valid & wrong, f"{target.byte_width} bytes", f"a bound of {iceberg_type}")
     padded = np.zeros((len(column), target.byte_width), dtype=np.uint8)
     for width in np.unique(lengths[valid]):
@@ -277,8 +261,8 @@ def validity(valid: Mask) -> pa.Buffer | None:
     return pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
 
 
-def _width(kind: IcebergType) -> int:
-    if isinstance(kind, BooleanType):
+def _width(kind: ice.IcebergType) -> int:
+    if isinstance(kind, ice.BooleanType):
         return 1
     return int(arrow_type(kind).bit_width) // 8
 

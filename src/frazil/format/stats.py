@@ -12,15 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    IcebergType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    UnknownType,
-)
 
 from frazil.errors import InvalidInput
 from frazil.format.fields import stats_key
@@ -93,7 +86,7 @@ class TrackedField:
 
     id: int
     full_name: str
-    type: IcebergType
+    type: ice.IcebergType
     required: bool = False
     depth: int = 0
 
@@ -102,9 +95,9 @@ ROW_LINEAGE: Final = (
     TrackedField(
         id=LAST_UPDATED_SEQUENCE_NUMBER,
         full_name="_last_updated_sequence_number",
-        type=LongType(),
+        type=ice.LongType(),
     ),
-    TrackedField(id=ROW_ID, full_name="_row_id", type=LongType()),
+    TrackedField(id=ROW_ID, full_name="_row_id", type=ice.LongType()),
 )
 """Columns that files may store and that have reserved statistics ids."""
 
@@ -135,11 +128,11 @@ def tracked_fields(schema: Schema) -> tuple[TrackedField, ...]:
 
 
 def _walk(
-    fields: Iterable[NestedField], *, prefix: str, required: bool, depth: int
+    fields: Iterable[ice.NestedField], *, prefix: str, required: bool, depth: int
 ) -> Iterator[TrackedField]:
     for field in fields:
         name, always = prefix + field.name, required and field.required
-        if isinstance(field.field_type, StructType):
+        if isinstance(field.field_type, ice.StructType):
             yield from _walk(
                 field.field_type.fields, prefix=f"{name}.", required=always, depth=depth + 1
             )
@@ -153,9 +146,9 @@ def _walk(
             )
 
 
-def has_bounds(kind: IcebergType) -> bool:
+def has_bounds(kind: ice.IcebergType) -> bool:
     """Whether statistics of the type have bounds, as values or as points."""
-    return isinstance(kind, PrimitiveType) and not isinstance(kind, UnknownType)
+    return isinstance(kind, ice.PrimitiveType) and not isinstance(kind, ice.UnknownType)
 
 
 def stats_columns(field: TrackedField) -> tuple[StatsColumn, ...]:

@@ -13,17 +13,8 @@ from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    UUIDType,
-)
 
 from frazil.errors import FormatError, InvalidInput
 from frazil.format import single_value, stats
@@ -33,9 +24,9 @@ from frazil.format.types import arrow_type, is_geo, promote
 
 __all__ = ["Derived", "Summarised", "TableTypes", "is_geo", "typed"]
 
-_OF_POSITION_DELETES: Final[dict[int, IcebergType]] = {
-    FILE_PATH: StringType(),
-    FILE_PATH - 1: LongType(),
+_OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
+    FILE_PATH: ice.StringType(),
+    FILE_PATH - 1: ice.LongType(),
 }
 
 
@@ -43,7 +34,7 @@ _OF_POSITION_DELETES: Final[dict[int, IcebergType]] = {
 class Derived:
     """A derived column: the type of its values, and the partition field they are those of."""
 
-    type: IcebergType
+    type: ice.IcebergType
     partition_field_id: int
 
 
@@ -52,17 +43,17 @@ class Summarised:
     """What a partition field's summary in a manifest list speaks of: a column, and its type."""
 
     field_id: int
-    type: IcebergType
+    type: ice.IcebergType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableTypes:
     """Types by id, from every schema and spec of a table."""
 
-    columns: Mapping[int, IcebergType]
+    columns: Mapping[int, ice.IcebergType]
     current_ids: tuple[int, ...]
     """Columns of the current schema that have statistics."""
-    partitions: Mapping[int, IcebergType]
+    partitions: Mapping[int, ice.IcebergType]
     derived: Mapping[int, Derived]
     summaries: Mapping[int, tuple[Summarised | None, ...]]
     """By spec, one per partition field; None where the summary says nothing of use."""
@@ -103,12 +94,12 @@ class _Identity:
 def _table_types(key: _Identity) -> TableTypes:
     metadata = key.metadata
     current = metadata.schema()
-    columns: dict[int, IcebergType] = {}
+    columns: dict[int, ice.IcebergType] = {}
     for schema in (current, *reversed(metadata.schemas)):
         for field in stats.tracked_fields(schema):
             columns.setdefault(field.id, field.type)
     columns |= _OF_POSITION_DELETES
-    results: dict[int, IcebergType] = {}
+    results: dict[int, ice.IcebergType] = {}
     for spec in metadata.partition_specs:
         for part in spec.fields:
             source = columns.get(part.source_id)
@@ -139,7 +130,9 @@ def _table_types(key: _Identity) -> TableTypes:
     )
 
 
-def _result_type(transform: Transform[object, object], source: IcebergType) -> IcebergType | None:
+def _result_type(
+    transform: Transform[object, object], source: ice.IcebergType
+) -> ice.IcebergType | None:
     if isinstance(transform, UnknownTransform | VoidTransform):
         return None
     return transform.result_type(source)
@@ -148,29 +141,29 @@ def _result_type(transform: Transform[object, object], source: IcebergType) -> I
 def _summarised(
     transform: Transform[object, object],
     source_id: int,
-    result: IcebergType | None,
+    result: ice.IcebergType | None,
     expression: int | None,
 ) -> Summarised | None:
-    if result is None or not isinstance(result, PrimitiveType):
+    if result is None or not isinstance(result, ice.PrimitiveType):
         return None
     if isinstance(transform, IdentityTransform):
         return Summarised(field_id=source_id, type=result)
     return None if expression is None else Summarised(field_id=int(expression), type=result)
 
 
-def typed(array: pa.Array, kind: IcebergType) -> pa.Array:
+def typed(array: pa.Array, kind: ice.IcebergType) -> pa.Array:
     """Partition values as stored in a file, in the Arrow type of their Iceberg type."""
     target = arrow_type(kind)
     source = array.type
     if source == target:
         return array
     try:
-        if isinstance(kind, DecimalType) and not pa.types.is_decimal(source):
+        if isinstance(kind, ice.DecimalType) and not pa.types.is_decimal(source):
             return single_value.decode_bounds(array.cast(pa.binary()), kind)
-        if isinstance(kind, FixedType | UUIDType):
+        if isinstance(kind, ice.FixedType | ice.UUIDType):
             return array.cast(pa.binary()).cast(target)
         if pa.types.is_integer(source):
-            if isinstance(kind, DateType):
+            if isinstance(kind, ice.DateType):
                 return array.cast(pa.int32()).cast(target)
             return array.cast(target)
         return promote(array, kind)

@@ -17,18 +17,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg import types as ice
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    DecimalType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    NestedField,
-    StringType,
-    StructType,
-)
 from pyiceberg.utils.decimal import decimal_required_bytes
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
@@ -209,13 +201,13 @@ def _partition_columns(
     return columns
 
 
-def _stored(array: pa.Array, kind: IcebergType) -> pa.Array:
+def _stored(array: pa.Array, kind: ice.IcebergType) -> pa.Array:
     """Partition values as Avro takes them: numbers, text or bytes."""
     if pa.types.is_date32(array.type):
         return array.cast(pa.int32())
     if pa.types.is_temporal(array.type):
         return array.cast(pa.int64())
-    if isinstance(kind, DecimalType):
+    if isinstance(kind, ice.DecimalType):
         return _decimal_bytes(array, decimal_required_bytes(kind.precision))
     return array
 
@@ -276,10 +268,10 @@ def _list_column(path: Path, values: list[Any]) -> pa.Array:
 # --- schemas ---------------------------------------------------------------------------------
 
 
-def _partition_type(spec: PartitionSpec, types: TableTypes) -> StructType:
-    return StructType(
+def _partition_type(spec: PartitionSpec, types: TableTypes) -> ice.StructType:
+    return ice.StructType(
         *[
-            NestedField(
+            ice.NestedField(
                 part.field_id,
                 part.name,
                 _partition_field_type(part, types),
@@ -290,10 +282,10 @@ def _partition_type(spec: PartitionSpec, types: TableTypes) -> StructType:
     )
 
 
-def _partition_field_type(part: PartitionField, types: TableTypes) -> IcebergType:
+def _partition_field_type(part: PartitionField, types: TableTypes) -> ice.IcebergType:
     """The transform's result; a void or unknown transform has its source's type, always null."""
     known = types.partitions.get(part.field_id) or types.columns.get(part.source_id)
-    return StringType() if known is None else known
+    return ice.StringType() if known is None else known
 
 
 @cache
@@ -302,23 +294,23 @@ def _list_schema(format_version: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _entry_schema(format_version: int, partition: StructType) -> str:
-    entry: list[NestedField] = []
+def _entry_schema(format_version: int, partition: ice.StructType) -> str:
+    entry: list[ice.NestedField] = []
     for top in MANIFEST_ENTRY_SCHEMAS[format_version].fields:
         kind = top.field_type
-        if isinstance(kind, StructType):
-            kind = StructType(*[_data_file_field(one, partition) for one in kind.fields])
-        entry.append(NestedField(top.field_id, top.name, kind, required=top.required))
+        if isinstance(kind, ice.StructType):
+            kind = ice.StructType(*[_data_file_field(one, partition) for one in kind.fields])
+        entry.append(ice.NestedField(top.field_id, top.name, kind, required=top.required))
     return _avro(Schema(*entry), "manifest_entry")
 
 
-def _data_file_field(one: NestedField, partition: StructType) -> NestedField:
-    kind: IcebergType = one.field_type
+def _data_file_field(one: ice.NestedField, partition: ice.StructType) -> ice.NestedField:
+    kind: ice.IcebergType = one.field_type
     if one.field_id == _PARTITION:
         kind = partition
     elif one.field_id == _EQUALITY_IDS:  # the specification has ints here
-        kind = ListType(136, IntegerType(), element_required=True)
-    return NestedField(one.field_id, one.name, kind, required=one.required, doc=one.doc)
+        kind = ice.ListType(136, ice.IntegerType(), element_required=True)
+    return ice.NestedField(one.field_id, one.name, kind, required=one.required, doc=one.doc)
 
 
 def _avro(schema: Schema, name: str) -> str:

@@ -18,18 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from pyiceberg import types as ice
 
 from frazil.data.schema import arrow_schema
 from frazil.errors import Unsupported
@@ -43,15 +32,15 @@ if TYPE_CHECKING:
 
 
 _BOUNDED: Final = (
-    DateType
-    | DecimalType
-    | DoubleType
-    | FloatType
-    | IntegerType
-    | LongType
-    | StringType
-    | TimestampType
-    | TimestamptzType
+    ice.DateType
+    | ice.DecimalType
+    | ice.DoubleType
+    | ice.FloatType
+    | ice.IntegerType
+    | ice.LongType
+    | ice.StringType
+    | ice.TimestampType
+    | ice.TimestamptzType
 )
 """Types whose bounds Arrow compares as Iceberg does."""
 
@@ -129,7 +118,7 @@ def _batches(scan: Scan, condition: pc.Expression | None) -> Iterator[pa.RecordB
 
 
 def _surviving(
-    planned: Planned, columns: Sequence[NestedField], condition: pc.Expression
+    planned: Planned, columns: Sequence[ice.NestedField], condition: pc.Expression
 ) -> np.ndarray[Any, np.dtype[np.intp]]:
     """Rows of the plan with the files that the condition may hold in, told from their bounds."""
     types = arrow_schema(planned.scan.table_schema)
@@ -149,7 +138,9 @@ def _all(parts: Sequence[pc.Expression | None]) -> pc.Expression:
     return reduce(and_, found) if found else pc.scalar(True)
 
 
-def _bounds(planned: Planned, column: NestedField, kind: pa.DataType) -> list[pc.Expression | None]:
+def _bounds(
+    planned: Planned, column: ice.NestedField, kind: pa.DataType
+) -> list[pc.Expression | None]:
     """What surely holds for a column, file by file."""
     files = planned.plan.files
     low, high, nulls, nans = (

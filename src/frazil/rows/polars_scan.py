@@ -11,18 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from pyiceberg import types as ice
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    DoubleType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
 
 from frazil.errors import FrazilError
 from frazil.expr.bind import conjunction, predicate
@@ -126,26 +116,26 @@ def _predicate(column: Column, op: Op, literal: Any) -> BooleanExpression | None
     if form == "Datetime":
         value = value[0]
     return predicate(
-        op, column, [typed(float(value) if isinstance(kind, DoubleType) else value, kind)]
+        op, column, [typed(float(value) if isinstance(kind, ice.DoubleType) else value, kind)]
     )
 
 
-def _is_alike(kind: IcebergType, form: str, value: Any) -> bool:
+def _is_alike(kind: ice.IcebergType, form: str, value: Any) -> bool:
     """Whether polars compares such a column with such a literal as we do, without rounding."""
     match kind:
-        case IntegerType() | LongType():
+        case ice.IntegerType() | ice.LongType():
             return form in _WHOLE
-        case DoubleType():
+        case ice.DoubleType():
             return form in ("Float", "Float64") or (form in _WHOLE and abs(value) < _EXACT)
-        case StringType():
+        case ice.StringType():
             return form in ("String", "Str")
-        case BooleanType():
+        case ice.BooleanType():
             return form == "Boolean"
-        case DateType():
+        case ice.DateType():
             return form == "Date"
-        case TimestampType():
+        case ice.TimestampType():
             return form == "Datetime" and value[1:] == ["Microseconds", None]
-        case TimestamptzType():
+        case ice.TimestamptzType():
             zones = ("UTC", {"inner": "UTC"})
             return form == "Datetime" and value[1] == "Microseconds" and value[2] in zones
     return False

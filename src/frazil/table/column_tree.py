@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from enum import Enum
 from typing import Any, Final
 
+from pyiceberg import types as ice
 from pyiceberg.expressions.literals import StringLiteral
 from pyiceberg.transforms import (
     DayTransform,
@@ -18,27 +19,6 @@ from pyiceberg.transforms import (
     Transform,
     VoidTransform,
     YearTransform,
-)
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
 )
 
 from frazil.errors import InvalidInput, Unsupported
@@ -48,44 +28,44 @@ from frazil.format.types import is_floating, plain
 ROOT = -1
 """Stands for the table itself where the owner of a column is asked for."""
 
-Fields = tuple[NestedField, ...]
+Fields = tuple[ice.NestedField, ...]
 
-_READ_FROM_TEXT = (DateType, TimeType, TimestampType, TimestamptzType, UUIDType)
+_READ_FROM_TEXT = (ice.DateType, ice.TimeType, ice.TimestampType, ice.TimestamptzType, ice.UUIDType)
 
 
 def rebuilt(
-    kind: IcebergType,
+    kind: ice.IcebergType,
     owner: int = ROOT,
     *,
-    field: Callable[[NestedField], NestedField] = lambda found: found,
+    field: Callable[[ice.NestedField], ice.NestedField] = lambda found: found,
     siblings: Callable[[int, Fields], Fields] = lambda owner, fields: fields,
-) -> IcebergType:
+) -> ice.IcebergType:
     """A type with every field, and every list of fields of a struct, passed through a function.
 
     `owner` is the id of the field that has the type. Inner fields come first.
     """
 
-    def inside(found: NestedField) -> NestedField:
+    def inside(found: ice.NestedField) -> ice.NestedField:
         inner = rebuilt(found.field_type, found.field_id, field=field, siblings=siblings)
         if inner is not found.field_type:
             found = found.model_copy(update={"field_type": inner})
         return field(found)
 
-    if isinstance(kind, StructType):
+    if isinstance(kind, ice.StructType):
         old = kind.fields
         new = siblings(owner, tuple(inside(each) for each in old))
         same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
-        return kind if same else StructType(*new)
-    if isinstance(kind, ListType):
+        return kind if same else ice.StructType(*new)
+    if isinstance(kind, ice.ListType):
         element = inside(kind.element_field)
-        return ListType(
+        return ice.ListType(
             element_id=element.field_id,
             element=element.field_type,
             element_required=element.required,
         )
-    if isinstance(kind, MapType):
+    if isinstance(kind, ice.MapType):
         key, value = inside(kind.key_field), inside(kind.value_field)
-        return MapType(
+        return ice.MapType(
             key_id=key.field_id,
             key_type=key.field_type,
             value_id=value.field_id,
@@ -95,23 +75,23 @@ def rebuilt(
     return kind
 
 
-def renumbered(field: NestedField, next_id: Callable[[], int]) -> NestedField:
+def renumbered(field: ice.NestedField, next_id: Callable[[], int]) -> ice.NestedField:
     """A new field with fresh ids: its own first, then those inside it."""
     field_id = next_id()
     kind = field.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(*(renumbered(each, next_id) for each in kind.fields))
-    elif isinstance(kind, ListType):
+    if isinstance(kind, ice.StructType):
+        kind = ice.StructType(*(renumbered(each, next_id) for each in kind.fields))
+    elif isinstance(kind, ice.ListType):
         element = renumbered(kind.element_field, next_id)
-        kind = ListType(
+        kind = ice.ListType(
             element_id=element.field_id,
             element=element.field_type,
             element_required=element.required,
         )
-    elif isinstance(kind, MapType):
+    elif isinstance(kind, ice.MapType):
         key = renumbered(kind.key_field, next_id)
         value = renumbered(kind.value_field, next_id)
-        kind = MapType(
+        kind = ice.MapType(
             key_id=key.field_id,
             key_type=key.field_type,
             value_id=value.field_id,
@@ -121,14 +101,14 @@ def renumbered(field: NestedField, next_id: Callable[[], int]) -> NestedField:
     return field.model_copy(update={"field_id": field_id, "field_type": kind})
 
 
-def ids_in(field: NestedField) -> Iterator[int]:
+def ids_in(field: ice.NestedField) -> Iterator[int]:
     """The ids of a field and of everything inside it."""
     yield field.field_id
     for child in _children(field.field_type):
         yield from ids_in(child)
 
 
-def owners(kind: IcebergType, owner: int = ROOT) -> dict[int, int]:
+def owners(kind: ice.IcebergType, owner: int = ROOT) -> dict[int, int]:
     """Field id to the id of the field around it."""
     found: dict[int, int] = {}
     for child in _children(kind):
@@ -137,12 +117,12 @@ def owners(kind: IcebergType, owner: int = ROOT) -> dict[int, int]:
     return found
 
 
-def _children(kind: IcebergType) -> Fields:
-    if isinstance(kind, StructType):
+def _children(kind: ice.IcebergType) -> Fields:
+    if isinstance(kind, ice.StructType):
         return kind.fields
-    if isinstance(kind, ListType):
+    if isinstance(kind, ice.ListType):
         return (kind.element_field,)
-    if isinstance(kind, MapType):
+    if isinstance(kind, ice.MapType):
         return (kind.key_field, kind.value_field)
     return ()
 
@@ -179,7 +159,7 @@ class Place:
 LAST: Final = Place(side=Side.LAST)
 
 
-def placed(fields: Fields, moved: NestedField, beside: int | None, *, side: Side) -> Fields:
+def placed(fields: Fields, moved: ice.NestedField, beside: int | None, *, side: Side) -> Fields:
     """The fields with one of them, new or old, at its place."""
     rest = [each for each in fields if each.field_id != moved.field_id]
     if side is Side.LAST:
@@ -193,27 +173,27 @@ def placed(fields: Fields, moved: NestedField, beside: int | None, *, side: Side
 # --- what may become what --------------------------------------------------------------------
 
 
-def promotable(found: IcebergType, wanted: IcebergType, *, format_version: int) -> bool:
+def promotable(found: ice.IcebergType, wanted: ice.IcebergType, *, format_version: int) -> bool:
     """Whether a column may be widened, so that old files are still read right."""
     match found, wanted:
-        case (IntegerType(), LongType()) | (FloatType(), DoubleType()):
+        case (ice.IntegerType(), ice.LongType()) | (ice.FloatType(), ice.DoubleType()):
             return True
-        case DecimalType(), DecimalType():
+        case ice.DecimalType(), ice.DecimalType():
             return wanted.scale == found.scale and wanted.precision >= found.precision
-        case DateType(), TimestampType() | TimestampNanoType():
+        case ice.DateType(), ice.TimestampType() | ice.TimestampNanoType():
             return format_version >= 3
-        case UnknownType(), PrimitiveType():
+        case ice.UnknownType(), ice.PrimitiveType():
             return format_version >= 3
     return False
 
 
 def keeps_partitions(
-    transform: Transform[Any, Any], found: IcebergType, wanted: IcebergType
+    transform: Transform[Any, Any], found: ice.IcebergType, wanted: ice.IcebergType
 ) -> bool:
     """Whether a partition transform gives the same values after a column was widened."""
-    if not isinstance(wanted, PrimitiveType) or not transform.can_transform(wanted):
+    if not isinstance(wanted, ice.PrimitiveType) or not transform.can_transform(wanted):
         return False
-    if isinstance(found, DateType):
+    if isinstance(found, ice.DateType):
         return isinstance(transform, YearTransform | MonthTransform | DayTransform | VoidTransform)
     return True
 
@@ -221,11 +201,11 @@ def keeps_partitions(
 # --- defaults --------------------------------------------------------------------------------
 
 
-def default_of(value: Any, kind: IcebergType, column: str) -> Any:
+def default_of(value: Any, kind: ice.IcebergType, column: str) -> Any:
     """A default value as a schema stores it; dates, times and uuids may be given as text."""
-    if not isinstance(kind, PrimitiveType) or isinstance(kind, UnknownType):
+    if not isinstance(kind, ice.PrimitiveType) or isinstance(kind, ice.UnknownType):
         raise InvalidInput(f"column '{column}': a {kind} has no default but null")
-    if isinstance(kind, TimestampNanoType | TimestamptzNanoType):
+    if isinstance(kind, ice.TimestampNanoType | ice.TimestamptzNanoType):
         raise Unsupported(
             f"column '{column}': defaults of {kind} cannot be stored",
             feature=f"default of {kind}",
@@ -244,10 +224,10 @@ def default_of(value: Any, kind: IcebergType, column: str) -> Any:
     return with_default(kind, stored, column)
 
 
-def with_default(kind: IcebergType, stored: Any, column: str) -> Any:
+def with_default(kind: ice.IcebergType, stored: Any, column: str) -> Any:
     """The plain value in the form PyIceberg's fields keep it."""
     try:
-        probe = NestedField(
+        probe = ice.NestedField(
             field_id=1, name="default", field_type=kind, required=False, write_default=stored
         )
     except (ValueError, TypeError, OverflowError) as error:
@@ -255,12 +235,12 @@ def with_default(kind: IcebergType, stored: Any, column: str) -> Any:
     return probe.write_default
 
 
-def promoted_default(value: Any, wanted: IcebergType) -> Any:
+def promoted_default(value: Any, wanted: ice.IcebergType) -> Any:
     """A default of a column after it was widened."""
     is_day = isinstance(value, date) and not isinstance(value, datetime)
-    if is_day and isinstance(wanted, TimestampType):
+    if is_day and isinstance(wanted, ice.TimestampType):
         return datetime.combine(value, time())
-    if is_day and isinstance(wanted, TimestampNanoType):
+    if is_day and isinstance(wanted, ice.TimestampNanoType):
         raise Unsupported(
             f"defaults of {wanted} cannot be stored; remove the default first",
             feature=f"default of {wanted}",

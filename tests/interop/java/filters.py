@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
+from pyiceberg import types as ice
 from pyiceberg.expressions import (
     And,
     BooleanExpression,
@@ -36,25 +37,6 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.expressions.literals import Literal, literal
 from pyiceberg.partitioning import PartitionField
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from tests.interop.java.scenarios import BY_TRANSFORM, SCHEMA, STATS_IDS, Entry
 
@@ -62,32 +44,32 @@ _HOUR = 3_600_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
-def pool(kind: IcebergType) -> Sequence[Any]:
+def pool(kind: ice.IcebergType) -> Sequence[Any]:
     """A few values of the type in ascending order; no zero among floats, on which we differ."""
     match kind:
-        case BooleanType():
+        case ice.BooleanType():
             return [False, True]
-        case IntegerType() | LongType():
+        case ice.IntegerType() | ice.LongType():
             return [-7, -1, 0, 1, 3, 100]
-        case FloatType() | DoubleType():
+        case ice.FloatType() | ice.DoubleType():
             return [-2.5, -1.0, 0.5, 1.0, 1e30]
-        case DateType():
+        case ice.DateType():
             return [-400, -1, 0, 1, 40, 20_000]
-        case TimeType():
+        case ice.TimeType():
             return [0, 1, _HOUR, 23 * _HOUR]
-        case TimestampType() | TimestamptzType():
+        case ice.TimestampType() | ice.TimestamptzType():
             return [_HOUR * hours for hours in (-9000, -1, 0, 1, 30, 800, 480_000)]
-        case TimestampNanoType() | TimestamptzNanoType():
+        case ice.TimestampNanoType() | ice.TimestamptzNanoType():
             return [1000 * _HOUR * hours for hours in (-9000, -1, 0, 1, 30, 800, 480_000)]
-        case StringType():
+        case ice.StringType():
             return ["", "a", "ab", "abcde", "abcdf", "b", "é", "𐍈", "ｚ"]
-        case UUIDType():
+        case ice.UUIDType():
             return [bytes([high] * 16) for high in (0, 1, 0x7F)]
-        case FixedType():
+        case ice.FixedType():
             return [bytes([high] * len(kind)) for high in (0, 1, 0x7F, 0x80, 0xFF)]
-        case BinaryType():
+        case ice.BinaryType():
             return [b"", b"\x00", b"a", b"a\xff", b"\x80", b"\xff"]
-        case DecimalType():
+        case ice.DecimalType():
             return [Decimal(n).scaleb(-kind.scale) for n in (-100, -1, 0, 1, 5, 99_999)]
         case _:
             raise AssertionError(kind)
@@ -142,11 +124,11 @@ def tests(draw: st.DrawFn, ids: Sequence[int]) -> Test:
     id = draw(st.sampled_from(ids))
     kind = SCHEMA.find_type(id)
     ops = ["is-null", "not-null", *_COMPARISONS, *_COMPARISONS]
-    if not isinstance(kind, TimestampNanoType | TimestamptzNanoType):
+    if not isinstance(kind, ice.TimestampNanoType | ice.TimestamptzNanoType):
         ops += _SETS * 2  # Java multiplies the nanoseconds of a set each time it binds them
-    if isinstance(kind, StringType):
+    if isinstance(kind, ice.StringType):
         ops += _PREFIXES * 3
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, ice.FloatType | ice.DoubleType):
         ops += ("is-nan", "not-nan")
     op = draw(st.sampled_from(ops))
     values = st.sampled_from(pool(kind))
@@ -246,26 +228,26 @@ def iceberg_json(tree: Tree) -> dict[str, Any]:
     return {**shown, "value": values[0]} if values else shown
 
 
-def _json_value(kind: IcebergType, value: Any) -> Any:
+def _json_value(kind: ice.IcebergType, value: Any) -> Any:
     match kind:
-        case DateType():
+        case ice.DateType():
             return (_EPOCH + dt.timedelta(days=value)).date().isoformat()
-        case TimeType():
+        case ice.TimeType():
             return (_EPOCH + dt.timedelta(microseconds=value)).time().isoformat("microseconds")
-        case TimestampType() | TimestamptzType():
+        case ice.TimestampType() | ice.TimestamptzType():
             text = (_EPOCH + dt.timedelta(microseconds=value)).isoformat("T", "microseconds")
-            return text + ("+00:00" if isinstance(kind, TimestamptzType) else "")
-        case TimestampNanoType() | TimestamptzNanoType():
+            return text + ("+00:00" if isinstance(kind, ice.TimestamptzType) else "")
+        case ice.TimestampNanoType() | ice.TimestamptzNanoType():
             # Java takes the nanoseconds that it parsed from JSON for microseconds.
             count = value // 1000
             moment = _EPOCH + dt.timedelta(microseconds=count // 1000)
             text = f"{moment.isoformat('T', 'microseconds')}{count % 1000:03d}"
-            return text + ("+00:00" if isinstance(kind, TimestamptzNanoType) else "")
-        case UUIDType():
+            return text + ("+00:00" if isinstance(kind, ice.TimestamptzNanoType) else "")
+        case ice.UUIDType():
             return str(uuid.UUID(bytes=value))
-        case FixedType() | BinaryType():
+        case ice.FixedType() | ice.BinaryType():
             return value.hex().upper()
-        case DecimalType():
+        case ice.DecimalType():
             return f"{value:f}"
         case _:
             return value
@@ -279,7 +261,7 @@ def judged_stats(draw: st.DrawFn, id: int, rows: int) -> Entry:
     """Statistics of one column, consistent in themselves; parts may be missing."""
     kind = SCHEMA.find_type(id)
     prefix = f"content_stats.{id}."
-    floating = isinstance(kind, FloatType | DoubleType)
+    floating = isinstance(kind, ice.FloatType | ice.DoubleType)
     nulls = draw(st.sampled_from([0, 0, 1, rows]))
     nans = draw(st.integers(0, rows - nulls)) if floating else 0
     entry: Entry = {}

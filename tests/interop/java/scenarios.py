@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -26,28 +27,6 @@ from pyiceberg.transforms import (
     TruncateTransform,
     YearTransform,
 )
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.format import bitmap
 from tests.support.values import arrow_type, to_json
@@ -58,37 +37,37 @@ SNAPSHOT_ID, SEQUENCE_NUMBER, FIRST_ROW_ID = 3_000_000_000_000_000_001, 42, 10_0
 Entry = dict[str, Any]
 
 SCHEMA = Schema(
-    NestedField(1, "flag", BooleanType(), required=False),
-    NestedField(2, "small", IntegerType(), required=False),
-    NestedField(3, "big", LongType(), required=False),
-    NestedField(4, "single", FloatType(), required=False),
-    NestedField(5, "double", DoubleType(), required=False),
-    NestedField(6, "day", DateType(), required=False),
-    NestedField(7, "clock", TimeType(), required=False),
-    NestedField(8, "stamp", TimestampType(), required=False),
-    NestedField(9, "stamp_tz", TimestamptzType(), required=False),
-    NestedField(10, "nano", TimestampNanoType(), required=False),
-    NestedField(11, "nano_tz", TimestamptzNanoType(), required=False),
-    NestedField(12, "text", StringType(), required=False),
-    NestedField(13, "key", UUIDType(), required=False),
-    NestedField(14, "four", FixedType(4), required=False),
-    NestedField(15, "bytes", BinaryType(), required=False),
-    NestedField(16, "cents", DecimalType(9, 2), required=False),
-    NestedField(17, "mills", DecimalType(18, 3), required=False),
-    NestedField(18, "wide", DecimalType(38, 10), required=False),
-    NestedField(
+    ice.NestedField(1, "flag", ice.BooleanType(), required=False),
+    ice.NestedField(2, "small", ice.IntegerType(), required=False),
+    ice.NestedField(3, "big", ice.LongType(), required=False),
+    ice.NestedField(4, "single", ice.FloatType(), required=False),
+    ice.NestedField(5, "double", ice.DoubleType(), required=False),
+    ice.NestedField(6, "day", ice.DateType(), required=False),
+    ice.NestedField(7, "clock", ice.TimeType(), required=False),
+    ice.NestedField(8, "stamp", ice.TimestampType(), required=False),
+    ice.NestedField(9, "stamp_tz", ice.TimestamptzType(), required=False),
+    ice.NestedField(10, "nano", ice.TimestampNanoType(), required=False),
+    ice.NestedField(11, "nano_tz", ice.TimestamptzNanoType(), required=False),
+    ice.NestedField(12, "text", ice.StringType(), required=False),
+    ice.NestedField(13, "key", ice.UUIDType(), required=False),
+    ice.NestedField(14, "four", ice.FixedType(4), required=False),
+    ice.NestedField(15, "bytes", ice.BinaryType(), required=False),
+    ice.NestedField(16, "cents", ice.DecimalType(9, 2), required=False),
+    ice.NestedField(17, "mills", ice.DecimalType(18, 3), required=False),
+    ice.NestedField(18, "wide", ice.DecimalType(38, 10), required=False),
+    ice.NestedField(
         19,
         "nested",
-        StructType(
-            NestedField(20, "inner", IntegerType(), required=False),
-            NestedField(21, "label", StringType(), required=False),
+        ice.StructType(
+            ice.NestedField(20, "inner", ice.IntegerType(), required=False),
+            ice.NestedField(21, "label", ice.StringType(), required=False),
         ),
         required=False,
     ),
-    NestedField(
+    ice.NestedField(
         22,
         "items",
-        ListType(element_id=23, element_type=IntegerType(), element_required=False),
+        ice.ListType(element_id=23, element_type=ice.IntegerType(), element_required=False),
         required=False,
     ),
 )
@@ -126,15 +105,15 @@ DERIVED = {
 """Partition field id to the id of its derived column."""
 
 
-def partition_type(field: PartitionField) -> IcebergType:
+def partition_type(field: PartitionField) -> ice.IcebergType:
     """The type of a partition field's values."""
     return field.transform.result_type(SCHEMA.find_type(field.source_id))
 
 
-PARTITION_TYPES: dict[int, IcebergType] = {
+PARTITION_TYPES: dict[int, ice.IcebergType] = {
     field.field_id: partition_type(field) for spec in SPECS for field in spec.fields
 }
-STATS_TYPES: dict[int, IcebergType] = {
+STATS_TYPES: dict[int, ice.IcebergType] = {
     **{id: SCHEMA.find_type(id) for id in STATS_IDS},
     **{derived: PARTITION_TYPES[field_id] for field_id, derived in DERIVED.items()},
 }
@@ -142,7 +121,7 @@ STATS_TYPES: dict[int, IcebergType] = {
 SCHEMA_WITH_DERIVED = Schema(
     *SCHEMA.fields,
     *(
-        NestedField(
+        ice.NestedField(
             DERIVED[field.field_id], f"{field.name}_derived", partition_type(field), required=False
         )
         for field in BY_TRANSFORM.fields
@@ -173,28 +152,28 @@ _ints = st.integers(-(2**31), 2**31 - 1)
 _texts = st.text(st.characters(codec="utf-8"), max_size=12)
 
 
-def plain_values(kind: IcebergType) -> st.SearchStrategy[Any]:
+def plain_values(kind: ice.IcebergType) -> st.SearchStrategy[Any]:
     """Any value that a bound or partition field of the type may hold."""
     match kind:
-        case BooleanType():
+        case ice.BooleanType():
             return st.booleans()
-        case IntegerType() | DateType():
+        case ice.IntegerType() | ice.DateType():
             return _ints
-        case FloatType():
+        case ice.FloatType():
             return st.floats(width=32, allow_nan=False)
-        case DoubleType():
+        case ice.DoubleType():
             return st.floats(allow_nan=False)
-        case TimeType():
+        case ice.TimeType():
             return st.integers(0, 86_399_999_999)
-        case StringType():
+        case ice.StringType():
             return _texts
-        case UUIDType():
+        case ice.UUIDType():
             return st.binary(min_size=16, max_size=16)
-        case FixedType():
+        case ice.FixedType():
             return st.binary(min_size=len(kind), max_size=len(kind))
-        case BinaryType():
+        case ice.BinaryType():
             return st.binary(max_size=12)
-        case DecimalType():
+        case ice.DecimalType():
             digits, scale = kind.precision, kind.scale
             unscaled = st.integers(-(10**digits) + 1, 10**digits - 1)
             return unscaled.map(lambda value: Decimal(value).scaleb(-scale, _EXACT))
@@ -205,9 +184,9 @@ def plain_values(kind: IcebergType) -> st.SearchStrategy[Any]:
 _EXACT = Context(prec=60)
 
 
-def sort_key(kind: IcebergType, value: Any) -> Any:
+def sort_key(kind: ice.IcebergType, value: Any) -> Any:
     """The order of bounds: −0.0 below +0.0, everything else as Python compares it."""
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(kind, ice.FloatType | ice.DoubleType):
         return (value, np.copysign(1.0, value))
     return value
 
@@ -231,10 +210,10 @@ def field_stats(draw: st.DrawFn, id: int, *, rows: int) -> Entry:
         stats["value_count"] = rows
         if draw(st.integers(0, 3)):
             stats["null_value_count"] = nulls
-    if isinstance(kind, FloatType | DoubleType) and draw(st.booleans()):
+    if isinstance(kind, ice.FloatType | ice.DoubleType) and draw(st.booleans()):
         nans = rows - nulls if "lower_bound" not in stats else draw(st.integers(0, rows - nulls))
         stats["nan_value_count"] = nans
-    if isinstance(kind, StringType | BinaryType) and draw(st.booleans()):
+    if isinstance(kind, ice.StringType | ice.BinaryType) and draw(st.booleans()):
         stats["avg_value_size_in_bytes"] = draw(st.integers(0, 2**31 - 1))
     return {f"content_stats.{id}.{name}": value for name, value in stats.items()}
 

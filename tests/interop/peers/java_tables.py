@@ -11,31 +11,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from tests.support.java import JavaOracle
 from tests.support.values import rows_to_json
@@ -43,9 +22,9 @@ from tests.support.values import rows_to_json
 Row = Mapping[str, Any]
 
 GOODS = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "name", StringType(), required=False),
-    NestedField(3, "quantity", IntegerType(), required=False),
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "name", ice.StringType(), required=False),
+    ice.NestedField(3, "quantity", ice.IntegerType(), required=False),
 )
 BY_NAME = PartitionSpec(
     PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="name")
@@ -93,7 +72,7 @@ class JavaTable:
         """From now on, also partitioned by this column."""
         self._change("table.partition_by", column=column)
 
-    def add_column(self, field: NestedField, *, default: Any = None) -> None:
+    def add_column(self, field: ice.NestedField, *, default: Any = None) -> None:
         """A new column; `field` must carry the id that Iceberg gives it."""
         self._change(
             "table.add_column", name=field.name, type=str(field.field_type), default=default
@@ -196,38 +175,38 @@ def defaults_v3(java: JavaOracle, folder: Path) -> JavaTable:
     """v3; columns added with an initial default, read from files written before them"""
     table = JavaTable(java, folder, GOODS, format_version=3)
     table.append(good(1, "a", 1), good(2, None, 2))
-    table.add_column(NestedField(4, "grade", StringType(), required=False), default="new")
-    table.add_column(NestedField(5, "weight", LongType(), required=False), default=7)
+    table.add_column(ice.NestedField(4, "grade", ice.StringType(), required=False), default="new")
+    table.add_column(ice.NestedField(5, "weight", ice.LongType(), required=False), default=7)
     table.append({"id": 3, "name": "c", "quantity": 3, "grade": None, "weight": 9})
     table.delete_positions({table.files[0]: [0]})
     return table
 
 
 _TYPES = (
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    FloatType(),
-    DoubleType(),
-    DateType(),
-    TimeType(),
-    TimestampType(),
-    TimestamptzType(),
-    StringType(),
-    UUIDType(),
-    FixedType(5),
-    BinaryType(),
-    DecimalType(9, 2),
-    DecimalType(18, 4),
-    DecimalType(38, 10),
+    ice.BooleanType(),
+    ice.IntegerType(),
+    ice.LongType(),
+    ice.FloatType(),
+    ice.DoubleType(),
+    ice.DateType(),
+    ice.TimeType(),
+    ice.TimestampType(),
+    ice.TimestamptzType(),
+    ice.StringType(),
+    ice.UUIDType(),
+    ice.FixedType(5),
+    ice.BinaryType(),
+    ice.DecimalType(9, 2),
+    ice.DecimalType(18, 4),
+    ice.DecimalType(38, 10),
 )
-_NANOS = (TimestampNanoType(), TimestamptzNanoType())
-_PLACE = StructType(
-    NestedField(101, "x", DoubleType(), required=False),
-    NestedField(
+_NANOS = (ice.TimestampNanoType(), ice.TimestamptzNanoType())
+_PLACE = ice.StructType(
+    ice.NestedField(101, "x", ice.DoubleType(), required=False),
+    ice.NestedField(
         102,
         "tags",
-        MapType(103, StringType(), 104, TimestamptzType(), value_required=False),
+        ice.MapType(103, ice.StringType(), 104, ice.TimestamptzType(), value_required=False),
         required=False,
     ),
 )
@@ -235,11 +214,13 @@ _PLACE = StructType(
 
 def _every_type(types: Sequence[Any]) -> Schema:
     columns = [
-        NestedField(number, f"c{number}_{type(kind).__name__.lower()}", kind, required=False)
+        ice.NestedField(number, f"c{number}_{type(kind).__name__.lower()}", kind, required=False)
         for number, kind in enumerate(types, start=1)
     ]
     columns.append(
-        NestedField(100, "places", ListType(105, _PLACE, element_required=False), required=False)
+        ice.NestedField(
+            100, "places", ice.ListType(105, _PLACE, element_required=False), required=False
+        )
     )
     return Schema(*columns)
 

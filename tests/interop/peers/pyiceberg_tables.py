@@ -11,29 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyiceberg import types as ice
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.transforms import DayTransform, IdentityTransform, TruncateTransform
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-    TimeType,
-)
 
 EVENTS = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "kind", StringType(), required=False),
-    NestedField(3, "at", TimestamptzType(), required=False),
-    NestedField(4, "price", DecimalType(12, 3), required=False),
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "kind", ice.StringType(), required=False),
+    ice.NestedField(3, "at", ice.TimestamptzType(), required=False),
+    ice.NestedField(4, "price", ice.DecimalType(12, 3), required=False),
     identifier_field_ids=[1],
 )
 BY_DAY = PartitionSpec(
@@ -97,7 +86,7 @@ def v2_evolved(where: SqlCatalog) -> None:
     first = table.current_snapshot()
     assert first is not None
     with table.update_schema() as schema:
-        schema.add_column("extra", BooleanType())
+        schema.add_column("extra", ice.BooleanType())
         schema.rename_column("kind", "sort")
         schema.delete_column("price")
     with table.update_spec() as spec:
@@ -113,10 +102,10 @@ def v2_evolved(where: SqlCatalog) -> None:
 def v2_types(where: SqlCatalog) -> None:
     """v2; date, time, binary, double with NaN and negative zero"""
     schema = Schema(
-        NestedField(1, "day", DateType(), required=False),
-        NestedField(2, "clock", TimeType(), required=False),
-        NestedField(3, "bytes", BinaryType(), required=False),
-        NestedField(4, "number", DoubleType(), required=False),
+        ice.NestedField(1, "day", ice.DateType(), required=False),
+        ice.NestedField(2, "clock", ice.TimeType(), required=False),
+        ice.NestedField(3, "bytes", ice.BinaryType(), required=False),
+        ice.NestedField(4, "number", ice.DoubleType(), required=False),
     )
     table = _create(where, "v2_types", 2, schema=schema)
     rows = [

@@ -8,37 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.data import conform
 from frazil.data.row_input import conformed
 from frazil.errors import InvalidInput
 
 
-def _one(kind: IcebergType, *, required: bool = False) -> Schema:
-    return Schema(NestedField(1, "c", kind, required=required))
+def _one(kind: ice.IcebergType, *, required: bool = False) -> Schema:
+    return Schema(ice.NestedField(1, "c", kind, required=required))
 
 
 def _table(data: Any, schema: Schema) -> pa.Table:
@@ -48,43 +27,43 @@ def _table(data: Any, schema: Schema) -> pa.Table:
 @pytest.mark.parametrize(
     ("values", "kind", "expected"),
     [
-        (pa.array([1, None], pa.int8()), IntegerType(), [1, None]),
-        (pa.array([65535], pa.uint16()), IntegerType(), [65535]),
-        (pa.array([7], pa.int32()), LongType(), [7]),
-        (pa.array([2**32 - 1], pa.uint32()), LongType(), [2**32 - 1]),
-        (pa.array([1.5], pa.float32()), DoubleType(), [1.5]),
-        (pa.array([0.5], pa.float16()), FloatType(), [0.5]),
+        (pa.array([1, None], pa.int8()), ice.IntegerType(), [1, None]),
+        (pa.array([65535], pa.uint16()), ice.IntegerType(), [65535]),
+        (pa.array([7], pa.int32()), ice.LongType(), [7]),
+        (pa.array([2**32 - 1], pa.uint32()), ice.LongType(), [2**32 - 1]),
+        (pa.array([1.5], pa.float32()), ice.DoubleType(), [1.5]),
+        (pa.array([0.5], pa.float16()), ice.FloatType(), [0.5]),
         (
             pa.array([Decimal("1.50")], pa.decimal128(5, 2)),
-            DecimalType(12, 4),
+            ice.DecimalType(12, 4),
             [Decimal("1.5000")],
         ),
-        (pa.array([Decimal("1.5")], pa.decimal256(40, 1)), DecimalType(38, 1), None),
-        (pa.array([0], pa.date64()), DateType(), [dt.date(1970, 1, 1)]),
-        (pa.array([3600], pa.time32("s")), TimeType(), [dt.time(1)]),
-        (pa.array([1_000], pa.time64("ns")), TimeType(), [dt.time(0, 0, 0, 1)]),
-        (pa.array([5], pa.timestamp("s")), TimestampType(), [dt.datetime(1970, 1, 1, 0, 0, 5)]),
+        (pa.array([Decimal("1.5")], pa.decimal256(40, 1)), ice.DecimalType(38, 1), None),
+        (pa.array([0], pa.date64()), ice.DateType(), [dt.date(1970, 1, 1)]),
+        (pa.array([3600], pa.time32("s")), ice.TimeType(), [dt.time(1)]),
+        (pa.array([1_000], pa.time64("ns")), ice.TimeType(), [dt.time(0, 0, 0, 1)]),
+        (pa.array([5], pa.timestamp("s")), ice.TimestampType(), [dt.datetime(1970, 1, 1, 0, 0, 5)]),
         (
             pa.array([5_000], pa.timestamp("ns")),
-            TimestampType(),
+            ice.TimestampType(),
             [dt.datetime(1970, 1, 1, 0, 0, 0, 5)],
         ),
         (
             pa.array([0], pa.timestamp("ms", "Europe/Oslo")),
-            TimestamptzType(),
+            ice.TimestamptzType(),
             [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)],
         ),
-        (pa.array(["a", None], pa.large_string()), StringType(), ["a", None]),
-        (pa.array(["a"], pa.string_view()), StringType(), ["a"]),
-        (pa.array(["x", "x"]).dictionary_encode(), StringType(), ["x", "x"]),
-        (pa.array([b"ab"], pa.binary(2)), BinaryType(), [b"ab"]),
-        (pa.array([b"ab"], pa.binary(2)), FixedType(2), [b"ab"]),
-        (pa.array([b"u" * 16], pa.binary(16)).cast(pa.uuid()), UUIDType(), [b"u" * 16]),
-        (pa.nulls(2), StringType(), [None, None]),
-        (pa.nulls(2), UnknownType(), [None, None]),
+        (pa.array(["a", None], pa.large_string()), ice.StringType(), ["a", None]),
+        (pa.array(["a"], pa.string_view()), ice.StringType(), ["a"]),
+        (pa.array(["x", "x"]).dictionary_encode(), ice.StringType(), ["x", "x"]),
+        (pa.array([b"ab"], pa.binary(2)), ice.BinaryType(), [b"ab"]),
+        (pa.array([b"ab"], pa.binary(2)), ice.FixedType(2), [b"ab"]),
+        (pa.array([b"u" * 16], pa.binary(16)).cast(pa.uuid()), ice.UUIDType(), [b"u" * 16]),
+        (pa.nulls(2), ice.StringType(), [None, None]),
+        (pa.nulls(2), ice.UnknownType(), [None, None]),
     ],
 )
-def test_a_lossless_cast_is_made(values: pa.Array, kind: IcebergType, expected: Any) -> None:
+def test_a_lossless_cast_is_made(values: pa.Array, kind: ice.IcebergType, expected: Any) -> None:
     schema, data = _one(kind), pa.table({"c": values})
     if expected is None:
         with pytest.raises(InvalidInput):
@@ -96,31 +75,31 @@ def test_a_lossless_cast_is_made(values: pa.Array, kind: IcebergType, expected: 
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (pa.array([1], pa.int64()), IntegerType()),
-        (pa.array([1], pa.uint32()), IntegerType()),
-        (pa.array([1], pa.uint64()), LongType()),
-        (pa.array([1.0], pa.float64()), FloatType()),
-        (pa.array([1], pa.int32()), DoubleType()),
-        (pa.array([1.0]), LongType()),
-        (pa.array([True]), IntegerType()),
-        (pa.array(["1"]), IntegerType()),
-        (pa.array([1]), StringType()),
-        (pa.array([b"a"], pa.binary()), StringType()),
-        (pa.array(["a"]), BinaryType()),
-        (pa.array([Decimal("1.255")], pa.decimal128(5, 3)), DecimalType(5, 2)),
-        (pa.array([Decimal("1.2")], pa.decimal128(9, 1)), DecimalType(9, 2)),
-        (pa.array([0], pa.timestamp("us")), TimestamptzType()),
-        (pa.array([0], pa.timestamp("us", "UTC")), TimestampType()),
-        (pa.array([0], pa.timestamp("us")), DateType()),
-        (pa.array([0], pa.date32()), TimestampType()),
-        (pa.array([b"abc"], pa.binary(3)), FixedType(2)),
-        (pa.array([b"abc"], pa.binary()), UUIDType()),
-        (pa.array([[1]]), LongType()),
-        (pa.array([1]), ListType(2, LongType(), element_required=False)),
-        (pa.array([{"a": 1}]), MapType(2, StringType(), 3, LongType())),
+        (pa.array([1], pa.int64()), ice.IntegerType()),
+        (pa.array([1], pa.uint32()), ice.IntegerType()),
+        (pa.array([1], pa.uint64()), ice.LongType()),
+        (pa.array([1.0], pa.float64()), ice.FloatType()),
+        (pa.array([1], pa.int32()), ice.DoubleType()),
+        (pa.array([1.0]), ice.LongType()),
+        (pa.array([True]), ice.IntegerType()),
+        (pa.array(["1"]), ice.IntegerType()),
+        (pa.array([1]), ice.StringType()),
+        (pa.array([b"a"], pa.binary()), ice.StringType()),
+        (pa.array(["a"]), ice.BinaryType()),
+        (pa.array([Decimal("1.255")], pa.decimal128(5, 3)), ice.DecimalType(5, 2)),
+        (pa.array([Decimal("1.2")], pa.decimal128(9, 1)), ice.DecimalType(9, 2)),
+        (pa.array([0], pa.timestamp("us")), ice.TimestamptzType()),
+        (pa.array([0], pa.timestamp("us", "UTC")), ice.TimestampType()),
+        (pa.array([0], pa.timestamp("us")), ice.DateType()),
+        (pa.array([0], pa.date32()), ice.TimestampType()),
+        (pa.array([b"abc"], pa.binary(3)), ice.FixedType(2)),
+        (pa.array([b"abc"], pa.binary()), ice.UUIDType()),
+        (pa.array([[1]]), ice.LongType()),
+        (pa.array([1]), ice.ListType(2, ice.LongType(), element_required=False)),
+        (pa.array([{"a": 1}]), ice.MapType(2, ice.StringType(), 3, ice.LongType())),
     ],
 )
-def test_a_type_that_could_lose_values_is_refused(values: pa.Array, kind: IcebergType) -> None:
+def test_a_type_that_could_lose_values_is_refused(values: pa.Array, kind: ice.IcebergType) -> None:
     with pytest.raises(InvalidInput, match=r"column 'c': found .*; expected "):
         _table(pa.table({"c": values}), _one(kind))
 
@@ -128,43 +107,45 @@ def test_a_type_that_could_lose_values_is_refused(values: pa.Array, kind: Iceber
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (pa.array([1_001], pa.timestamp("ns")), TimestampType()),
-        (pa.array([1], pa.time64("ns")), TimeType()),
-        (pa.array([86_400_001], pa.date64()), DateType()),
-        (pa.array([2**60], pa.timestamp("s")), TimestampType()),
-        (pa.array([2**60], pa.timestamp("us")), TimestampNanoType()),
+        (pa.array([1_001], pa.timestamp("ns")), ice.TimestampType()),
+        (pa.array([1], pa.time64("ns")), ice.TimeType()),
+        (pa.array([86_400_001], pa.date64()), ice.DateType()),
+        (pa.array([2**60], pa.timestamp("s")), ice.TimestampType()),
+        (pa.array([2**60], pa.timestamp("us")), ice.TimestampNanoType()),
     ],
 )
 def test_a_value_that_a_finer_unit_cannot_keep_is_refused(
-    values: pa.Array, kind: IcebergType
+    values: pa.Array, kind: ice.IcebergType
 ) -> None:
     with pytest.raises(InvalidInput, match=r"column 'c': found .*does not fit"):
         _table(pa.table({"c": values}), _one(kind))
 
 
 PLACES = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(
         2,
         "place",
-        StructType(
-            NestedField(3, "lat", DoubleType(), required=True),
-            NestedField(4, "name", StringType()),
-            NestedField(
+        ice.StructType(
+            ice.NestedField(3, "lat", ice.DoubleType(), required=True),
+            ice.NestedField(4, "name", ice.StringType()),
+            ice.NestedField(
                 5,
                 "visits",
-                ListType(
+                ice.ListType(
                     6,
-                    StructType(
-                        NestedField(7, "day", DateType(), required=True),
-                        NestedField(8, "who", StringType()),
+                    ice.StructType(
+                        ice.NestedField(7, "day", ice.DateType(), required=True),
+                        ice.NestedField(8, "who", ice.StringType()),
                     ),
                     element_required=False,
                 ),
             ),
         ),
     ),
-    NestedField(9, "props", MapType(10, StringType(), 11, LongType(), value_required=True)),
+    ice.NestedField(
+        9, "props", ice.MapType(10, ice.StringType(), 11, ice.LongType(), value_required=True)
+    ),
 )
 
 
@@ -269,16 +250,17 @@ def test_a_null_parent_excuses_its_required_children() -> None:
 
 def test_missing_columns_take_their_write_default() -> None:
     schema = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(2, "status", StringType(), required=True, write_default="new"),
-        NestedField(
+        ice.NestedField(1, "id", ice.LongType()),
+        ice.NestedField(2, "status", ice.StringType(), required=True, write_default="new"),
+        ice.NestedField(
             3,
             "s",
-            StructType(
-                NestedField(4, "a", LongType()), NestedField(5, "b", LongType(), write_default=7)
+            ice.StructType(
+                ice.NestedField(4, "a", ice.LongType()),
+                ice.NestedField(5, "b", ice.LongType(), write_default=7),
             ),
         ),
-        NestedField(6, "since", DateType(), write_default="2024-02-01"),
+        ice.NestedField(6, "since", ice.DateType(), write_default="2024-02-01"),
     )
     data = pa.table({"id": [1, 2], "s": [{"a": 1}, None]})
     assert _table(data, schema).to_pylist() == [
@@ -290,14 +272,14 @@ def test_missing_columns_take_their_write_default() -> None:
 def test_large_input_comes_out_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conform, "MAX_BATCH_ROWS", 100)
     data = pa.table({"c": pa.array(range(250))})
-    sizes = [batch.num_rows for batch in conformed(data, _one(LongType()))]
+    sizes = [batch.num_rows for batch in conformed(data, _one(ice.LongType()))]
     assert sizes == [100, 100, 50]
 
 
 def test_wide_rows_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conform, "MAX_BATCH_BYTES", 10_000)
     data = pa.table({"c": pa.array(["x" * 1_000] * 50, pa.large_string())})
-    batches = list(conformed(data, _one(StringType())))
+    batches = list(conformed(data, _one(ice.StringType())))
     assert sum(batch.num_rows for batch in batches) == 50
     assert max(batch.num_rows for batch in batches) <= 10
 
@@ -305,7 +287,7 @@ def test_wide_rows_make_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_list_of_key_value_structs_makes_a_map() -> None:
     pair = pa.struct([("key", pa.string()), ("value", pa.int64())])
     data = pa.table({"c": pa.array([[{"key": "a", "value": 1}], None], pa.large_list(pair))})
-    schema = _one(MapType(2, StringType(), 3, LongType(), value_required=False))
+    schema = _one(ice.MapType(2, ice.StringType(), 3, ice.LongType(), value_required=False))
     assert _table(data, schema).column("c").to_pylist() == [[("a", 1)], None]
 
 
@@ -317,6 +299,6 @@ def test_a_piece_of_more_than_2_gib_of_text_fits_a_column() -> None:
     offsets = pa.array([start, start + 1, start + 3], pa.int64()).buffers()[1]
     column = pa.Array.from_buffers(pa.large_string(), 2, [None, offsets, far])
     assert column.to_pylist() == ["a", "bc"]
-    found = _table(pa.table({"c": column}), _one(StringType()))
+    found = _table(pa.table({"c": column}), _one(ice.StringType()))
     assert found.column("c").to_pylist() == ["a", "bc"]
     assert found.column("c").type == pa.string()

@@ -10,32 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.data.footer import footer_stats
 from frazil.format.metrics import MetricsConfig
@@ -47,21 +24,21 @@ def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(sink.getvalue()))
 
 
-def stats(kind: IcebergType, column: pa.Array, **options: Any) -> dict[str, Any]:
+def stats(kind: ice.IcebergType, column: pa.Array, **options: Any) -> dict[str, Any]:
     """Statistics of one column, by statistic."""
-    schema = Schema(NestedField(1, "c", kind))
+    schema = Schema(ice.NestedField(1, "c", kind))
     found = footer_stats(footer(pa.table({"c": column}), **options), schema)
     return {key.rpartition(".")[2]: value for key, value in found.items()}
 
 
-def bounds(kind: IcebergType, column: pa.Array, **options: Any) -> tuple[Any, Any, Any]:
+def bounds(kind: ice.IcebergType, column: pa.Array, **options: Any) -> tuple[Any, Any, Any]:
     found = stats(kind, column, **options)
     return found.get("lower_bound"), found.get("upper_bound"), found.get("tight_bounds")
 
 
 def test_counts_and_bounds_cover_all_row_groups() -> None:
     column = pa.array([5, None, -7, 9, None, None])
-    assert stats(LongType(), column, row_group_size=2) == {
+    assert stats(ice.LongType(), column, row_group_size=2) == {
         "lower_bound": -7,
         "upper_bound": 9,
         "tight_bounds": True,
@@ -73,26 +50,26 @@ def test_counts_and_bounds_cover_all_row_groups() -> None:
 @pytest.mark.parametrize(
     ("kind", "column", "lower", "upper"),
     [
-        (BooleanType(), pa.array([True, False]), False, True),
-        (IntegerType(), pa.array([-1, 3], pa.int8()), -1, 3),
-        (LongType(), pa.array([1, 7], pa.int32()), 1, 7),
-        (LongType(), pa.array([1, 2**32 - 1], pa.uint32()), 1, 2**32 - 1),
-        (FloatType(), pa.array([0.5, 1.5], pa.float32()), 0.5, 1.5),
-        (DoubleType(), pa.array([0.5, 1.5], pa.float32()), 0.5, 1.5),
-        (DateType(), pa.array([-3, 4], pa.date32()), -3, 4),
-        (TimeType(), pa.array([3, 4], pa.time64("us")), 3, 4),
-        (TimeType(), pa.array([3, 4], pa.time32("ms")), 3000, 4000),
-        (TimestampType(), pa.array([-3, 4], pa.timestamp("us")), -3, 4),
-        (TimestampType(), pa.array([-3, 4], pa.timestamp("ms")), -3000, 4000),
-        (TimestampType(), pa.array([-3, 4], pa.timestamp("s")), -3_000_000, 4_000_000),
-        (TimestampType(), pa.array([-1, 1], pa.date32()), -86_400_000_000, 86_400_000_000),
-        (TimestamptzType(), pa.array([3, 4], pa.timestamp("us", "Europe/Paris")), 3, 4),
-        (TimestampNanoType(), pa.array([3, 4], pa.timestamp("ns")), 3, 4),
-        (TimestampNanoType(), pa.array([3, 4], pa.timestamp("us")), 3000, 4000),
+        (ice.BooleanType(), pa.array([True, False]), False, True),
+        (ice.IntegerType(), pa.array([-1, 3], pa.int8()), -1, 3),
+        (ice.LongType(), pa.array([1, 7], pa.int32()), 1, 7),
+        (ice.LongType(), pa.array([1, 2**32 - 1], pa.uint32()), 1, 2**32 - 1),
+        (ice.FloatType(), pa.array([0.5, 1.5], pa.float32()), 0.5, 1.5),
+        (ice.DoubleType(), pa.array([0.5, 1.5], pa.float32()), 0.5, 1.5),
+        (ice.DateType(), pa.array([-3, 4], pa.date32()), -3, 4),
+        (ice.TimeType(), pa.array([3, 4], pa.time64("us")), 3, 4),
+        (ice.TimeType(), pa.array([3, 4], pa.time32("ms")), 3000, 4000),
+        (ice.TimestampType(), pa.array([-3, 4], pa.timestamp("us")), -3, 4),
+        (ice.TimestampType(), pa.array([-3, 4], pa.timestamp("ms")), -3000, 4000),
+        (ice.TimestampType(), pa.array([-3, 4], pa.timestamp("s")), -3_000_000, 4_000_000),
+        (ice.TimestampType(), pa.array([-1, 1], pa.date32()), -86_400_000_000, 86_400_000_000),
+        (ice.TimestamptzType(), pa.array([3, 4], pa.timestamp("us", "Europe/Paris")), 3, 4),
+        (ice.TimestampNanoType(), pa.array([3, 4], pa.timestamp("ns")), 3, 4),
+        (ice.TimestampNanoType(), pa.array([3, 4], pa.timestamp("us")), 3000, 4000),
     ],
 )
 def test_values_of_fixed_width_are_exact(
-    kind: IcebergType, column: pa.Array, lower: Any, upper: Any
+    kind: ice.IcebergType, column: pa.Array, lower: Any, upper: Any
 ) -> None:
     assert bounds(kind, column) == (lower, upper, True)
 
@@ -101,110 +78,120 @@ def test_values_of_fixed_width_are_exact(
 @pytest.mark.parametrize("precision", [5, 15, 30])
 def test_decimals_are_read_from_every_physical_type(*, integers: bool, precision: int) -> None:
     column = pa.array([Decimal("-1.50"), Decimal("2.25")], pa.decimal128(precision, 2))
-    found = bounds(DecimalType(38, 2), column, store_decimal_as_integer=integers)
+    found = bounds(ice.DecimalType(38, 2), column, store_decimal_as_integer=integers)
     assert found == (Decimal("-1.50"), Decimal("2.25"), True)
-    assert bounds(DecimalType(38, 3), column) == (None, None, None)
+    assert bounds(ice.DecimalType(38, 3), column) == (None, None, None)
 
 
 @pytest.mark.parametrize(
     ("kind", "column", "lower", "upper"),
     [
-        (StringType(), pa.array(["z", "é"]), "z", "é"),
-        (StringType(), pa.array(["a", "b"]).dictionary_encode(), "a", "b"),
-        (BinaryType(), pa.array([b"\xff", b"a"]), b"a", b"\xff"),
-        (FixedType(2), pa.array([b"\xff0", b"a0"], pa.binary(2)), b"a0", b"\xff0"),
-        (UUIDType(), pa.array([b"\xff" * 16, b"\x01" * 16], pa.uuid()), b"\x01" * 16, b"\xff" * 16),
+        (ice.StringType(), pa.array(["z", "é"]), "z", "é"),
+        (ice.StringType(), pa.array(["a", "b"]).dictionary_encode(), "a", "b"),
+        (ice.BinaryType(), pa.array([b"\xff", b"a"]), b"a", b"\xff"),
+        (ice.FixedType(2), pa.array([b"\xff0", b"a0"], pa.binary(2)), b"a0", b"\xff0"),
+        (
+            ice.UUIDType(),
+            pa.array([b"\xff" * 16, b"\x01" * 16], pa.uuid()),
+            b"\x01" * 16,
+            b"\xff" * 16,
+        ),
     ],
 )
 def test_bytes_may_have_been_cut_and_are_not_tight(
-    kind: IcebergType, column: pa.Array, lower: Any, upper: Any
+    kind: ice.IcebergType, column: pa.Array, lower: Any, upper: Any
 ) -> None:
     assert bounds(kind, column) == (lower, upper, False)
 
 
 def test_nanoseconds_in_a_microsecond_column_round_outwards() -> None:
     column = pa.array([1001, 2001], pa.timestamp("ns"))
-    assert bounds(TimestampType(), column) == (1, 3, False)
+    assert bounds(ice.TimestampType(), column) == (1, 3, False)
     whole = pa.array([-1000, 2000], pa.timestamp("ns"))
-    assert bounds(TimestampType(), whole) == (-1, 2, True)
+    assert bounds(ice.TimestampType(), whole) == (-1, 2, True)
 
 
 def test_int96_has_no_bounds() -> None:
     column = pa.array([1000, None], pa.timestamp("us"))
-    found = stats(TimestampType(), column, use_deprecated_int96_timestamps=True)
+    found = stats(ice.TimestampType(), column, use_deprecated_int96_timestamps=True)
     assert "lower_bound" not in found
     assert found["value_count"] == 2
 
 
 def test_nan_is_not_counted_and_never_a_bound() -> None:
     nan = float("nan")
-    assert stats(DoubleType(), pa.array([nan, 1.0, None])) == {
+    assert stats(ice.DoubleType(), pa.array([nan, 1.0, None])) == {
         "lower_bound": 1.0,
         "upper_bound": 1.0,
         "tight_bounds": True,
         "value_count": 3,
         "null_value_count": 1,
     }
-    assert stats(DoubleType(), pa.array([nan, nan])) == {"value_count": 2, "null_value_count": 0}
+    assert stats(ice.DoubleType(), pa.array([nan, nan])) == {
+        "value_count": 2,
+        "null_value_count": 0,
+    }
 
 
 def test_zero_bounds_take_in_both_zeros() -> None:
-    lower, upper, _ = bounds(DoubleType(), pa.array([0.0, 0.0]))
+    lower, upper, _ = bounds(ice.DoubleType(), pa.array([0.0, 0.0]))
     assert (str(lower), str(upper)) == ("-0.0", "0.0")
-    lower, upper, _ = bounds(DoubleType(), pa.array([-0.0, -0.0]))
+    lower, upper, _ = bounds(ice.DoubleType(), pa.array([-0.0, -0.0]))
     assert (str(lower), str(upper)) == ("-0.0", "0.0")
 
 
 def test_a_footer_without_statistics_still_has_the_row_count() -> None:
-    found = stats(LongType(), pa.array([1, None]), write_statistics=False)
+    found = stats(ice.LongType(), pa.array([1, None]), write_statistics=False)
     assert found == {"value_count": 2}
 
 
 def test_a_required_column_without_statistics_has_no_nulls() -> None:
     table = pa.table([pa.array([1])], pa.schema([pa.field("c", pa.int64(), nullable=False)]))
-    schema = Schema(NestedField(1, "c", LongType(), required=True))
+    schema = Schema(ice.NestedField(1, "c", ice.LongType(), required=True))
     found = footer_stats(footer(table, write_statistics=False), schema)
     assert found == {"content_stats.1.value_count": 1, "content_stats.1.null_value_count": 0}
 
 
 def test_a_row_group_of_nulls_leaves_bounds_alone() -> None:
     column = pa.array([None, None, "a", "b"])
-    found = stats(StringType(), column, row_group_size=2)
+    found = stats(ice.StringType(), column, row_group_size=2)
     assert (found["lower_bound"], found["upper_bound"], found["null_value_count"]) == ("a", "b", 2)
 
 
 def test_columns_of_nulls_have_counts() -> None:
     for column in (pa.array([None, None], pa.string()), pa.nulls(2)):
-        assert stats(StringType(), column) == {"value_count": 2, "null_value_count": 2}
+        assert stats(ice.StringType(), column) == {"value_count": 2, "null_value_count": 2}
 
 
 @pytest.mark.parametrize(
     ("kind", "column"),
     [
-        (LongType(), pa.array(["1"])),
-        (IntegerType(), pa.array([2**40])),
-        (LongType(), pa.array([2**64 - 1], pa.uint64())),
-        (LongType(), pa.array([1], pa.date32())),
-        (FloatType(), pa.array([1.5])),
-        (DoubleType(), pa.array([1])),
-        (DateType(), pa.array([1], pa.int32())),
-        (TimestampType(), pa.array([1], pa.timestamp("us", "UTC"))),
-        (TimestamptzType(), pa.array([1], pa.timestamp("us"))),
-        (TimeType(), pa.array([1], pa.timestamp("us"))),
-        (TimestampNanoType(), pa.array([2**62], pa.timestamp("us"))),
-        (UUIDType(), pa.array([b"ab"], pa.binary(2))),
-        (StringType(), pa.array([b"\xff"])),
-        (BooleanType(), pa.array([1])),
+        (ice.LongType(), pa.array(["1"])),
+        (ice.IntegerType(), pa.array([2**40])),
+        (ice.LongType(), pa.array([2**64 - 1], pa.uint64())),
+        (ice.LongType(), pa.array([1], pa.date32())),
+        (ice.FloatType(), pa.array([1.5])),
+        (ice.DoubleType(), pa.array([1])),
+        (ice.DateType(), pa.array([1], pa.int32())),
+        (ice.TimestampType(), pa.array([1], pa.timestamp("us", "UTC"))),
+        (ice.TimestamptzType(), pa.array([1], pa.timestamp("us"))),
+        (ice.TimeType(), pa.array([1], pa.timestamp("us"))),
+        (ice.TimestampNanoType(), pa.array([2**62], pa.timestamp("us"))),
+        (ice.UUIDType(), pa.array([b"ab"], pa.binary(2))),
+        (ice.StringType(), pa.array([b"\xff"])),
+        (ice.BooleanType(), pa.array([1])),
     ],
 )
 def test_a_type_the_column_cannot_be_read_from_has_no_bounds(
-    kind: IcebergType, column: pa.Array
+    kind: ice.IcebergType, column: pa.Array
 ) -> None:
     assert bounds(kind, column) == (None, None, None)
 
 
 def test_modes_apply_as_to_rows_we_write() -> None:
-    schema = Schema(NestedField(1, "c", StringType()), NestedField(2, "d", LongType()))
+    schema = Schema(
+        ice.NestedField(1, "c", ice.StringType()), ice.NestedField(2, "d", ice.LongType())
+    )
     properties = {
         "write.metadata.metrics.default": "none",
         "write.metadata.metrics.column.c": "truncate(2)",
@@ -237,10 +224,10 @@ def test_columns_are_matched_by_field_id_at_any_depth() -> None:
         {"list": [[100]], "old_name": [{"x": 7, "no_id": 8}], "id": [3]}, schema=file_schema
     )
     schema = Schema(
-        NestedField(1, "renamed", LongType()),
-        NestedField(4, "st", StructType(NestedField(5, "y", LongType()))),
-        NestedField(6, "id", LongType()),
-        NestedField(8, "l", ListType(9, LongType())),
+        ice.NestedField(1, "renamed", ice.LongType()),
+        ice.NestedField(4, "st", ice.StructType(ice.NestedField(5, "y", ice.LongType()))),
+        ice.NestedField(6, "id", ice.LongType()),
+        ice.NestedField(8, "l", ice.ListType(9, ice.LongType())),
     )
     found = footer_stats(footer(table), schema)
     assert found["content_stats.1.lower_bound"] == 3
@@ -250,9 +237,9 @@ def test_columns_are_matched_by_field_id_at_any_depth() -> None:
 
 
 NESTED = Schema(
-    NestedField(1, "st", StructType(NestedField(2, "a", LongType()))),
-    NestedField(3, "m", MapType(4, StringType(), 5, LongType())),
-    NestedField(6, "b", LongType()),
+    ice.NestedField(1, "st", ice.StructType(ice.NestedField(2, "a", ice.LongType()))),
+    ice.NestedField(3, "m", ice.MapType(4, ice.StringType(), 5, ice.LongType())),
+    ice.NestedField(6, "b", ice.LongType()),
 )
 
 
@@ -294,7 +281,7 @@ def test_a_name_mapping_decides_when_given() -> None:
 
 def test_stored_row_ids_are_bounds_only_without_nulls() -> None:
     fields = pa.schema([with_id("_row_id", pa.int64(), 2_147_483_540)])
-    schema = Schema(NestedField(1, "c", LongType()))
+    schema = Schema(ice.NestedField(1, "c", ice.LongType()))
     full = footer_stats(footer(pa.table({"_row_id": [7, 9]}, schema=fields)), schema)
     assert full["content_stats.2147483540.lower_bound"] == 7
     some = footer_stats(footer(pa.table({"_row_id": [7, None]}, schema=fields)), schema)
@@ -333,7 +320,7 @@ def points(kind: pa.DataType, *places: tuple[float, float] | None) -> pa.Array:
 
 def test_geometry_has_the_box_of_its_row_groups(geometry: WellKnownBinary) -> None:
     column = points(geometry, (1, 2), (-3, 5), (4, 0), None)
-    for kind in (GeometryType(), GeographyType()):
+    for kind in (ice.GeometryType(), ice.GeographyType()):
         assert stats(kind, column, row_group_size=2) == {
             "value_count": 4,
             "lower_x": -3.0,
@@ -345,9 +332,9 @@ def test_geometry_has_the_box_of_its_row_groups(geometry: WellKnownBinary) -> No
 
 def test_a_row_group_without_a_box_leaves_geometry_unbounded(geometry: WellKnownBinary) -> None:
     column = points(geometry, (1, 2), (-3, 5), None, None)
-    assert stats(GeometryType(), column, row_group_size=2) == {"value_count": 4}
+    assert stats(ice.GeometryType(), column, row_group_size=2) == {"value_count": 4}
 
 
 def test_geometry_without_a_box_has_counts() -> None:
-    found = stats(GeometryType(), pa.array([b"x", None]))
+    found = stats(ice.GeometryType(), pa.array([b"x", None]))
     assert found == {"value_count": 2, "null_value_count": 1}

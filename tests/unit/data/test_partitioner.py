@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -23,23 +24,6 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 from pyiceberg.typedef import Record
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.data.partitioner import Partitioner
 from frazil.data.row_input import conformed
@@ -58,7 +42,9 @@ def _part(
 
 
 def test_rows_of_a_partition_stay_together_and_in_order() -> None:
-    schema = Schema(NestedField(1, "k", StringType()), NestedField(2, "n", LongType()))
+    schema = Schema(
+        ice.NestedField(1, "k", ice.StringType()), ice.NestedField(2, "n", ice.LongType())
+    )
     rows = [{"k": "ba"[i % 2], "n": i} for i in range(6)]
     found = _split(rows, schema, _part(1000, IdentityTransform()))
     assert {partition.values[1000]: [row["n"] for row in piece] for partition, piece in found} == {
@@ -68,7 +54,9 @@ def test_rows_of_a_partition_stay_together_and_in_order() -> None:
 
 
 def test_several_fields_split_by_their_combination() -> None:
-    schema = Schema(NestedField(1, "k", StringType()), NestedField(2, "n", LongType()))
+    schema = Schema(
+        ice.NestedField(1, "k", ice.StringType()), ice.NestedField(2, "n", ice.LongType())
+    )
     rows = [{"k": "ab"[i % 2], "n": i // 2} for i in range(8)]
     found = _split(
         rows,
@@ -86,14 +74,14 @@ def test_several_fields_split_by_their_combination() -> None:
 
 
 def test_null_and_the_text_null_are_different_partitions() -> None:
-    schema = Schema(NestedField(1, "k", StringType()))
+    schema = Schema(ice.NestedField(1, "k", ice.StringType()))
     found = _split([{"k": None}, {"k": "null"}], schema, _part(1000, IdentityTransform()))
     assert [partition.values[1000] for partition, _ in found] == [None, "null"]
     assert [partition.path for partition, _ in found] == ["p=null", "p=null"]
 
 
 def test_every_nan_is_one_partition() -> None:
-    schema = Schema(NestedField(1, "x", DoubleType()))
+    schema = Schema(ice.NestedField(1, "x", ice.DoubleType()))
     part = PartitionSpec(_part(1000, IdentityTransform()), spec_id=1)
     partitioner = Partitioner(part, schema)
     seen = []
@@ -105,14 +93,16 @@ def test_every_nan_is_one_partition() -> None:
 
 
 def test_a_void_field_is_null_and_splits_nothing() -> None:
-    schema = Schema(NestedField(1, "k", StringType()))
+    schema = Schema(ice.NestedField(1, "k", ice.StringType()))
     found = _split([{"k": "a"}, {"k": "b"}], schema, _part(1000, VoidTransform()))
     assert [partition.values for partition, _ in found] == [{1000: None}]
 
 
 def test_a_source_inside_a_struct_is_found() -> None:
     schema = Schema(
-        NestedField(1, "s", StructType(NestedField(2, "k", IntegerType(), required=True)))
+        ice.NestedField(
+            1, "s", ice.StructType(ice.NestedField(2, "k", ice.IntegerType(), required=True))
+        )
     )
     rows: list[dict[str, Any]] = [{"s": {"k": 1}}, {"s": None}, {"s": {"k": 1}}]
     found = _split(rows, schema, _part(1000, IdentityTransform(), source=2))
@@ -122,32 +112,32 @@ def test_a_source_inside_a_struct_is_found() -> None:
     ]
 
 
-CASES: list[tuple[PrimitiveType, Transform[Any, Any], Any]] = [
-    (StringType(), IdentityTransform(), "a/b c=d%é"),
-    (StringType(), IdentityTransform(), ""),
-    (BooleanType(), IdentityTransform(), True),
-    (IntegerType(), IdentityTransform(), -5),
-    (DateType(), IdentityTransform(), dt.date(2024, 2, 29)),
-    (TimeType(), IdentityTransform(), dt.time(1, 2, 3, 4)),
-    (TimestampType(), IdentityTransform(), dt.datetime(2024, 1, 1, 12, 0, 0, 7)),
-    (TimestamptzType(), IdentityTransform(), dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)),
-    (DecimalType(9, 2), IdentityTransform(), Decimal("14.20")),
-    (BinaryType(), IdentityTransform(), b"\x00\xff/"),
-    (DateType(), YearTransform(), dt.date(1969, 5, 5)),
-    (DateType(), MonthTransform(), dt.date(2024, 12, 5)),
-    (TimestampType(), DayTransform(), dt.datetime(1969, 12, 31, 23)),
-    (TimestamptzType(), HourTransform(), dt.datetime(2024, 1, 1, 5, tzinfo=dt.UTC)),
-    (StringType(), TruncateTransform(3), "abcdef"),
-    (LongType(), BucketTransform(16), 34),
-    (LongType(), IdentityTransform(), None),
+CASES: list[tuple[ice.PrimitiveType, Transform[Any, Any], Any]] = [
+    (ice.StringType(), IdentityTransform(), "a/b c=d%é"),
+    (ice.StringType(), IdentityTransform(), ""),
+    (ice.BooleanType(), IdentityTransform(), True),
+    (ice.IntegerType(), IdentityTransform(), -5),
+    (ice.DateType(), IdentityTransform(), dt.date(2024, 2, 29)),
+    (ice.TimeType(), IdentityTransform(), dt.time(1, 2, 3, 4)),
+    (ice.TimestampType(), IdentityTransform(), dt.datetime(2024, 1, 1, 12, 0, 0, 7)),
+    (ice.TimestamptzType(), IdentityTransform(), dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)),
+    (ice.DecimalType(9, 2), IdentityTransform(), Decimal("14.20")),
+    (ice.BinaryType(), IdentityTransform(), b"\x00\xff/"),
+    (ice.DateType(), YearTransform(), dt.date(1969, 5, 5)),
+    (ice.DateType(), MonthTransform(), dt.date(2024, 12, 5)),
+    (ice.TimestampType(), DayTransform(), dt.datetime(1969, 12, 31, 23)),
+    (ice.TimestamptzType(), HourTransform(), dt.datetime(2024, 1, 1, 5, tzinfo=dt.UTC)),
+    (ice.StringType(), TruncateTransform(3), "abcdef"),
+    (ice.LongType(), BucketTransform(16), 34),
+    (ice.LongType(), IdentityTransform(), None),
 ]
 
 
 @pytest.mark.parametrize(("kind", "transform", "value"), CASES, ids=str)
 def test_partition_paths_are_spelled_as_pyiceberg_spells_them(
-    kind: PrimitiveType, transform: Transform[Any, Any], value: Any
+    kind: ice.PrimitiveType, transform: Transform[Any, Any], value: Any
 ) -> None:
-    schema = Schema(NestedField(1, "c", kind))
+    schema = Schema(ice.NestedField(1, "c", kind))
     spec = PartitionSpec(_part(1000, transform, name="c p"), spec_id=1)
     (batch,) = conformed([{"c": value}], schema)
     ((partition, _),) = Partitioner(spec, schema).split(batch)
@@ -156,14 +146,14 @@ def test_partition_paths_are_spelled_as_pyiceberg_spells_them(
 
 
 def test_a_uuid_is_spelled_as_a_uuid() -> None:
-    schema = Schema(NestedField(1, "u", UUIDType()))
+    schema = Schema(ice.NestedField(1, "u", ice.UUIDType()))
     rows = [{"u": b"\x00" * 15 + b"\x01"}]
     ((partition, _),) = _split(rows, schema, _part(1000, IdentityTransform()))
     assert partition.path == "p=00000000-0000-0000-0000-000000000001"
 
 
 def test_a_very_long_value_gets_a_short_path_of_its_own() -> None:
-    schema = Schema(NestedField(1, "k", StringType()))
+    schema = Schema(ice.NestedField(1, "k", ice.StringType()))
     found = _split(
         [{"k": "x" * 5_000 + "1"}, {"k": "x" * 5_000 + "2"}],
         schema,
@@ -175,7 +165,7 @@ def test_a_very_long_value_gets_a_short_path_of_its_own() -> None:
 
 
 def test_many_partitions_of_many_fields_do_not_overflow() -> None:
-    schema = Schema(*(NestedField(at, f"c{at}", LongType()) for at in range(1, 9)))
+    schema = Schema(*(ice.NestedField(at, f"c{at}", ice.LongType()) for at in range(1, 9)))
     data = pa.table({f"c{at}": pa.array(range(1_000)) for at in range(1, 9)})
     parts = [_part(999 + at, IdentityTransform(), at, f"c{at}") for at in range(1, 9)]
     (batch,) = conformed(data, schema)
@@ -185,7 +175,7 @@ def test_many_partitions_of_many_fields_do_not_overflow() -> None:
 
 
 def test_a_date_beyond_the_calendar_is_spelled_as_a_number() -> None:
-    schema = Schema(NestedField(1, "d", DateType()))
+    schema = Schema(ice.NestedField(1, "d", ice.DateType()))
     (batch,) = conformed(pa.table({"d": pa.array([10_000_000], pa.date32())}), schema)
     spec = PartitionSpec(_part(1000, IdentityTransform()), spec_id=1)
     ((partition, _),) = Partitioner(spec, schema).split(batch)

@@ -8,27 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
-from pyiceberg.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-)
 
 from frazil.data.projection import file_fields, needed_leaves, projection
 from frazil.data.schema import arrow_schema, identified_schema
@@ -43,24 +25,26 @@ def _project(rows: list[dict[str, Any]], written: Schema, wanted: Schema, **more
 
 
 OLD = Schema(
-    NestedField(1, "id", IntegerType(), required=True),
-    NestedField(
+    ice.NestedField(1, "id", ice.IntegerType(), required=True),
+    ice.NestedField(
         2,
         "s",
-        StructType(
-            NestedField(3, "a", StringType()),
-            NestedField(4, "b", FloatType()),
-            NestedField(5, "l", ListType(6, IntegerType(), element_required=False)),
+        ice.StructType(
+            ice.NestedField(3, "a", ice.StringType()),
+            ice.NestedField(4, "b", ice.FloatType()),
+            ice.NestedField(5, "l", ice.ListType(6, ice.IntegerType(), element_required=False)),
         ),
     ),
-    NestedField(
+    ice.NestedField(
         7,
         "m",
-        MapType(
+        ice.MapType(
             8,
-            StringType(),
+            ice.StringType(),
             9,
-            StructType(NestedField(10, "x", DateType()), NestedField(11, "y", StringType())),
+            ice.StructType(
+                ice.NestedField(10, "x", ice.DateType()), ice.NestedField(11, "y", ice.StringType())
+            ),
             value_required=False,
         ),
     ),
@@ -78,23 +62,29 @@ ROWS: list[dict[str, Any]] = [
 
 def test_columns_follow_their_ids_through_renames_and_reorders_at_every_level() -> None:
     wanted = Schema(
-        NestedField(
+        ice.NestedField(
             7,
             "mapping",
-            MapType(
+            ice.MapType(
                 8,
-                StringType(),
+                ice.StringType(),
                 9,
-                StructType(NestedField(11, "why", StringType()), NestedField(10, "x", DateType())),
+                ice.StructType(
+                    ice.NestedField(11, "why", ice.StringType()),
+                    ice.NestedField(10, "x", ice.DateType()),
+                ),
                 value_required=False,
             ),
         ),
-        NestedField(
+        ice.NestedField(
             2,
             "s",
-            StructType(NestedField(4, "b", FloatType()), NestedField(3, "alpha", StringType())),
+            ice.StructType(
+                ice.NestedField(4, "b", ice.FloatType()),
+                ice.NestedField(3, "alpha", ice.StringType()),
+            ),
         ),
-        NestedField(1, "key", IntegerType()),
+        ice.NestedField(1, "key", ice.IntegerType()),
     )
     assert _project(ROWS, OLD, wanted) == [
         {
@@ -109,11 +99,13 @@ def test_columns_follow_their_ids_through_renames_and_reorders_at_every_level() 
 
 def test_a_new_column_under_an_old_name_does_not_show_the_old_values() -> None:
     wanted = Schema(
-        NestedField(20, "id", IntegerType()),
-        NestedField(
+        ice.NestedField(20, "id", ice.IntegerType()),
+        ice.NestedField(
             2,
             "s",
-            StructType(NestedField(21, "a", StringType()), NestedField(4, "b", FloatType())),
+            ice.StructType(
+                ice.NestedField(21, "a", ice.StringType()), ice.NestedField(4, "b", ice.FloatType())
+            ),
         ),
     )
     assert _project(ROWS, OLD, wanted)[0] == {"id": None, "s": {"a": None, "b": 0.5}}
@@ -121,12 +113,14 @@ def test_a_new_column_under_an_old_name_does_not_show_the_old_values() -> None:
 
 def test_added_columns_take_their_initial_default_at_every_level() -> None:
     wanted = Schema(
-        NestedField(1, "id", IntegerType()),
-        NestedField(20, "status", StringType(), required=True, initial_default="old"),
-        NestedField(
+        ice.NestedField(1, "id", ice.IntegerType()),
+        ice.NestedField(20, "status", ice.StringType(), required=True, initial_default="old"),
+        ice.NestedField(
             2,
             "s",
-            StructType(NestedField(21, "n", LongType(), initial_default=9, write_default=1)),
+            ice.StructType(
+                ice.NestedField(21, "n", ice.LongType(), initial_default=9, write_default=1)
+            ),
         ),
     )
     assert _project(ROWS, OLD, wanted) == [
@@ -138,23 +132,23 @@ def test_added_columns_take_their_initial_default_at_every_level() -> None:
 
 def test_types_are_promoted_at_every_level() -> None:
     wanted = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(
+        ice.NestedField(1, "id", ice.LongType()),
+        ice.NestedField(
             2,
             "s",
-            StructType(
-                NestedField(4, "b", DoubleType()),
-                NestedField(5, "l", ListType(6, LongType(), element_required=False)),
+            ice.StructType(
+                ice.NestedField(4, "b", ice.DoubleType()),
+                ice.NestedField(5, "l", ice.ListType(6, ice.LongType(), element_required=False)),
             ),
         ),
-        NestedField(
+        ice.NestedField(
             7,
             "m",
-            MapType(
+            ice.MapType(
                 8,
-                StringType(),
+                ice.StringType(),
                 9,
-                StructType(NestedField(10, "x", TimestampType())),
+                ice.StructType(ice.NestedField(10, "x", ice.TimestampType())),
                 value_required=False,
             ),
         ),
@@ -171,43 +165,43 @@ def test_types_are_promoted_at_every_level() -> None:
 @pytest.mark.parametrize(
     ("values", "kind", "expected"),
     [
-        (pa.array([1], pa.int32()), LongType(), [1]),
-        (pa.array([1.5], pa.float32()), DoubleType(), [1.5]),
+        (pa.array([1], pa.int32()), ice.LongType(), [1]),
+        (pa.array([1.5], pa.float32()), ice.DoubleType(), [1.5]),
         (
             pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
-            DecimalType(18, 2),
+            ice.DecimalType(18, 2),
             [Decimal("1.25")],
         ),
-        (pa.array([1], pa.date32()), TimestampType(), [dt.datetime(1970, 1, 2)]),
-        (pa.array([1], pa.date32()), TimestampNanoType(), [86_400_000_000_000]),
+        (pa.array([1], pa.date32()), ice.TimestampType(), [dt.datetime(1970, 1, 2)]),
+        (pa.array([1], pa.date32()), ice.TimestampNanoType(), [86_400_000_000_000]),
         (
             pa.array([1], pa.timestamp("ms")),
-            TimestampType(),
+            ice.TimestampType(),
             [dt.datetime(1970, 1, 1, 0, 0, 0, 1000)],
         ),
         (
             pa.array([1], pa.timestamp("us")),
-            TimestamptzType(),
+            ice.TimestamptzType(),
             [dt.datetime(1970, 1, 1, 0, 0, 0, 1, tzinfo=dt.UTC)],
         ),
         (
             pa.array([1], pa.timestamp("us", "UTC")),
-            TimestampType(),
+            ice.TimestampType(),
             [dt.datetime(1970, 1, 1, 0, 0, 0, 1)],
         ),
-        (pa.array([b"txt"], pa.binary()), StringType(), ["txt"]),
-        (pa.array(["txt"]), BinaryType(), [b"txt"]),
-        (pa.array(["a"], pa.large_string()), StringType(), ["a"]),
-        (pa.array(["a", "a"]).dictionary_encode(), StringType(), ["a", "a"]),
-        (pa.nulls(1), LongType(), [None]),
+        (pa.array([b"txt"], pa.binary()), ice.StringType(), ["txt"]),
+        (pa.array(["txt"]), ice.BinaryType(), [b"txt"]),
+        (pa.array(["a"], pa.large_string()), ice.StringType(), ["a"]),
+        (pa.array(["a", "a"]).dictionary_encode(), ice.StringType(), ["a", "a"]),
+        (pa.nulls(1), ice.LongType(), [None]),
     ],
 )
 def test_what_writers_store_is_read_as_the_table_type(
-    values: pa.Array, kind: PrimitiveType, expected: list[Any]
+    values: pa.Array, kind: ice.PrimitiveType, expected: list[Any]
 ) -> None:
     field = pa.field("c", values.type, metadata={"PARQUET:field_id": "1"})
     batch = pa.RecordBatch.from_arrays([values], schema=pa.schema([field]))
-    wanted = Schema(NestedField(1, "c", kind))
+    wanted = Schema(ice.NestedField(1, "c", kind))
     column = projection(file_fields(batch.schema), wanted).project(batch).column(0)
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(pa.int64())
@@ -217,31 +211,33 @@ def test_what_writers_store_is_read_as_the_table_type(
 @pytest.mark.parametrize(
     ("found", "kind"),
     [
-        (pa.int64(), IntegerType()),
-        (pa.float64(), FloatType()),
-        (pa.string(), LongType()),
-        (pa.decimal128(9, 3), DecimalType(9, 2)),
-        (pa.date32(), TimestamptzType()),
-        (pa.list_(pa.int32()), LongType()),
-        (pa.int32(), StructType(NestedField(2, "x", LongType()))),
+        (pa.int64(), ice.IntegerType()),
+        (pa.float64(), ice.FloatType()),
+        (pa.string(), ice.LongType()),
+        (pa.decimal128(9, 3), ice.DecimalType(9, 2)),
+        (pa.date32(), ice.TimestamptzType()),
+        (pa.list_(pa.int32()), ice.LongType()),
+        (pa.int32(), ice.StructType(ice.NestedField(2, "x", ice.LongType()))),
     ],
 )
 def test_a_stored_type_that_cannot_be_read_is_a_format_error(
-    found: pa.DataType, kind: IcebergType
+    found: pa.DataType, kind: ice.IcebergType
 ) -> None:
     arrow = pa.schema([pa.field("c", found, metadata={"PARQUET:field_id": "1"})])
     with pytest.raises(FormatError, match=r"c: found .*; expected"):
-        projection(file_fields(arrow), Schema(NestedField(1, "c", kind)))
+        projection(file_fields(arrow), Schema(ice.NestedField(1, "c", kind)))
 
 
 def test_a_required_column_that_is_nowhere_is_a_format_error() -> None:
-    wanted = Schema(NestedField(99, "must", LongType(), required=True))
+    wanted = Schema(ice.NestedField(99, "must", ice.LongType(), required=True))
     with pytest.raises(FormatError, match=r"required column must \(field id 99\)"):
         _project(ROWS, OLD, wanted)
 
 
 def test_constants_fill_only_columns_the_file_lacks() -> None:
-    wanted = Schema(NestedField(1, "id", IntegerType()), NestedField(30, "day", DateType()))
+    wanted = Schema(
+        ice.NestedField(1, "id", ice.IntegerType()), ice.NestedField(30, "day", ice.DateType())
+    )
     constants = {1: 77, 30: dt.date(2024, 5, 6)}
     assert _project(ROWS[:1], OLD, wanted, constants=constants) == [
         {"id": 1, "day": dt.date(2024, 5, 6)}
@@ -249,7 +245,9 @@ def test_constants_fill_only_columns_the_file_lacks() -> None:
 
 
 def test_a_struct_of_only_new_columns_is_still_null_where_it_was() -> None:
-    wanted = Schema(NestedField(2, "s", StructType(NestedField(50, "new", LongType()))))
+    wanted = Schema(
+        ice.NestedField(2, "s", ice.StructType(ice.NestedField(50, "new", ice.LongType())))
+    )
     assert _project(ROWS, OLD, wanted) == [
         {"s": {"new": None}},
         {"s": None},
@@ -260,13 +258,13 @@ def test_a_struct_of_only_new_columns_is_still_null_where_it_was() -> None:
 def test_only_leaves_that_are_needed_are_read() -> None:
     fields = file_fields(identified_schema(OLD))
     # leaves: id, s.a, s.b, s.l.element, m.key, m.value.x, m.value.y
-    inner = StructType(NestedField(4, "b", FloatType()))
-    assert needed_leaves(fields, [NestedField(2, "s", inner)]) == [2]
-    assert needed_leaves(fields, [NestedField(1, "id", LongType())]) == [0]
+    inner = ice.StructType(ice.NestedField(4, "b", ice.FloatType()))
+    assert needed_leaves(fields, [ice.NestedField(2, "s", inner)]) == [2]
+    assert needed_leaves(fields, [ice.NestedField(1, "id", ice.LongType())]) == [0]
     assert needed_leaves(fields, [OLD.find_field("m")]) == [4, 5, 6]
-    assert needed_leaves(fields, [NestedField(99, "new", LongType())]) == []
-    gone = StructType(NestedField(50, "new", LongType()))
-    assert needed_leaves(fields, [NestedField(2, "s", gone)]) == [1]
+    assert needed_leaves(fields, [ice.NestedField(99, "new", ice.LongType())]) == []
+    gone = ice.StructType(ice.NestedField(50, "new", ice.LongType()))
+    assert needed_leaves(fields, [ice.NestedField(2, "s", gone)]) == [1]
 
 
 MAPPING = """[
@@ -296,15 +294,21 @@ def test_a_file_without_ids_is_read_through_the_name_mapping() -> None:
         ),
     )
     wanted = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(2, "s", StructType(NestedField(3, "alpha", StringType()))),
-        NestedField(5, "l", ListType(6, LongType(), element_required=False)),
-        NestedField(
+        ice.NestedField(1, "id", ice.LongType()),
+        ice.NestedField(2, "s", ice.StructType(ice.NestedField(3, "alpha", ice.StringType()))),
+        ice.NestedField(5, "l", ice.ListType(6, ice.LongType(), element_required=False)),
+        ice.NestedField(
             7,
             "m",
-            MapType(8, StringType(), 9, StructType(NestedField(10, "ex", LongType())), False),
+            ice.MapType(
+                8,
+                ice.StringType(),
+                9,
+                ice.StructType(ice.NestedField(10, "ex", ice.LongType())),
+                False,
+            ),
         ),
-        NestedField(99, "other", StringType()),
+        ice.NestedField(99, "other", ice.StringType()),
     )
     plan = projection(file_fields(batch.schema, _mapping()), wanted)
     assert plan.project(batch).to_pylist() == [

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
@@ -19,26 +20,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.data.schema import shown
 from frazil.data.slices import DataFileSlice
@@ -47,31 +28,35 @@ from frazil.format.paths import resolve
 from tests.support.data_files import read, slice_of, write
 
 SCHEMA = Schema(
-    NestedField(1, "id", IntegerType(), required=True),
-    NestedField(2, "flag", BooleanType()),
-    NestedField(3, "ratio", FloatType()),
-    NestedField(4, "amount", DecimalType(12, 2)),
-    NestedField(5, "day", DateType()),
-    NestedField(6, "clock", TimeType()),
-    NestedField(7, "at", TimestampType()),
-    NestedField(8, "when", TimestamptzType()),
-    NestedField(9, "name", StringType()),
-    NestedField(10, "uid", UUIDType()),
-    NestedField(11, "code", FixedType(4)),
-    NestedField(12, "raw", BinaryType()),
-    NestedField(
+    ice.NestedField(1, "id", ice.IntegerType(), required=True),
+    ice.NestedField(2, "flag", ice.BooleanType()),
+    ice.NestedField(3, "ratio", ice.FloatType()),
+    ice.NestedField(4, "amount", ice.DecimalType(12, 2)),
+    ice.NestedField(5, "day", ice.DateType()),
+    ice.NestedField(6, "clock", ice.TimeType()),
+    ice.NestedField(7, "at", ice.TimestampType()),
+    ice.NestedField(8, "when", ice.TimestamptzType()),
+    ice.NestedField(9, "name", ice.StringType()),
+    ice.NestedField(10, "uid", ice.UUIDType()),
+    ice.NestedField(11, "code", ice.FixedType(4)),
+    ice.NestedField(12, "raw", ice.BinaryType()),
+    ice.NestedField(
         13,
         "place",
-        StructType(
-            NestedField(14, "lat", DoubleType()),
-            NestedField(
+        ice.StructType(
+            ice.NestedField(14, "lat", ice.DoubleType()),
+            ice.NestedField(
                 15,
                 "visits",
-                ListType(16, StructType(NestedField(17, "who", StringType())), False),
+                ice.ListType(
+                    16, ice.StructType(ice.NestedField(17, "who", ice.StringType())), False
+                ),
             ),
         ),
     ),
-    NestedField(18, "props", MapType(19, StringType(), 20, IntegerType(), value_required=False)),
+    ice.NestedField(
+        18, "props", ice.MapType(19, ice.StringType(), 20, ice.IntegerType(), value_required=False)
+    ),
 )
 
 
@@ -149,12 +134,12 @@ def test_evolved_tables_of_pyiceberg_are_read_as_it_reads_them(catalog: SqlCatal
     table.append(pa.Table.from_pylist(_rows(20), arrow))
     with table.update_schema(allow_incompatible_changes=True) as change:
         change.rename_column("id", "key")
-        change.update_column("id", LongType())
-        change.update_column("ratio", DoubleType())
-        change.update_column("amount", DecimalType(18, 2))
+        change.update_column("id", ice.LongType())
+        change.update_column("ratio", ice.DoubleType())
+        change.update_column("amount", ice.DecimalType(18, 2))
         change.delete_column("flag")
-        change.add_column("note", StringType())
-        change.add_column(("place", "lon"), DoubleType())
+        change.add_column("note", ice.StringType())
+        change.add_column(("place", "lon"), ice.DoubleType())
         change.rename_column(("place", "lat"), "latitude")
         change.move_first("name")
     new = table.schema()

@@ -12,22 +12,11 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 from pyiceberg.transforms import BucketTransform, IdentityTransform
-from pyiceberg.types import (
-    DateType,
-    DoubleType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    UUIDType,
-)
 
 from frazil.data.lineage import with_lineage
 from frazil.data.metadata_columns import (
@@ -49,10 +38,14 @@ from frazil.storage import LocalStorage
 from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "name", StringType()),
-    NestedField(
-        3, "s", StructType(NestedField(4, "x", IntegerType()), NestedField(5, "y", DoubleType()))
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "name", ice.StringType()),
+    ice.NestedField(
+        3,
+        "s",
+        ice.StructType(
+            ice.NestedField(4, "x", ice.IntegerType()), ice.NestedField(5, "y", ice.DoubleType())
+        ),
     ),
 )
 GROUPS_OF_TEN = {"write.parquet.row-group-limit": "10"}
@@ -88,7 +81,9 @@ def test_a_filter_may_look_at_columns_that_are_not_asked_for(fifty: DataFileSlic
 
 
 def test_a_filter_may_look_into_a_struct_that_is_asked_for_in_part(fifty: DataFileSlice) -> None:
-    part = Schema(NestedField(3, "s", StructType(NestedField(5, "y", DoubleType()))))
+    part = Schema(
+        ice.NestedField(3, "s", ice.StructType(ice.NestedField(5, "y", ice.DoubleType())))
+    )
     table = read(fifty, part, table_schema=SCHEMA, row_filter=parse("s.x = 6 and id < 14", SCHEMA))
     assert table.to_pylist() == [{"s": {"y": 3.0}}, {"s": {"y": 6.5}}]
 
@@ -207,7 +202,7 @@ def test_metadata_columns_are_computed(tmp_path: Path) -> None:
         Schema(),
         [FILE, POS, SPEC_ID, ROW_ID, LAST_UPDATED, partition_column([older, spec], SCHEMA)],
     )
-    bucket = BucketTransform(4).transform(LongType())(34)
+    bucket = BucketTransform(4).transform(ice.LongType())(34)
     assert read(source, wanted, table_schema=SCHEMA, specs={5: spec}).to_pylist() == [
         {
             "_file": source.path,
@@ -257,9 +252,9 @@ def test_an_identity_partition_fills_a_column_the_file_lacks(tmp_path: Path) -> 
     field = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
     pq.write_table(pa.Table.from_arrays([pa.array([1, 2])], schema=pa.schema([field])), path)
     schema = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(2, "day", DateType()),
-        NestedField(3, "b", IntegerType()),
+        ice.NestedField(1, "id", ice.LongType()),
+        ice.NestedField(2, "day", ice.DateType()),
+        ice.NestedField(3, "b", ice.IntegerType()),
     )
     spec = PartitionSpec(
         PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"),
@@ -282,13 +277,15 @@ def test_an_identity_partition_fills_a_column_the_file_lacks(tmp_path: Path) -> 
 
 
 def test_a_filter_on_a_promoted_and_a_defaulted_column_works(tmp_path: Path) -> None:
-    old = Schema(NestedField(1, "n", IntegerType()), NestedField(2, "d", DateType()))
+    old = Schema(
+        ice.NestedField(1, "n", ice.IntegerType()), ice.NestedField(2, "d", ice.DateType())
+    )
     rows = [{"n": i, "d": dt.date(2024, 1, 1 + i)} for i in range(20)]
     entries = write(rows, old, str(tmp_path), properties={"write.parquet.row-group-limit": "5"})
     new = Schema(
-        NestedField(1, "number", LongType()),
-        NestedField(2, "d", TimestampType()),
-        NestedField(3, "kind", StringType(), initial_default="old"),
+        ice.NestedField(1, "number", ice.LongType()),
+        ice.NestedField(2, "d", ice.TimestampType()),
+        ice.NestedField(3, "kind", ice.StringType(), initial_default="old"),
     )
     source = slice_of(entries, str(tmp_path))
     text = "number > 3 and d < '2024-01-07T00:00:00' and kind = 'old'"
@@ -370,7 +367,7 @@ def test_timestamps_of_old_writers_are_read(tmp_path: Path) -> None:
         path,
         use_deprecated_int96_timestamps=True,
     )
-    schema = Schema(NestedField(1, "at", TimestampType()))
+    schema = Schema(ice.NestedField(1, "at", ice.TimestampType()))
     assert read(file_slice(path, 1), schema).to_pylist() == [{"at": value}]
 
 
@@ -384,8 +381,10 @@ def test_names_with_dots_are_not_mixed_up_with_structs(tmp_path: Path) -> None:
     )
     pq.write_table(pa.Table.from_pylist([{"a.b": 5, "a": {"b": "x"}}], arrow), path)
     source = file_slice(path, 1)
-    plain = Schema(NestedField(1, "a.b", LongType()))
-    struct = Schema(NestedField(2, "a", StructType(NestedField(3, "b", StringType()))))
+    plain = Schema(ice.NestedField(1, "a.b", ice.LongType()))
+    struct = Schema(
+        ice.NestedField(2, "a", ice.StructType(ice.NestedField(3, "b", ice.StringType())))
+    )
     assert read(source, plain).to_pylist() == [{"a.b": 5}]
     assert read(source, struct).to_pylist() == [{"a": {"b": "x"}}]
 
@@ -419,11 +418,11 @@ def _orc_file(path: str) -> DataFileSlice:
 
 def test_orc_files_are_read_by_field_id(tmp_path: Path) -> None:
     schema = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(2, "s", StructType(NestedField(4, "alpha", LongType()))),
-        NestedField(5, "l", ListType(6, DoubleType(), element_required=False)),
-        NestedField(7, "u", UUIDType()),
-        NestedField(8, "at", TimestampType()),
+        ice.NestedField(1, "id", ice.LongType()),
+        ice.NestedField(2, "s", ice.StructType(ice.NestedField(4, "alpha", ice.LongType()))),
+        ice.NestedField(5, "l", ice.ListType(6, ice.DoubleType(), element_required=False)),
+        ice.NestedField(7, "u", ice.UUIDType()),
+        ice.NestedField(8, "at", ice.TimestampType()),
     )
     source = _orc_file(str(tmp_path / "f.orc"))
     found = read(
@@ -448,7 +447,7 @@ def test_orc_files_are_read_by_field_id(tmp_path: Path) -> None:
 
 def test_an_orc_file_belongs_to_the_slice_of_its_first_byte(tmp_path: Path) -> None:
     source = _orc_file(str(tmp_path / "f.orc"))
-    schema = Schema(NestedField(1, "id", LongType()))
+    schema = Schema(ice.NestedField(1, "id", ice.LongType()))
     halves = []
     for start, length in ((0, 100), (100, source.file_size_in_bytes)):
         part = DataFileSlice(
@@ -471,15 +470,16 @@ def test_avro_data_files_are_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_reserved_names_cannot_be_asked_for_twice() -> None:
-    schema = Schema(NestedField(1, "_pos", LongType()))
+    schema = Schema(ice.NestedField(1, "_pos", ice.LongType()))
     with pytest.raises(InvalidInput, match="_pos"):
         with_columns(schema, [POS])
 
 
 def test_dropped_columns_can_be_added_back_for_old_deletes() -> None:
-    current = Schema(NestedField(3, "name", StringType()))
+    current = Schema(ice.NestedField(3, "name", ice.StringType()))
     older = Schema(
-        NestedField(1, "id", LongType(), required=True), NestedField(2, "name", LongType())
+        ice.NestedField(1, "id", ice.LongType(), required=True),
+        ice.NestedField(2, "name", ice.LongType()),
     )
     wide = with_dropped(current, [older])
     assert [(f.field_id, f.name, f.required) for f in wide.fields] == [

@@ -15,28 +15,15 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    UUIDType,
-)
 
 from frazil.data.row_input import conformed, schema_of
 from frazil.errors import InvalidInput
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True), NestedField(2, "name", StringType())
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "name", ice.StringType()),
 )
 EXPECTED = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
 TABLE = pa.table({"id": [1, 2], "name": ["a", None]})
@@ -92,21 +79,23 @@ def test_no_rows_at_all_are_fine() -> None:
 
 
 RICH = Schema(
-    NestedField(1, "n", IntegerType()),
-    NestedField(2, "price", DecimalType(9, 2)),
-    NestedField(3, "day", DateType()),
-    NestedField(4, "at", TimestampType()),
-    NestedField(5, "when", TimestamptzType()),
-    NestedField(6, "uid", UUIDType()),
-    NestedField(
+    ice.NestedField(1, "n", ice.IntegerType()),
+    ice.NestedField(2, "price", ice.DecimalType(9, 2)),
+    ice.NestedField(3, "day", ice.DateType()),
+    ice.NestedField(4, "at", ice.TimestampType()),
+    ice.NestedField(5, "when", ice.TimestamptzType()),
+    ice.NestedField(6, "uid", ice.UUIDType()),
+    ice.NestedField(
         7,
         "s",
-        StructType(
-            NestedField(8, "x", DoubleType()),
-            NestedField(9, "l", ListType(10, LongType(), element_required=False)),
+        ice.StructType(
+            ice.NestedField(8, "x", ice.DoubleType()),
+            ice.NestedField(9, "l", ice.ListType(10, ice.LongType(), element_required=False)),
         ),
     ),
-    NestedField(11, "m", MapType(12, StringType(), 13, IntegerType(), value_required=False)),
+    ice.NestedField(
+        11, "m", ice.MapType(12, ice.StringType(), 13, ice.IntegerType(), value_required=False)
+    ),
 )
 
 
@@ -200,7 +189,9 @@ def test_a_map_key_cannot_be_null() -> None:
 
 
 def test_pandas_markers_of_missing_values_are_nulls() -> None:
-    schema = Schema(NestedField(1, "at", TimestampType()), NestedField(2, "n", LongType()))
+    schema = Schema(
+        ice.NestedField(1, "at", ice.TimestampType()), ice.NestedField(2, "n", ice.LongType())
+    )
     (batch,) = conformed([{"at": pd.NaT, "n": pd.NA}], schema)
     assert batch.to_pylist() == [{"at": None, "n": None}]
 

@@ -6,31 +6,9 @@ import uuid
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.data.schema import (
     arrow_schema,
@@ -42,17 +20,19 @@ from frazil.data.schema import (
 from frazil.errors import InvalidInput
 
 NESTED = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(
         2,
         "place",
-        StructType(
-            NestedField(3, "lat", DoubleType(), required=True),
-            NestedField(4, "tags", ListType(5, StringType(), element_required=True)),
+        ice.StructType(
+            ice.NestedField(3, "lat", ice.DoubleType(), required=True),
+            ice.NestedField(4, "tags", ice.ListType(5, ice.StringType(), element_required=True)),
         ),
     ),
-    NestedField(6, "props", MapType(7, StringType(), 8, IntegerType(), value_required=False)),
-    NestedField(9, "uid", UUIDType()),
+    ice.NestedField(
+        6, "props", ice.MapType(7, ice.StringType(), 8, ice.IntegerType(), value_required=False)
+    ),
+    ice.NestedField(9, "uid", ice.UUIDType()),
 )
 
 
@@ -104,23 +84,28 @@ def test_field_ids_are_the_ones_pyiceberg_writes() -> None:
 
 def test_columns_of_unknown_type_are_not_stored() -> None:
     schema = Schema(
-        NestedField(1, "a", IntegerType()),
-        NestedField(2, "nothing", UnknownType()),
-        NestedField(
+        ice.NestedField(1, "a", ice.IntegerType()),
+        ice.NestedField(2, "nothing", ice.UnknownType()),
+        ice.NestedField(
             3,
             "s",
-            StructType(NestedField(4, "x", UnknownType()), NestedField(5, "y", StringType())),
+            ice.StructType(
+                ice.NestedField(4, "x", ice.UnknownType()),
+                ice.NestedField(5, "y", ice.StringType()),
+            ),
         ),
-        NestedField(6, "l", ListType(7, UnknownType(), element_required=False)),
+        ice.NestedField(6, "l", ice.ListType(7, ice.UnknownType(), element_required=False)),
     )
     kept = stored_schema(schema)
     assert [field.name for field in kept.fields] == ["a", "s"]
-    assert kept.find_field("s").field_type == StructType(NestedField(5, "y", StringType()))
+    assert kept.find_field("s").field_type == ice.StructType(
+        ice.NestedField(5, "y", ice.StringType())
+    )
 
 
 def test_shown_rows_have_uuids() -> None:
     value = uuid.UUID(int=7)
-    schema = Schema(NestedField(1, "u", UUIDType()))
+    schema = Schema(ice.NestedField(1, "u", ice.UUIDType()))
     rows = pa.table({"u": pa.array([value.bytes], pa.binary(16))})
     assert shown(rows, schema).column("u").to_pylist() == [value]
 
@@ -128,34 +113,34 @@ def test_shown_rows_have_uuids() -> None:
 @pytest.mark.parametrize(
     ("arrow", "iceberg"),
     [
-        (pa.bool_(), BooleanType()),
-        (pa.int8(), IntegerType()),
-        (pa.uint16(), IntegerType()),
-        (pa.int32(), IntegerType()),
-        (pa.uint32(), LongType()),
-        (pa.int64(), LongType()),
-        (pa.float16(), FloatType()),
-        (pa.float32(), FloatType()),
-        (pa.float64(), DoubleType()),
-        (pa.decimal128(9, 2), DecimalType(9, 2)),
-        (pa.decimal256(38, 4), DecimalType(38, 4)),
-        (pa.date32(), DateType()),
-        (pa.date64(), DateType()),
-        (pa.time32("s"), TimeType()),
-        (pa.time64("us"), TimeType()),
-        (pa.timestamp("ms"), TimestampType()),
-        (pa.timestamp("us", "Europe/Oslo"), TimestamptzType()),
-        (pa.timestamp("ns"), TimestampNanoType()),
-        (pa.timestamp("ns", "UTC"), TimestamptzNanoType()),
-        (pa.string(), StringType()),
-        (pa.large_string(), StringType()),
-        (pa.string_view(), StringType()),
-        (pa.dictionary(pa.int8(), pa.string()), StringType()),
-        (pa.binary(), BinaryType()),
-        (pa.large_binary(), BinaryType()),
-        (pa.binary(5), FixedType(5)),
-        (pa.uuid(), UUIDType()),
-        (pa.null(), UnknownType()),
+        (pa.bool_(), ice.BooleanType()),
+        (pa.int8(), ice.IntegerType()),
+        (pa.uint16(), ice.IntegerType()),
+        (pa.int32(), ice.IntegerType()),
+        (pa.uint32(), ice.LongType()),
+        (pa.int64(), ice.LongType()),
+        (pa.float16(), ice.FloatType()),
+        (pa.float32(), ice.FloatType()),
+        (pa.float64(), ice.DoubleType()),
+        (pa.decimal128(9, 2), ice.DecimalType(9, 2)),
+        (pa.decimal256(38, 4), ice.DecimalType(38, 4)),
+        (pa.date32(), ice.DateType()),
+        (pa.date64(), ice.DateType()),
+        (pa.time32("s"), ice.TimeType()),
+        (pa.time64("us"), ice.TimeType()),
+        (pa.timestamp("ms"), ice.TimestampType()),
+        (pa.timestamp("us", "Europe/Oslo"), ice.TimestamptzType()),
+        (pa.timestamp("ns"), ice.TimestampNanoType()),
+        (pa.timestamp("ns", "UTC"), ice.TimestamptzNanoType()),
+        (pa.string(), ice.StringType()),
+        (pa.large_string(), ice.StringType()),
+        (pa.string_view(), ice.StringType()),
+        (pa.dictionary(pa.int8(), pa.string()), ice.StringType()),
+        (pa.binary(), ice.BinaryType()),
+        (pa.large_binary(), ice.BinaryType()),
+        (pa.binary(5), ice.FixedType(5)),
+        (pa.uuid(), ice.UUIDType()),
+        (pa.null(), ice.UnknownType()),
     ],
 )
 def test_an_arrow_type_makes_a_table_type(arrow: pa.DataType, iceberg: object) -> None:

@@ -9,29 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.data.stats_collector import StatsCollector
 from frazil.errors import InvalidInput
@@ -41,9 +20,11 @@ ROW_ID = 2_147_483_540
 LAST_UPDATED = 2_147_483_539
 
 
-def collected(kind: IcebergType, *columns: pa.Array, mode: str = "truncate(16)") -> dict[str, Any]:
+def collected(
+    kind: ice.IcebergType, *columns: pa.Array, mode: str = "truncate(16)"
+) -> dict[str, Any]:
     """Statistics of one column, by statistic, over the given batches."""
-    schema = Schema(NestedField(1, "c", kind))
+    schema = Schema(ice.NestedField(1, "c", kind))
     metrics = MetricsConfig.from_properties({"write.metadata.metrics.default": mode}, schema)
     collector = StatsCollector(schema, metrics)
     for column in columns:
@@ -52,7 +33,7 @@ def collected(kind: IcebergType, *columns: pa.Array, mode: str = "truncate(16)")
 
 
 def bounds(
-    kind: IcebergType, *columns: pa.Array, mode: str = "truncate(16)"
+    kind: ice.IcebergType, *columns: pa.Array, mode: str = "truncate(16)"
 ) -> tuple[Any, Any, Any]:
     found = collected(kind, *columns, mode=mode)
     return found.get("lower_bound"), found.get("upper_bound"), found.get("tight_bounds")
@@ -60,7 +41,7 @@ def bounds(
 
 def test_counts_and_bounds_run_over_all_batches() -> None:
     found = collected(
-        LongType(), pa.array([5, None]), pa.array([-7, 9]), pa.array([None], pa.int64())
+        ice.LongType(), pa.array([5, None]), pa.array([-7, 9]), pa.array([None], pa.int64())
     )
     assert found == {
         "lower_bound": -7,
@@ -74,45 +55,45 @@ def test_counts_and_bounds_run_over_all_batches() -> None:
 @pytest.mark.parametrize(
     ("kind", "column", "lower", "upper"),
     [
-        (BooleanType(), pa.array([True, None, True]), True, True),
-        (DateType(), pa.array([date(1970, 1, 3), date(1969, 12, 31)]), -1, 2),
-        (TimeType(), pa.array([7, 3], pa.time64("us")), 3, 7),
-        (TimestamptzType(), pa.array([7, -3], pa.timestamp("us", "UTC")), -3, 7),
-        (TimestampNanoType(), pa.array([2**62 + 1, 1], pa.timestamp("ns")), 1, 2**62 + 1),
+        (ice.BooleanType(), pa.array([True, None, True]), True, True),
+        (ice.DateType(), pa.array([date(1970, 1, 3), date(1969, 12, 31)]), -1, 2),
+        (ice.TimeType(), pa.array([7, 3], pa.time64("us")), 3, 7),
+        (ice.TimestamptzType(), pa.array([7, -3], pa.timestamp("us", "UTC")), -3, 7),
+        (ice.TimestampNanoType(), pa.array([2**62 + 1, 1], pa.timestamp("ns")), 1, 2**62 + 1),
         (
-            DecimalType(9, 2),
+            ice.DecimalType(9, 2),
             pa.array([Decimal("1.50"), Decimal("-2.00")], pa.decimal128(9, 2)),
             Decimal("-2.00"),
             Decimal("1.50"),
         ),
         (
-            UUIDType(),
+            ice.UUIDType(),
             pa.array([b"\xf0" * 16, b"\x0f" * 16], pa.binary(16)),
             b"\x0f" * 16,
             b"\xf0" * 16,
         ),
         (
-            UUIDType(),
+            ice.UUIDType(),
             pa.array([uuid.UUID(int=7).bytes], pa.uuid()),
             bytes(15) + b"\x07",
             bytes(15) + b"\x07",
         ),
         (
-            FixedType(2),
+            ice.FixedType(2),
             pa.array([b"\x80\x00", b"\x7f\xff"], pa.binary(2)),
             b"\x7f\xff",
             b"\x80\x00",
         ),
-        (StringType(), pa.array(["é", "z", ""], pa.large_string()), "", "é"),
-        (StringType(), pa.array(["b", "a"], pa.string_view()), "a", "b"),
-        (StringType(), pa.array(["b", "a", None]).dictionary_encode(), "a", "b"),
-        (BinaryType(), pa.array([b"\xff", b"\x00"]), b"\x00", b"\xff"),
-        (LongType(), pa.array([3, 1], pa.int8()), 1, 3),
-        (FloatType(), pa.array([0.1, 0.5], pa.float32()), 0.10000000149011612, 0.5),
+        (ice.StringType(), pa.array(["é", "z", ""], pa.large_string()), "", "é"),
+        (ice.StringType(), pa.array(["b", "a"], pa.string_view()), "a", "b"),
+        (ice.StringType(), pa.array(["b", "a", None]).dictionary_encode(), "a", "b"),
+        (ice.BinaryType(), pa.array([b"\xff", b"\x00"]), b"\x00", b"\xff"),
+        (ice.LongType(), pa.array([3, 1], pa.int8()), 1, 3),
+        (ice.FloatType(), pa.array([0.1, 0.5], pa.float32()), 0.10000000149011612, 0.5),
     ],
 )
 def test_bounds_of_every_type_are_exact(
-    kind: IcebergType, column: pa.Array, lower: Any, upper: Any
+    kind: ice.IcebergType, column: pa.Array, lower: Any, upper: Any
 ) -> None:
     assert bounds(kind, column) == (lower, upper, True)
     assert bounds(kind, column.slice(0, 1), column.slice(1)) == (lower, upper, True)
@@ -120,7 +101,7 @@ def test_bounds_of_every_type_are_exact(
 
 def test_nan_is_counted_and_never_a_bound() -> None:
     nan = float("nan")
-    assert collected(DoubleType(), pa.array([nan, 1.0, None, nan])) == {
+    assert collected(ice.DoubleType(), pa.array([nan, 1.0, None, nan])) == {
         "lower_bound": 1.0,
         "upper_bound": 1.0,
         "tight_bounds": True,
@@ -128,7 +109,7 @@ def test_nan_is_counted_and_never_a_bound() -> None:
         "null_value_count": 1,
         "nan_value_count": 2,
     }
-    assert collected(DoubleType(), pa.array([nan, nan])) == {
+    assert collected(ice.DoubleType(), pa.array([nan, nan])) == {
         "value_count": 2,
         "null_value_count": 0,
         "nan_value_count": 2,
@@ -148,20 +129,20 @@ def test_nan_is_counted_and_never_a_bound() -> None:
     ],
 )
 def test_negative_zero_is_below_zero(batches: list[list[float]], lower: str, upper: str) -> None:
-    for kind, arrow in ((DoubleType(), pa.float64()), (FloatType(), pa.float32())):
+    for kind, arrow in ((ice.DoubleType(), pa.float64()), (ice.FloatType(), pa.float32())):
         found = bounds(kind, *(pa.array(batch, arrow) for batch in batches))
         assert (str(found[0]), str(found[1])) == (lower, upper)
 
 
 def test_a_column_of_nulls_has_counts_only() -> None:
     for column in (pa.array([None, None], pa.string()), pa.nulls(2)):
-        assert collected(StringType(), column) == {"value_count": 2, "null_value_count": 2}
-    assert collected(UnknownType(), pa.nulls(2)) == {"value_count": 2, "null_value_count": 2}
+        assert collected(ice.StringType(), column) == {"value_count": 2, "null_value_count": 2}
+    assert collected(ice.UnknownType(), pa.nulls(2)) == {"value_count": 2, "null_value_count": 2}
 
 
 def test_long_strings_are_cut_and_no_longer_tight() -> None:
     texts = pa.array(["abcdef", "abzzzz", None])
-    assert collected(StringType(), texts, mode="truncate(3)") == {
+    assert collected(ice.StringType(), texts, mode="truncate(3)") == {
         "lower_bound": "abc",
         "upper_bound": "ab{",
         "tight_bounds": False,
@@ -169,42 +150,42 @@ def test_long_strings_are_cut_and_no_longer_tight() -> None:
         "null_value_count": 1,
         "avg_value_size_in_bytes": 6,
     }
-    assert bounds(StringType(), texts, mode="full") == ("abcdef", "abzzzz", True)
-    assert bounds(StringType(), texts, mode="truncate(6)") == ("abcdef", "abzzzz", True)
+    assert bounds(ice.StringType(), texts, mode="full") == ("abcdef", "abzzzz", True)
+    assert bounds(ice.StringType(), texts, mode="truncate(6)") == ("abcdef", "abzzzz", True)
 
 
 def test_an_upper_bound_that_cannot_be_rounded_up_is_left_out() -> None:
     blobs = pa.array([b"\xff\xff\xff"])
-    assert bounds(BinaryType(), blobs, mode="truncate(2)") == (b"\xff\xff", None, False)
+    assert bounds(ice.BinaryType(), blobs, mode="truncate(2)") == (b"\xff\xff", None, False)
 
 
 def test_average_size_counts_bytes_of_values_that_are_there() -> None:
-    found = collected(StringType(), pa.array(["é", None, "abcd"]), pa.array(["x"]))
+    found = collected(ice.StringType(), pa.array(["é", None, "abcd"]), pa.array(["x"]))
     assert found["avg_value_size_in_bytes"] == (2 + 4 + 1) // 3
 
 
 def test_counts_mode_has_no_bounds_and_none_has_nothing() -> None:
-    found = collected(LongType(), pa.array([1, None]), mode="counts")
+    found = collected(ice.LongType(), pa.array([1, None]), mode="counts")
     assert found == {"value_count": 2, "null_value_count": 1}
-    assert collected(LongType(), pa.array([1, None]), mode="none") == {}
+    assert collected(ice.LongType(), pa.array([1, None]), mode="none") == {}
 
 
 def test_geometry_has_counts_and_sizes() -> None:
-    found = collected(GeometryType(), pa.array([b"12345", None]))
+    found = collected(ice.GeometryType(), pa.array([b"12345", None]))
     assert found == {"value_count": 2, "null_value_count": 1, "avg_value_size_in_bytes": 5}
 
 
 def test_fields_of_null_structs_are_null() -> None:
     schema = Schema(
-        NestedField(
+        ice.NestedField(
             1,
             "st",
-            StructType(
-                NestedField(2, "a", LongType()),
-                NestedField(3, "in", StructType(NestedField(4, "b", StringType()))),
+            ice.StructType(
+                ice.NestedField(2, "a", ice.LongType()),
+                ice.NestedField(3, "in", ice.StructType(ice.NestedField(4, "b", ice.StringType()))),
             ),
         ),
-        NestedField(5, "dotted.name", LongType()),
+        ice.NestedField(5, "dotted.name", ice.LongType()),
     )
     rows = pa.table(
         {
@@ -225,8 +206,8 @@ def test_fields_of_null_structs_are_null() -> None:
 
 def test_lists_and_maps_are_counted_as_wholes() -> None:
     schema = Schema(
-        NestedField(1, "l", ListType(2, LongType())),
-        NestedField(3, "m", MapType(4, StringType(), 5, LongType())),
+        ice.NestedField(1, "l", ice.ListType(2, ice.LongType())),
+        ice.NestedField(3, "m", ice.MapType(4, ice.StringType(), 5, ice.LongType())),
     )
     collector = StatsCollector(schema)
     collector.update(
@@ -246,7 +227,7 @@ def test_lists_and_maps_are_counted_as_wholes() -> None:
 
 
 def test_stored_row_lineage_has_statistics() -> None:
-    schema = Schema(NestedField(1, "c", LongType()))
+    schema = Schema(ice.NestedField(1, "c", ice.LongType()))
     collector = StatsCollector(schema)
     collector.update(
         pa.table(
@@ -265,28 +246,32 @@ def test_stored_row_lineage_has_statistics() -> None:
 
 
 def test_columns_that_rows_lack_have_no_statistics() -> None:
-    schema = Schema(NestedField(1, "c", LongType()), NestedField(2, "later", LongType()))
+    schema = Schema(
+        ice.NestedField(1, "c", ice.LongType()), ice.NestedField(2, "later", ice.LongType())
+    )
     collector = StatsCollector(schema)
     collector.update(pa.table({"c": [1]}))
     assert {key.split(".")[1] for key in collector.finish()} == {"1"}
 
 
 def test_a_file_without_rows_counts_zero() -> None:
-    assert collected(DoubleType()) == {
+    assert collected(ice.DoubleType()) == {
         "value_count": 0,
         "null_value_count": 0,
         "nan_value_count": 0,
     }
-    assert collected(LongType(), pa.array([], pa.int64()))["value_count"] == 0
+    assert collected(ice.LongType(), pa.array([], pa.int64()))["value_count"] == 0
 
 
 def test_rows_of_another_type_are_refused() -> None:
     with pytest.raises(InvalidInput, match="column c"):
-        collected(LongType(), pa.array(["x"]))
+        collected(ice.LongType(), pa.array(["x"]))
 
 
 def test_tables_of_many_chunks_count_as_one() -> None:
-    schema = Schema(NestedField(1, "c", UUIDType()), NestedField(2, "f", DoubleType()))
+    schema = Schema(
+        ice.NestedField(1, "c", ice.UUIDType()), ice.NestedField(2, "f", ice.DoubleType())
+    )
     ids = pa.chunked_array([pa.array([bytes([n]) * 16], pa.uuid()) for n in (9, 200, 3)])
     numbers = pa.chunked_array([pa.array([0.0]), pa.array([-0.0]), pa.array([float("nan")])])
     collector = StatsCollector(schema)

@@ -12,28 +12,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.data.row_input import conformed
 from frazil.data.write_files import write_rows
@@ -45,9 +28,9 @@ from frazil.storage import LocalStorage
 from tests.support.data_files import STORAGE, WRITE_ID, read, slice_of, write
 
 ORDERS = Schema(
-    NestedField(1, "order_id", LongType(), required=True),
-    NestedField(2, "day", DateType()),
-    NestedField(3, "country", StringType()),
+    ice.NestedField(1, "order_id", ice.LongType(), required=True),
+    ice.NestedField(2, "day", ice.DateType()),
+    ice.NestedField(3, "country", ice.StringType()),
 )
 BY_DAY_AND_BUCKET = PartitionSpec(
     PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="day"),
@@ -104,7 +87,7 @@ def test_each_partition_gets_its_files_and_values(tmp_path: Path) -> None:
     )
     assert entries.num_rows == 8
     assert sum(entries.pylist("record_count")) == 100
-    bucket_of = BucketTransform(4).transform(LongType())
+    bucket_of = BucketTransform(4).transform(ice.LongType())
     for index in range(entries.num_rows):
         row = entries.row(index)
         day, bucket = row["partition.1000"], row["partition.1001"]
@@ -411,29 +394,31 @@ def test_written_paths_are_reported(tmp_path: Path) -> None:
 
 
 RICH = Schema(
-    NestedField(1, "uid", UUIDType()),
-    NestedField(2, "code", FixedType(3)),
-    NestedField(3, "small", DecimalType(9, 2)),
-    NestedField(4, "large", DecimalType(38, 10)),
-    NestedField(5, "at", TimestampType()),
-    NestedField(6, "when", TimestamptzType()),
-    NestedField(7, "fine", TimestampNanoType()),
-    NestedField(8, "tags", ListType(9, StringType(), element_required=True)),
-    NestedField(10, "props", MapType(11, StringType(), 12, DoubleType(), value_required=False)),
-    NestedField(
+    ice.NestedField(1, "uid", ice.UUIDType()),
+    ice.NestedField(2, "code", ice.FixedType(3)),
+    ice.NestedField(3, "small", ice.DecimalType(9, 2)),
+    ice.NestedField(4, "large", ice.DecimalType(38, 10)),
+    ice.NestedField(5, "at", ice.TimestampType()),
+    ice.NestedField(6, "when", ice.TimestamptzType()),
+    ice.NestedField(7, "fine", ice.TimestampNanoType()),
+    ice.NestedField(8, "tags", ice.ListType(9, ice.StringType(), element_required=True)),
+    ice.NestedField(
+        10, "props", ice.MapType(11, ice.StringType(), 12, ice.DoubleType(), value_required=False)
+    ),
+    ice.NestedField(
         13,
         "place",
-        StructType(
-            NestedField(14, "lat", DoubleType(), required=True),
-            NestedField(
+        ice.StructType(
+            ice.NestedField(14, "lat", ice.DoubleType(), required=True),
+            ice.NestedField(
                 15,
                 "floor",
-                StructType(NestedField(16, "n", IntegerType(), required=True)),
+                ice.StructType(ice.NestedField(16, "n", ice.IntegerType(), required=True)),
                 required=True,
             ),
         ),
     ),
-    NestedField(17, "nothing", UnknownType()),
+    ice.NestedField(17, "nothing", ice.UnknownType()),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -15,30 +16,20 @@ from pyiceberg.transforms import (
     VoidTransform,
     YearTransform,
 )
-from pyiceberg.types import (
-    DateType,
-    DoubleType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 from frazil.errors import InvalidInput
 from frazil.expr import parse_partition_by
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "country", StringType()),
-    NestedField(3, "order_date", DateType()),
-    NestedField(4, "ts", TimestampType()),
-    NestedField(5, "address", StructType(NestedField(6, "zip", StringType()))),
-    NestedField(7, "tags", ListType(8, StringType())),
-    NestedField(9, "price", DoubleType()),
-    NestedField(10, "odd name", StringType()),
-    NestedField(11, "ts_hour", LongType()),
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "country", ice.StringType()),
+    ice.NestedField(3, "order_date", ice.DateType()),
+    ice.NestedField(4, "ts", ice.TimestampType()),
+    ice.NestedField(5, "address", ice.StructType(ice.NestedField(6, "zip", ice.StringType()))),
+    ice.NestedField(7, "tags", ice.ListType(8, ice.StringType())),
+    ice.NestedField(9, "price", ice.DoubleType()),
+    ice.NestedField(10, "odd name", ice.StringType()),
+    ice.NestedField(11, "ts_hour", ice.LongType()),
 )
 
 
@@ -130,5 +121,5 @@ def test_what_makes_no_sense_is_refused_by_name(terms: list[str], problem: str) 
 
 
 def test_hours_of_a_timestamp() -> None:
-    schema = Schema(NestedField(1, "at", TimestampType()))
+    schema = Schema(ice.NestedField(1, "at", ice.TimestampType()))
     assert parse_partition_by(["hours(at)"], schema).fields[0].transform == HourTransform()

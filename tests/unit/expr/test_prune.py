@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg import expressions
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -20,15 +21,6 @@ from pyiceberg.transforms import (
     TruncateTransform,
     VoidTransform,
     YearTransform,
-)
-from pyiceberg.types import (
-    DateType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
 )
 
 from frazil.errors import InvalidInput
@@ -43,11 +35,11 @@ from frazil.expr import (
 from frazil.format.batch import EntryBatch
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "country", StringType()),
-    NestedField(3, "ts", TimestampType()),
-    NestedField(4, "day", DateType()),
-    NestedField(5, "ratio", DoubleType()),
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "country", ice.StringType()),
+    ice.NestedField(3, "ts", ice.TimestampType()),
+    ice.NestedField(4, "day", ice.DateType()),
+    ice.NestedField(5, "ratio", ice.DoubleType()),
 )
 TYPES = {
     "content_stats.1.lower_bound": pa.int64(),
@@ -378,7 +370,7 @@ def test_the_keys_a_filter_needs() -> None:
 
 
 def test_values_beyond_the_calendar_are_not_projected() -> None:
-    days = Schema(NestedField(4, "day", DateType()))
+    days = Schema(ice.NestedField(4, "day", ice.DateType()))
     context = PruneContext(schema=days, specs={0: spec((4, 1000, YearTransform()))})
     rows = [{"content_type": DATA, "spec_id": 0, "partition.1000": 5}]
     batch = EntryBatch.from_rows(rows, {"partition.1000": pa.int32()})
@@ -388,7 +380,7 @@ def test_values_beyond_the_calendar_are_not_projected() -> None:
 
 
 def test_results_before_the_lowest_number_prune_nothing_wrongly() -> None:
-    whole = Schema(NestedField(1, "n", IntegerType()))
+    whole = Schema(ice.NestedField(1, "n", ice.IntegerType()))
     context = PruneContext(schema=whole, specs={0: spec((1, 1000, TruncateTransform(10)))})
     rows = [{"content_type": DATA, "spec_id": 0, "partition.1000": v} for v in (-10, 0)]
     batch = EntryBatch.from_rows(rows, {"partition.1000": pa.int32()})

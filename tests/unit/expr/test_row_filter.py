@@ -11,34 +11,26 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg import expressions
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    UUIDType,
-)
 
 from frazil.errors import InvalidInput
 from frazil.expr import columns_of, parse, pushdown, row_mask, to_arrow
 
 SCHEMA = Schema(
-    NestedField(1, "n", LongType()),
-    NestedField(2, "s", StringType()),
-    NestedField(3, "f", DoubleType()),
-    NestedField(
+    ice.NestedField(1, "n", ice.LongType()),
+    ice.NestedField(2, "s", ice.StringType()),
+    ice.NestedField(3, "f", ice.DoubleType()),
+    ice.NestedField(
         4,
         "place",
-        StructType(
-            NestedField(5, "zip", IntegerType(), required=True),
-            NestedField(6, "at", StructType(NestedField(7, "x.y", IntegerType()))),
+        ice.StructType(
+            ice.NestedField(5, "zip", ice.IntegerType(), required=True),
+            ice.NestedField(6, "at", ice.StructType(ice.NestedField(7, "x.y", ice.IntegerType()))),
         ),
     ),
-    NestedField(8, "key", UUIDType()),
-    NestedField(9, "dotted.name", StringType()),
+    ice.NestedField(8, "key", ice.UUIDType()),
+    ice.NestedField(9, "dotted.name", ice.StringType()),
 )
 make: Any = expressions
 NAN = float("nan")

@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.expressions import EqualTo
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-)
 
 from frazil.expr.filter_display import shown
 from frazil.expr.parse import parse
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()),
-    NestedField(2, "day", DateType()),
-    NestedField(3, "country", StringType()),
-    NestedField(4, "price", DecimalType(10, 2)),
-    NestedField(5, "paid", BooleanType()),
-    NestedField(6, "ts", TimestamptzType()),
+    ice.NestedField(1, "id", ice.LongType()),
+    ice.NestedField(2, "day", ice.DateType()),
+    ice.NestedField(3, "country", ice.StringType()),
+    ice.NestedField(4, "price", ice.DecimalType(10, 2)),
+    ice.NestedField(5, "paid", ice.BooleanType()),
+    ice.NestedField(6, "ts", ice.TimestamptzType()),
 )
 
 

@@ -3,88 +3,65 @@
 from __future__ import annotations
 
 import pytest
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from pyiceberg import types as ice
 
 from frazil.errors import InvalidInput
 from frazil.expr.type_text import parse_type
 
 PLAIN = [
-    BooleanType(),
-    IntegerType(),
-    LongType(),
-    FloatType(),
-    DoubleType(),
-    DecimalType(10, 2),
-    DateType(),
-    TimeType(),
-    TimestampType(),
-    TimestamptzType(),
-    TimestampNanoType(),
-    TimestamptzNanoType(),
-    StringType(),
-    UUIDType(),
-    FixedType(16),
-    BinaryType(),
-    UnknownType(),
+    ice.BooleanType(),
+    ice.IntegerType(),
+    ice.LongType(),
+    ice.FloatType(),
+    ice.DoubleType(),
+    ice.DecimalType(10, 2),
+    ice.DateType(),
+    ice.TimeType(),
+    ice.TimestampType(),
+    ice.TimestamptzType(),
+    ice.TimestampNanoType(),
+    ice.TimestamptzNanoType(),
+    ice.StringType(),
+    ice.UUIDType(),
+    ice.FixedType(16),
+    ice.BinaryType(),
+    ice.UnknownType(),
 ]
 
 
 @pytest.mark.parametrize("kind", PLAIN, ids=str)
-def test_the_name_a_type_prints_is_the_name_it_is_read_by(kind: IcebergType) -> None:
+def test_the_name_a_type_prints_is_the_name_it_is_read_by(kind: ice.IcebergType) -> None:
     assert parse_type(str(kind)) == kind
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("BIGINT", LongType()),
-        (" integer ", IntegerType()),
-        ("varchar(20)", StringType()),
-        ("text", StringType()),
-        ("numeric(5)", DecimalType(5, 0)),
-        ("decimal( 38 , 38 )", DecimalType(38, 38)),
-        ("fixed(3)", FixedType(3)),
-        ("array<int>", ListType(1, IntegerType(), False)),
-        ("list<list<string>>", ListType(2, ListType(1, StringType(), False), False)),
-        ("map<string, long>", MapType(1, StringType(), 2, LongType(), False)),
+        ("BIGINT", ice.LongType()),
+        (" integer ", ice.IntegerType()),
+        ("varchar(20)", ice.StringType()),
+        ("text", ice.StringType()),
+        ("numeric(5)", ice.DecimalType(5, 0)),
+        ("decimal( 38 , 38 )", ice.DecimalType(38, 38)),
+        ("fixed(3)", ice.FixedType(3)),
+        ("array<int>", ice.ListType(1, ice.IntegerType(), False)),
+        ("list<list<string>>", ice.ListType(2, ice.ListType(1, ice.StringType(), False), False)),
+        ("map<string, long>", ice.MapType(1, ice.StringType(), 2, ice.LongType(), False)),
         (
             "struct<a: int, b string NOT NULL, `c d`: required date>",
-            StructType(
-                NestedField(1, "a", IntegerType(), required=False),
-                NestedField(2, "b", StringType(), required=True),
-                NestedField(3, "c d", DateType(), required=True),
+            ice.StructType(
+                ice.NestedField(1, "a", ice.IntegerType(), required=False),
+                ice.NestedField(2, "b", ice.StringType(), required=True),
+                ice.NestedField(3, "c d", ice.DateType(), required=True),
             ),
         ),
         (
             "struct<7: a: optional int>",
-            StructType(NestedField(1, "a", IntegerType(), required=False)),
+            ice.StructType(ice.NestedField(1, "a", ice.IntegerType(), required=False)),
         ),
     ],
 )
-def test_sql_names_and_nested_types_are_read(text: str, kind: IcebergType) -> None:
+def test_sql_names_and_nested_types_are_read(text: str, kind: ice.IcebergType) -> None:
     assert parse_type(text) == kind
 
 

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
@@ -15,14 +16,6 @@ from pyiceberg.transforms import (
     IdentityTransform,
     TruncateTransform,
     YearTransform,
-)
-from pyiceberg.types import (
-    DateType,
-    DoubleType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
 )
 
 from frazil.errors import InvalidInput, NotFound, Unsupported
@@ -40,10 +33,10 @@ from frazil.format.metadata import (
 )
 
 SCHEMA = Schema(
-    NestedField(10, "id", LongType(), required=True),
-    NestedField(20, "country", StringType(), required=False),
-    NestedField(30, "day", DateType(), required=False),
-    NestedField(40, "tags", ListType(41, StringType(), False), required=False),
+    ice.NestedField(10, "id", ice.LongType(), required=True),
+    ice.NestedField(20, "country", ice.StringType(), required=False),
+    ice.NestedField(30, "day", ice.DateType(), required=False),
+    ice.NestedField(40, "tags", ice.ListType(41, ice.StringType(), False), required=False),
 )
 
 
@@ -175,7 +168,9 @@ def test_ordinary_properties_are_not_taken_for_credentials(key: str) -> None:
 
 def test_a_new_schema_gets_the_next_id_and_old_ones_stay() -> None:
     old = table()
-    wider = Schema(*old.schema().fields, NestedField(6, "price", DoubleType(), required=False))
+    wider = Schema(
+        *old.schema().fields, ice.NestedField(6, "price", ice.DoubleType(), required=False)
+    )
     new = old.with_schema(wider, now_ms=2_000)
     assert new.current_schema_id == 1
     assert [schema.schema_id for schema in new.schemas] == [0, 1]
@@ -187,7 +182,9 @@ def test_a_new_schema_gets_the_next_id_and_old_ones_stay() -> None:
 
 def test_an_earlier_schema_is_found_again_by_its_fields() -> None:
     first = table()
-    wider = Schema(*first.schema().fields, NestedField(6, "price", DoubleType(), required=False))
+    wider = Schema(
+        *first.schema().fields, ice.NestedField(6, "price", ice.DoubleType(), required=False)
+    )
     back = first.with_schema(wider, now_ms=2_000).with_schema(first.schema(), now_ms=3_000)
     assert back.current_schema_id == 0
     assert len(back.schemas) == 2
@@ -197,10 +194,14 @@ def test_an_earlier_schema_is_found_again_by_its_fields() -> None:
 def test_a_field_id_reserved_for_a_derived_column_is_not_free() -> None:
     metadata = table(PartitionField(10, 1000, BucketTransform(16), "id_bucket"))
     assert metadata.expressions[0].expr_id == 900_000
-    clash = Schema(*metadata.schema().fields, NestedField(900_000, "x", LongType(), required=False))
+    clash = Schema(
+        *metadata.schema().fields, ice.NestedField(900_000, "x", ice.LongType(), required=False)
+    )
     with pytest.raises(InvalidInput, match="900000"):
         metadata.with_schema(clash, now_ms=2_000)
-    free = Schema(*metadata.schema().fields, NestedField(6, "x", LongType(), required=False))
+    free = Schema(
+        *metadata.schema().fields, ice.NestedField(6, "x", ice.LongType(), required=False)
+    )
     assert metadata.with_schema(free, now_ms=2_000).last_column_id == 6
 
 
@@ -211,7 +212,7 @@ def test_a_derived_column_of_version_0_1_keeps_the_id_it_took_from_the_columns()
     by_day = PartitionSpec(PartitionField(3, 0, DayTransform(), "day_day"))
     evolved = old.with_spec(by_day, now_ms=2_000)
     assert [c.expr_id for c in evolved.expressions] == [6, 900_000]
-    clash = Schema(*old.schema().fields, NestedField(6, "x", LongType(), required=False))
+    clash = Schema(*old.schema().fields, ice.NestedField(6, "x", ice.LongType(), required=False))
     with pytest.raises(InvalidInput, match="7"):
         old.with_schema(clash, now_ms=2_000)
 
@@ -233,7 +234,9 @@ def test_lookups_say_what_is_missing() -> None:
 
 def test_a_snapshot_has_the_schema_it_was_written_with() -> None:
     old = table()
-    wider = Schema(*old.schema().fields, NestedField(6, "price", DoubleType(), required=False))
+    wider = Schema(
+        *old.schema().fields, ice.NestedField(6, "price", ice.DoubleType(), required=False)
+    )
     new = old.with_schema(wider, now_ms=2_000)
     assert new.schema_of(snapshot(1, 1, schema_id=0)) == old.schema()
     assert new.schema_of(snapshot(1, 1)) == wider

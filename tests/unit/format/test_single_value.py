@@ -8,29 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.conversions import to_bytes
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    PrimitiveType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.single_value import (
@@ -41,24 +20,24 @@ from frazil.format.single_value import (
 )
 from frazil.format.types import arrow_type
 
-CASES: list[tuple[PrimitiveType, list[Any]]] = [
-    (BooleanType(), [True, False]),
-    (IntegerType(), [0, 1, -1, 2**31 - 1, -(2**31)]),
-    (LongType(), [0, -1, 2**63 - 1, -(2**63)]),
-    (FloatType(), [1.5, -0.0, float("inf")]),
-    (DoubleType(), [1.5, -0.0, 5e-324, float("-inf")]),
-    (DateType(), [0, -719_162, 19_000]),
-    (TimeType(), [0, 86_399_999_999]),
-    (TimestampType(), [0, -1, 2**62]),
-    (TimestamptzType(), [0, -1, 2**62]),
-    (TimestampNanoType(), [0, -1, 2**62]),
-    (TimestamptzNanoType(), [0, -1, 2**62]),
-    (StringType(), ["", "é", "\U0010ffff"]),
-    (BinaryType(), [b"", b"\x00\xff"]),
-    (FixedType(3), [b"abc", b"\xff\x00\x01"]),
-    (UUIDType(), [bytes(range(16))]),
+CASES: list[tuple[ice.PrimitiveType, list[Any]]] = [
+    (ice.BooleanType(), [True, False]),
+    (ice.IntegerType(), [0, 1, -1, 2**31 - 1, -(2**31)]),
+    (ice.LongType(), [0, -1, 2**63 - 1, -(2**63)]),
+    (ice.FloatType(), [1.5, -0.0, float("inf")]),
+    (ice.DoubleType(), [1.5, -0.0, 5e-324, float("-inf")]),
+    (ice.DateType(), [0, -719_162, 19_000]),
+    (ice.TimeType(), [0, 86_399_999_999]),
+    (ice.TimestampType(), [0, -1, 2**62]),
+    (ice.TimestamptzType(), [0, -1, 2**62]),
+    (ice.TimestampNanoType(), [0, -1, 2**62]),
+    (ice.TimestamptzNanoType(), [0, -1, 2**62]),
+    (ice.StringType(), ["", "é", "\U0010ffff"]),
+    (ice.BinaryType(), [b"", b"\x00\xff"]),
+    (ice.FixedType(3), [b"abc", b"\xff\x00\x01"]),
+    (ice.UUIDType(), [bytes(range(16))]),
     (
-        DecimalType(38, 2),
+        ice.DecimalType(38, 2),
         [
             Decimal(text)
             for text in (
@@ -73,7 +52,9 @@ CASES: list[tuple[PrimitiveType, list[Any]]] = [
 
 
 @pytest.mark.parametrize(("iceberg", "values"), CASES, ids=lambda case: str(case)[:20])
-def test_bytes_are_those_of_pyiceberg_both_ways(iceberg: PrimitiveType, values: list[Any]) -> None:
+def test_bytes_are_those_of_pyiceberg_both_ways(
+    iceberg: ice.PrimitiveType, values: list[Any]
+) -> None:
     expected = [None, *(to_bytes(iceberg, value) for value in values), None]
     column = pa.array([None, *values, None], arrow_type(iceberg))
     encoded = encode_bounds(column, iceberg)
@@ -85,7 +66,7 @@ def test_bytes_are_those_of_pyiceberg_both_ways(iceberg: PrimitiveType, values: 
 
 
 @pytest.mark.parametrize(("iceberg", "values"), CASES, ids=lambda case: str(case)[:20])
-def test_slices_and_chunks_decode_alike(iceberg: PrimitiveType, values: list[Any]) -> None:
+def test_slices_and_chunks_decode_alike(iceberg: ice.PrimitiveType, values: list[Any]) -> None:
     column = pa.array([None, *values], arrow_type(iceberg))
     encoded = encode_bounds(column, iceberg)
     assert encode_bounds(column.slice(1), iceberg).equals(encoded.slice(1))
@@ -97,59 +78,59 @@ def test_slices_and_chunks_decode_alike(iceberg: PrimitiveType, values: list[Any
 
 def test_a_long_reads_the_four_bytes_of_an_int() -> None:
     stored = pa.array([b"\xfe\xff\xff\xff", None, b"\x01" + bytes(7)])
-    assert decode_bounds(stored, LongType()).to_pylist() == [-2, None, 1]
+    assert decode_bounds(stored, ice.LongType()).to_pylist() == [-2, None, 1]
 
 
 def test_a_double_reads_the_four_bytes_of_a_float() -> None:
     stored = pa.array([struct.pack("<f", 0.5), struct.pack("<d", 0.1)])
-    assert decode_bounds(stored, DoubleType()).to_pylist() == [0.5, 0.1]
+    assert decode_bounds(stored, ice.DoubleType()).to_pylist() == [0.5, 0.1]
 
 
 def test_a_timestamp_reads_the_four_bytes_of_a_date() -> None:
     stored = pa.array([struct.pack("<i", -1), struct.pack("<q", 7)])
-    micros = decode_bounds(stored, TimestampType()).cast(pa.int64())
+    micros = decode_bounds(stored, ice.TimestampType()).cast(pa.int64())
     assert micros.to_pylist() == [-86_400_000_000, 7]
-    nanos = decode_bounds(stored, TimestampNanoType()).cast(pa.int64())
+    nanos = decode_bounds(stored, ice.TimestampNanoType()).cast(pa.int64())
     assert nanos.to_pylist() == [-86_400_000_000_000, 7]
 
 
 def test_a_wider_decimal_reads_what_a_narrower_one_wrote() -> None:
-    stored = pa.array([to_bytes(DecimalType(3, 2), Decimal("-1.25"))])
-    assert decode_bounds(stored, DecimalType(20, 2)).to_pylist() == [Decimal("-1.25")]
+    stored = pa.array([to_bytes(ice.DecimalType(3, 2), Decimal("-1.25"))])
+    assert decode_bounds(stored, ice.DecimalType(20, 2)).to_pylist() == [Decimal("-1.25")]
 
 
 def test_a_cut_fixed_bound_is_filled_with_zeros() -> None:
-    decoded = decode_bounds(pa.array([b"ab", b"abcd", None]), FixedType(4))
+    decoded = decode_bounds(pa.array([b"ab", b"abcd", None]), ice.FixedType(4))
     assert decoded.to_pylist() == [b"ab\x00\x00", b"abcd", None]
 
 
 def test_nan_and_broken_text_bound_nothing() -> None:
     nan = pa.array([struct.pack("<d", float("nan")), struct.pack("<d", 1.0)])
-    assert decode_bounds(nan, DoubleType()).to_pylist() == [None, 1.0]
-    assert decode_bounds(pa.array([b"\xc3", b"ok"]), StringType()).to_pylist() == [None, "ok"]
+    assert decode_bounds(nan, ice.DoubleType()).to_pylist() == [None, 1.0]
+    assert decode_bounds(pa.array([b"\xc3", b"ok"]), ice.StringType()).to_pylist() == [None, "ok"]
 
 
 @pytest.mark.parametrize(
     ("stored", "iceberg"),
     [
-        (b"\x01\x02\x03", LongType()),
-        (b"", IntegerType()),
-        (b"\x01\x02\x03\x04", TimestamptzType()),
-        (b"", DecimalType(9, 2)),
-        (bytes(17), DecimalType(38, 2)),
-        (bytes(15), UUIDType()),
-        (b"abcd", FixedType(3)),
-        (b"ab", BooleanType()),
+        (b"\x01\x02\x03", ice.LongType()),
+        (b"", ice.IntegerType()),
+        (b"\x01\x02\x03\x04", ice.TimestamptzType()),
+        (b"", ice.DecimalType(9, 2)),
+        (bytes(17), ice.DecimalType(38, 2)),
+        (bytes(15), ice.UUIDType()),
+        (b"abcd", ice.FixedType(3)),
+        (b"ab", ice.BooleanType()),
     ],
 )
-def test_bytes_of_a_wrong_width_are_refused(stored: bytes, iceberg: IcebergType) -> None:
+def test_bytes_of_a_wrong_width_are_refused(stored: bytes, iceberg: ice.IcebergType) -> None:
     with pytest.raises(FormatError, match="bytes"):
         decode_bounds(pa.array([None, stored], pa.binary()), iceberg)
 
 
 def test_an_unknown_column_has_no_bounds() -> None:
-    assert decode_bounds(pa.array([b"x", None]), UnknownType()).null_count == 2
-    assert encode_bounds(pa.nulls(2), UnknownType()).to_pylist() == [None, None]
+    assert decode_bounds(pa.array([b"x", None]), ice.UnknownType()).null_count == 2
+    assert encode_bounds(pa.nulls(2), ice.UnknownType()).to_pylist() == [None, None]
 
 
 def test_geo_bounds_are_points() -> None:
@@ -167,6 +148,6 @@ def test_geo_bounds_are_points() -> None:
     with pytest.raises(FormatError):
         decode_points(pa.array([b"12345678"]))
     with pytest.raises(Unsupported):
-        decode_bounds(stored, GeometryType())
+        decode_bounds(stored, ice.GeometryType())
     with pytest.raises(Unsupported):
-        encode_bounds(stored, GeometryType())
+        encode_bounds(stored, ice.GeometryType())

@@ -4,24 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    GeographyType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    UnknownType,
-    UUIDType,
-)
 
 from frazil.errors import InvalidInput
 from frazil.format.stats import (
@@ -38,21 +22,28 @@ from frazil.format.stats import (
 )
 
 NESTED = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(
         2,
         "st",
-        StructType(
-            NestedField(3, "in", StringType(), required=True),
-            NestedField(4, "deep", StructType(NestedField(5, "x", DoubleType()))),
+        ice.StructType(
+            ice.NestedField(3, "in", ice.StringType(), required=True),
+            ice.NestedField(4, "deep", ice.StructType(ice.NestedField(5, "x", ice.DoubleType()))),
         ),
     ),
-    NestedField(6, "tags", ListType(7, StringType())),
-    NestedField(
-        8, "props", MapType(9, StringType(), 10, StructType(NestedField(11, "y", LongType())))
+    ice.NestedField(6, "tags", ice.ListType(7, ice.StringType())),
+    ice.NestedField(
+        8,
+        "props",
+        ice.MapType(
+            9, ice.StringType(), 10, ice.StructType(ice.NestedField(11, "y", ice.LongType()))
+        ),
     ),
-    NestedField(
-        12, "need", StructType(NestedField(13, "z", DateType(), required=True)), required=True
+    ice.NestedField(
+        12,
+        "need",
+        ice.StructType(ice.NestedField(13, "z", ice.DateType(), required=True)),
+        required=True,
     ),
 )
 
@@ -106,7 +97,8 @@ def test_structs_are_flattened_and_containers_are_opaque() -> None:
 
 def test_a_column_past_the_id_range_is_not_tracked() -> None:
     schema = Schema(
-        NestedField(999_949, "last", LongType()), NestedField(999_950, "past", LongType())
+        ice.NestedField(999_949, "last", ice.LongType()),
+        ice.NestedField(999_950, "past", ice.LongType()),
     )
     assert [field.full_name for field in tracked_fields(schema)] == ["last"]
 
@@ -118,24 +110,24 @@ BOUNDS = ["lower_bound", "upper_bound", "tight_bounds"]
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        (IntegerType(), [*BOUNDS, *COUNTS]),
-        (UUIDType(), [*BOUNDS, *COUNTS]),
-        (DoubleType(), [*BOUNDS, *COUNTS, "nan_value_count"]),
-        (StringType(), [*BOUNDS, *COUNTS, "avg_value_size_in_bytes"]),
-        (BinaryType(), [*BOUNDS, *COUNTS, "avg_value_size_in_bytes"]),
-        (ListType(2, LongType()), COUNTS),
-        (MapType(2, StringType(), 3, LongType()), COUNTS),
-        (UnknownType(), COUNTS),
-        (GeographyType(), ["x", "y", "z", "m"] * 2 + [*COUNTS, "avg_value_size_in_bytes"]),
+        (ice.IntegerType(), [*BOUNDS, *COUNTS]),
+        (ice.UUIDType(), [*BOUNDS, *COUNTS]),
+        (ice.DoubleType(), [*BOUNDS, *COUNTS, "nan_value_count"]),
+        (ice.StringType(), [*BOUNDS, *COUNTS, "avg_value_size_in_bytes"]),
+        (ice.BinaryType(), [*BOUNDS, *COUNTS, "avg_value_size_in_bytes"]),
+        (ice.ListType(2, ice.LongType()), COUNTS),
+        (ice.MapType(2, ice.StringType(), 3, ice.LongType()), COUNTS),
+        (ice.UnknownType(), COUNTS),
+        (ice.GeographyType(), ["x", "y", "z", "m"] * 2 + [*COUNTS, "avg_value_size_in_bytes"]),
     ],
 )
-def test_a_type_has_the_statistics_that_make_sense(kind: IcebergType, names: list[str]) -> None:
+def test_a_type_has_the_statistics_that_make_sense(kind: ice.IcebergType, names: list[str]) -> None:
     columns = stats_columns(TrackedField(id=1, full_name="c", type=kind))
     assert [column.name for column in columns] == names
 
 
 def test_columns_carry_key_offset_and_type() -> None:
-    columns = stats_columns(TrackedField(id=7, full_name="price", type=DecimalType(9, 2)))
+    columns = stats_columns(TrackedField(id=7, full_name="price", type=ice.DecimalType(9, 2)))
     assert [(column.key, column.offset, column.type) for column in columns] == [
         ("content_stats.7.lower_bound", 1, pa.decimal128(9, 2)),
         ("content_stats.7.upper_bound", 2, pa.decimal128(9, 2)),
@@ -146,7 +138,7 @@ def test_columns_carry_key_offset_and_type() -> None:
 
 
 def test_geo_bounds_lie_one_struct_deeper() -> None:
-    columns = stats_columns(TrackedField(id=7, full_name="place", type=GeographyType()))[:8]
+    columns = stats_columns(TrackedField(id=7, full_name="place", type=ice.GeographyType()))[:8]
     assert [(column.key.rpartition(".")[2], column.offset, column.name) for column in columns] == [
         ("lower_x", 10, "x"),
         ("lower_y", 11, "y"),

@@ -8,28 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
 
 from frazil.format.aggregate import aggregate, conform, extremes
 from frazil.format.batch import EntryBatch
@@ -37,11 +17,11 @@ from frazil.format.fields import stats_key
 from frazil.format.stats import TrackedField, stats_types
 
 
-def field(kind: IcebergType, field_id: int = 1) -> TrackedField:
+def field(kind: ice.IcebergType, field_id: int = 1) -> TrackedField:
     return TrackedField(id=field_id, full_name=f"c{field_id}", type=kind)
 
 
-def entries(kind: IcebergType, *rows: dict[str, Any], records: int = 10) -> EntryBatch:
+def entries(kind: ice.IcebergType, *rows: dict[str, Any], records: int = 10) -> EntryBatch:
     """Entries with statistics of one column, by statistic."""
     flat = [
         {"record_count": records} | {stats_key(1, name): value for name, value in row.items()}
@@ -50,7 +30,7 @@ def entries(kind: IcebergType, *rows: dict[str, Any], records: int = 10) -> Entr
     return EntryBatch.from_rows(flat, stats_types([field(kind)]))
 
 
-def totals(kind: IcebergType, *rows: dict[str, Any], dv: bool = False) -> dict[str, Any]:
+def totals(kind: ice.IcebergType, *rows: dict[str, Any], dv: bool = False) -> dict[str, Any]:
     found = aggregate(entries(kind, *rows), [field(kind)], has_manifest_dv=dv)
     return {key.rpartition(".")[2]: value for key, value in found.items()}
 
@@ -66,7 +46,7 @@ def bounds(lower: Any, upper: Any, *, tight: bool | None = True) -> dict[str, An
 
 
 def test_counts_add_up_and_bounds_widen() -> None:
-    assert totals(LongType(), bounds(5, 9), bounds(-3, 7)) == {
+    assert totals(ice.LongType(), bounds(5, 9), bounds(-3, 7)) == {
         "lower_bound": -3,
         "upper_bound": 9,
         "tight_bounds": True,
@@ -78,37 +58,37 @@ def test_counts_add_up_and_bounds_widen() -> None:
 @pytest.mark.parametrize(
     ("kind", "one", "two", "expected"),
     [
-        (BooleanType(), (True, True), (False, True), (False, True)),
-        (IntegerType(), (5, 9), (-3, 7), (-3, 9)),
-        (StringType(), ("b", "zz"), ("é", "é"), ("b", "é")),
-        (BinaryType(), (b"\x7f", b"\x80"), (b"\x80", b"\xff"), (b"\x7f", b"\xff")),
+        (ice.BooleanType(), (True, True), (False, True), (False, True)),
+        (ice.IntegerType(), (5, 9), (-3, 7), (-3, 9)),
+        (ice.StringType(), ("b", "zz"), ("é", "é"), ("b", "é")),
+        (ice.BinaryType(), (b"\x7f", b"\x80"), (b"\x80", b"\xff"), (b"\x7f", b"\xff")),
         (
-            FixedType(2),
+            ice.FixedType(2),
             (b"\x7f\x00", b"\x80\x00"),
             (b"\x01\xff", b"\xff\x00"),
             (b"\x01\xff", b"\xff\x00"),
         ),
         (
-            UUIDType(),
+            ice.UUIDType(),
             (b"\x80" * 16, b"\x90" * 16),
             (b"\x10" * 16, b"\x20" * 16),
             (b"\x10" * 16, b"\x90" * 16),
         ),
         (
-            DecimalType(9, 2),
+            ice.DecimalType(9, 2),
             (Decimal("1.50"), Decimal("2.00")),
             (Decimal("-9.99"), Decimal("1.00")),
             (Decimal("-9.99"), Decimal("2.00")),
         ),
-        (DateType(), (5, 6), (-5, 0), (-5, 6)),
-        (TimeType(), (5, 6), (1, 2), (1, 6)),
-        (TimestampType(), (5, 2**62), (-5, 0), (-5, 2**62)),
-        (TimestamptzType(), (5, 6), (-5, 0), (-5, 6)),
-        (TimestampNanoType(), (5, 6), (-5, 0), (-5, 6)),
+        (ice.DateType(), (5, 6), (-5, 0), (-5, 6)),
+        (ice.TimeType(), (5, 6), (1, 2), (1, 6)),
+        (ice.TimestampType(), (5, 2**62), (-5, 0), (-5, 2**62)),
+        (ice.TimestamptzType(), (5, 6), (-5, 0), (-5, 6)),
+        (ice.TimestampNanoType(), (5, 6), (-5, 0), (-5, 6)),
     ],
 )
 def test_bounds_of_every_type_compare_in_its_order(
-    kind: IcebergType, one: Any, two: Any, expected: Any
+    kind: ice.IcebergType, one: Any, two: Any, expected: Any
 ) -> None:
     found = totals(kind, bounds(*one), bounds(*two))
     assert (found["lower_bound"], found["upper_bound"]) == expected
@@ -119,60 +99,60 @@ def test_bounds_of_every_type_compare_in_its_order(
 )
 def test_one_child_without_a_statistic_makes_it_unknown(missing: str) -> None:
     partial = {name: value for name, value in bounds(1, 2).items() if name != missing}
-    found = totals(LongType(), bounds(5, 9), partial)
+    found = totals(ice.LongType(), bounds(5, 9), partial)
     assert set(found) == set(bounds(1, 2)) - {missing}
 
 
 def test_a_child_without_the_column_makes_all_of_it_unknown() -> None:
-    assert totals(LongType(), bounds(5, 9), {}) == {}
-    assert totals(LongType(), {}, {}) == {}
+    assert totals(ice.LongType(), bounds(5, 9), {}) == {}
+    assert totals(ice.LongType(), {}, {}) == {}
 
 
 def test_children_of_nothing_but_nulls_leave_bounds_alone() -> None:
     empty = {"value_count": 4, "null_value_count": 4}
-    assert totals(LongType(), empty, bounds(5, 9), empty) == {
+    assert totals(ice.LongType(), empty, bounds(5, 9), empty) == {
         "lower_bound": 5,
         "upper_bound": 9,
         "tight_bounds": True,
         "value_count": 18,
         "null_value_count": 8,
     }
-    assert totals(LongType(), empty, empty) == {"value_count": 8, "null_value_count": 8}
+    assert totals(ice.LongType(), empty, empty) == {"value_count": 8, "null_value_count": 8}
     some = {"value_count": 4, "null_value_count": 3}
-    assert "lower_bound" not in totals(LongType(), some, bounds(5, 9))
+    assert "lower_bound" not in totals(ice.LongType(), some, bounds(5, 9))
 
 
 def test_children_of_nothing_but_nan_leave_bounds_alone() -> None:
     nan = {"value_count": 4, "null_value_count": 1, "nan_value_count": 3}
     counted = bounds(0.5, 1.5) | {"nan_value_count": 0}
-    found = totals(DoubleType(), nan, counted)
+    found = totals(ice.DoubleType(), nan, counted)
     assert (found["lower_bound"], found["upper_bound"], found["nan_value_count"]) == (0.5, 1.5, 3)
     uncounted = {"value_count": 4, "null_value_count": 1}
-    assert "lower_bound" not in totals(DoubleType(), uncounted, counted)
+    assert "lower_bound" not in totals(ice.DoubleType(), uncounted, counted)
     only_null = {"value_count": 4, "null_value_count": 4}
-    found = totals(DoubleType(), only_null, counted)
+    found = totals(ice.DoubleType(), only_null, counted)
     assert (found["lower_bound"], found.get("nan_value_count")) == (0.5, None)
 
 
 def test_a_nan_bound_of_another_writer_is_no_bound() -> None:
     nan = float("nan")
-    found = totals(DoubleType(), bounds(nan, 2.0), bounds(0.5, 1.5))
+    found = totals(ice.DoubleType(), bounds(nan, 2.0), bounds(0.5, 1.5))
     assert ("lower_bound" in found, found["upper_bound"]) == (False, 2.0)
 
 
 def test_negative_zero_is_below_zero() -> None:
-    found = totals(DoubleType(), bounds(0.0, 0.0), bounds(-0.0, -0.0))
+    found = totals(ice.DoubleType(), bounds(0.0, 0.0), bounds(-0.0, -0.0))
     assert [str(found["lower_bound"]), str(found["upper_bound"])] == ["-0.0", "0.0"]
-    found = totals(DoubleType(), bounds(-0.0, -0.0), bounds(-1.0, -0.0))
+    found = totals(ice.DoubleType(), bounds(-0.0, -0.0), bounds(-1.0, -0.0))
     assert [str(found["lower_bound"]), str(found["upper_bound"])] == ["-1.0", "-0.0"]
 
 
 def test_bounds_are_tight_when_all_are_and_no_manifest_dv() -> None:
     tight, loose = bounds(1, 2), bounds(1, 2, tight=False)
-    assert totals(LongType(), tight, tight)["tight_bounds"] is True
-    assert totals(LongType(), tight, loose)["tight_bounds"] is False
-    assert totals(LongType(), tight, tight, dv=True)["tight_bounds"] is False
-    assert "tight_bounds" not in totals(LongType(), {"value_count": 1}, dv=True)
+    assert totals(ice.LongType(), tight, tight)["tight_bounds"] is True
+    assert totals(ice.LongType(), tight, loose)["tight_bounds"] is False
+    assert totals(ice.LongType(), tight, tight, dv=True)["tight_bounds"] is False
+    assert "tight_bounds" not in totals(ice.LongType(), {"value_count": 1}, dv=True)
 
 
 def test_average_size_is_weighted_by_values() -> None:
@@ -183,12 +163,12 @@ def test_average_size_is_weighted_by_values() -> None:
             "null_value_count": nulls,
         }
 
-    weighted = totals(StringType(), sized(10, 4, 1), sized(2, 10, 1))
+    weighted = totals(ice.StringType(), sized(10, 4, 1), sized(2, 10, 1))
     assert weighted["avg_value_size_in_bytes"] == (10 * 3 + 2 * 9) // 12
     empty = {"value_count": 5, "null_value_count": 5}
-    assert totals(StringType(), sized(10, 4, 1), empty)["avg_value_size_in_bytes"] == 10
+    assert totals(ice.StringType(), sized(10, 4, 1), empty)["avg_value_size_in_bytes"] == 10
     unknown = {"value_count": 5, "null_value_count": 0}
-    assert "avg_value_size_in_bytes" not in totals(StringType(), sized(10, 4, 1), unknown)
+    assert "avg_value_size_in_bytes" not in totals(ice.StringType(), sized(10, 4, 1), unknown)
 
 
 def test_average_size_falls_back_to_rows() -> None:
@@ -196,29 +176,29 @@ def test_average_size_falls_back_to_rows() -> None:
         {"record_count": 30, stats_key(1, "avg_value_size_in_bytes"): 4},
         {"record_count": 10, stats_key(1, "avg_value_size_in_bytes"): 8},
     ]
-    batch = EntryBatch.from_rows(rows, stats_types([field(StringType())]))
-    found = aggregate(batch, [field(StringType())], has_manifest_dv=False)
+    batch = EntryBatch.from_rows(rows, stats_types([field(ice.StringType())]))
+    found = aggregate(batch, [field(ice.StringType())], has_manifest_dv=False)
     assert found == {stats_key(1, "avg_value_size_in_bytes"): 5}
 
 
 def test_lists_have_counts_only() -> None:
-    kind = ListType(2, LongType())
+    kind = ice.ListType(2, ice.LongType())
     counts = {"value_count": 3, "null_value_count": 1}
     assert totals(kind, counts, counts) == {"value_count": 6, "null_value_count": 2}
 
 
 def test_no_entries_have_no_aggregate() -> None:
-    assert aggregate(EntryBatch.empty(), [field(LongType())], has_manifest_dv=False) == {}
+    assert aggregate(EntryBatch.empty(), [field(ice.LongType())], has_manifest_dv=False) == {}
 
 
 def test_narrower_children_are_promoted() -> None:
-    old = entries(IntegerType(), bounds(1, 2))
-    new = entries(IntegerType(), bounds(-4, -3))
+    old = entries(ice.IntegerType(), bounds(1, 2))
+    new = entries(ice.IntegerType(), bounds(-4, -3))
     batch = EntryBatch.concat([old, new])
-    found = aggregate(batch, [field(LongType())], has_manifest_dv=False)
+    found = aggregate(batch, [field(ice.LongType())], has_manifest_dv=False)
     assert (found[stats_key(1, "lower_bound")], found[stats_key(1, "upper_bound")]) == (-4, 2)
-    dates = entries(DateType(), bounds(1, 2))
-    found = aggregate(dates, [field(TimestampType())], has_manifest_dv=False)
+    dates = entries(ice.DateType(), bounds(1, 2))
+    found = aggregate(dates, [field(ice.TimestampType())], has_manifest_dv=False)
     assert found[stats_key(1, "upper_bound")] == 2 * 86_400_000_000
 
 
@@ -228,7 +208,7 @@ def box(west: float, south: float, east: float, north: float, **more: float) -> 
 
 
 def test_boxes_are_joined() -> None:
-    found = totals(GeometryType(), box(0, 0, 1, 1, lower_z=5.0), box(-1, 0.5, 0, 2))
+    found = totals(ice.GeometryType(), box(0, 0, 1, 1, lower_z=5.0), box(-1, 0.5, 0, 2))
     assert found == {
         "lower_x": -1.0,
         "lower_y": 0.0,
@@ -238,16 +218,16 @@ def test_boxes_are_joined() -> None:
         "null_value_count": 0,
     }
     counts = {"value_count": 1, "null_value_count": 0}
-    assert totals(GeometryType(), box(0, 0, 1, 1), counts) == {
+    assert totals(ice.GeometryType(), box(0, 0, 1, 1), counts) == {
         "value_count": 2,
         "null_value_count": 0,
     }
     nothing = {"value_count": 1, "null_value_count": 1}
-    assert totals(GeometryType(), box(0, 0, 1, 1), nothing)["upper_x"] == 1.0
+    assert totals(ice.GeometryType(), box(0, 0, 1, 1), nothing)["upper_x"] == 1.0
 
 
 def test_a_box_across_the_antimeridian_takes_the_whole_circle() -> None:
-    found = totals(GeographyType(), box(170, 0, -170, 1), box(10, -5, 20, 0))
+    found = totals(ice.GeographyType(), box(170, 0, -170, 1), box(10, -5, 20, 0))
     corners = [found[name] for name in ("lower_x", "upper_x", "lower_y", "upper_y")]
     assert corners == [-180.0, 180.0, -5.0, 1.0]
 
@@ -273,11 +253,11 @@ def test_conforming_drops_promotes_and_keeps() -> None:
     }
     batch = EntryBatch.from_rows([row], types | {"partition.1000": pa.int32()})
     schema = Schema(
-        NestedField(1, "id", LongType()),
-        NestedField(3, "day", TimestampType()),
-        NestedField(4, "new", StringType()),
+        ice.NestedField(1, "id", ice.LongType()),
+        ice.NestedField(3, "day", ice.TimestampType()),
+        ice.NestedField(4, "new", ice.StringType()),
     )
-    conformed = conform(batch, schema, derived=[field(IntegerType(), 50)])
+    conformed = conform(batch, schema, derived=[field(ice.IntegerType(), 50)])
     assert conformed.row(0) == {
         "location": "a",
         "partition.1000": 3,

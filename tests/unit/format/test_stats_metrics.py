@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
-from pyiceberg.types import (
-    BinaryType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 from frazil.errors import InvalidInput
 from frazil.format.metrics import Keep, MetricsConfig, MetricsMode, check_properties
 
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()),
-    NestedField(2, "name", StringType()),
-    NestedField(3, "ts", TimestampType()),
-    NestedField(4, "st", StructType(NestedField(5, "in.ner", StringType()))),
+    ice.NestedField(1, "id", ice.LongType()),
+    ice.NestedField(2, "name", ice.StringType()),
+    ice.NestedField(3, "ts", ice.TimestampType()),
+    ice.NestedField(4, "st", ice.StructType(ice.NestedField(5, "in.ner", ice.StringType()))),
 )
 COLUMN = "write.metadata.metrics.column."
 
@@ -67,16 +59,16 @@ def test_a_wide_table_keeps_statistics_of_its_first_columns() -> None:
     limit = {"write.metadata.metrics.max-inferred-column-defaults": "2"}
     config = MetricsConfig.from_properties(limit, SCHEMA)
     assert modes(config) == ["truncate(16)", "truncate(16)", "none", "none"]
-    wide = Schema(*(NestedField(i, f"c{i}", LongType()) for i in range(1, 103)))
+    wide = Schema(*(ice.NestedField(i, f"c{i}", ice.LongType()) for i in range(1, 103)))
     kept = MetricsConfig.from_properties({}, wide)
     assert [str(kept.mode(i)) for i in (1, 100, 101, 102)] == ["truncate(16)"] * 2 + ["none"] * 2
 
 
 def test_outer_columns_of_a_wide_table_come_before_nested_ones() -> None:
     schema = Schema(
-        NestedField(1, "st", StructType(NestedField(2, "a", LongType()))),
-        NestedField(3, "b", LongType()),
-        NestedField(4, "c", ListType(5, LongType())),
+        ice.NestedField(1, "st", ice.StructType(ice.NestedField(2, "a", ice.LongType()))),
+        ice.NestedField(3, "b", ice.LongType()),
+        ice.NestedField(4, "c", ice.ListType(5, ice.LongType())),
     )
     limit = {"write.metadata.metrics.max-inferred-column-defaults": "2"}
     config = MetricsConfig.from_properties(limit, schema)
@@ -120,8 +112,8 @@ def test_setting_properties_checks_column_names() -> None:
 
 def test_fitted_bounds_say_whether_they_changed() -> None:
     mode = MetricsMode.parse("truncate(2)")
-    assert mode.fit("ab", "zz", StringType()) == ("ab", "zz", True)
-    assert mode.fit("abc", "zz", StringType()) == ("ab", "zz", False)
-    assert mode.fit(b"a", b"\xff\xff\xff", BinaryType()) == (b"a", None, False)
-    assert mode.fit(123_456, 7, LongType()) == (123_456, 7, True)
-    assert MetricsMode.parse("full").fit("abc", "abcd", StringType()) == ("abc", "abcd", True)
+    assert mode.fit("ab", "zz", ice.StringType()) == ("ab", "zz", True)
+    assert mode.fit("abc", "zz", ice.StringType()) == ("ab", "zz", False)
+    assert mode.fit(b"a", b"\xff\xff\xff", ice.BinaryType()) == (b"a", None, False)
+    assert mode.fit(123_456, 7, ice.LongType()) == (123_456, 7, True)
+    assert MetricsMode.parse("full").fit("abc", "abcd", ice.StringType()) == ("abc", "abcd", True)

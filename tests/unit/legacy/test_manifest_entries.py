@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.manifest import DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
@@ -19,24 +20,6 @@ from pyiceberg.transforms import (
     DayTransform,
     IdentityTransform,
     TruncateTransform,
-)
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntegerType,
-    LongType,
-    NestedField,
-    PrimitiveType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
 )
 
 from frazil.errors import FormatError
@@ -50,23 +33,25 @@ from tests.support.legacy_files import Version
 
 LOCATION = "file:///warehouse/db/t"
 
-COLUMNS: list[tuple[int, str, PrimitiveType, Any, Any]] = [
-    (1, "id", LongType(), -5, 1 << 40),
-    (2, "ts", TimestampType(), -1, 1_700_000_000_000_000),
-    (3, "name", StringType(), "a", "zürich"),
-    (4, "amount", DoubleType(), -1.5, 2.25),
-    (5, "qty", IntegerType(), -7, 70000),
-    (6, "price", DecimalType(12, 2), Decimal("-1.23"), Decimal("99999.99")),
-    (7, "d", DateType(), -3, 19_000),
-    (8, "flag", BooleanType(), False, True),
-    (9, "x", FloatType(), -0.5, 0.5),
-    (10, "u", UUIDType(), uuid.UUID(int=1).bytes, uuid.UUID(int=1 << 120).bytes),
-    (11, "t", TimeType(), 0, 86_399_999_999),
-    (12, "tz", TimestamptzType(), 0, 1),
-    (13, "bin", BinaryType(), b"\x00", b"\xff\xff"),
-    (14, "fix", FixedType(3), b"abc", b"xyz"),
+COLUMNS: list[tuple[int, str, ice.PrimitiveType, Any, Any]] = [
+    (1, "id", ice.LongType(), -5, 1 << 40),
+    (2, "ts", ice.TimestampType(), -1, 1_700_000_000_000_000),
+    (3, "name", ice.StringType(), "a", "zürich"),
+    (4, "amount", ice.DoubleType(), -1.5, 2.25),
+    (5, "qty", ice.IntegerType(), -7, 70000),
+    (6, "price", ice.DecimalType(12, 2), Decimal("-1.23"), Decimal("99999.99")),
+    (7, "d", ice.DateType(), -3, 19_000),
+    (8, "flag", ice.BooleanType(), False, True),
+    (9, "x", ice.FloatType(), -0.5, 0.5),
+    (10, "u", ice.UUIDType(), uuid.UUID(int=1).bytes, uuid.UUID(int=1 << 120).bytes),
+    (11, "t", ice.TimeType(), 0, 86_399_999_999),
+    (12, "tz", ice.TimestamptzType(), 0, 1),
+    (13, "bin", ice.BinaryType(), b"\x00", b"\xff\xff"),
+    (14, "fix", ice.FixedType(3), b"abc", b"xyz"),
 ]
-SCHEMA = Schema(*[NestedField(id_, name, kind, required=False) for id_, name, kind, *_ in COLUMNS])
+SCHEMA = Schema(
+    *[ice.NestedField(id_, name, kind, required=False) for id_, name, kind, *_ in COLUMNS]
+)
 SPEC = PartitionSpec(
     PartitionField(2, 1000, DayTransform(), "ts_day"),
     PartitionField(1, 1001, BucketTransform(16), "id_bucket"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.conversions import to_bytes
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
@@ -21,16 +22,6 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
-from pyiceberg.types import (
-    DecimalType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    UUIDType,
-)
 
 from frazil.format import metadata, stats
 from frazil.format.batch import EntryBatch
@@ -44,13 +35,13 @@ from tests.support.legacy_files import Version
 
 LOCATION = "s3://bucket/t"
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=False),
-    NestedField(2, "name", StringType(), required=False),
-    NestedField(3, "ts", TimestampType(), required=False),
-    NestedField(4, "price", DecimalType(12, 2), required=False),
-    NestedField(5, "x", DoubleType(), required=False),
-    NestedField(6, "u", UUIDType(), required=False),
-    NestedField(7, "w", UUIDType(), required=False),
+    ice.NestedField(1, "id", ice.LongType(), required=False),
+    ice.NestedField(2, "name", ice.StringType(), required=False),
+    ice.NestedField(3, "ts", ice.TimestampType(), required=False),
+    ice.NestedField(4, "price", ice.DecimalType(12, 2), required=False),
+    ice.NestedField(5, "x", ice.DoubleType(), required=False),
+    ice.NestedField(6, "u", ice.UUIDType(), required=False),
+    ice.NestedField(7, "w", ice.UUIDType(), required=False),
 )
 SPEC = PartitionSpec(
     PartitionField(3, 1000, DayTransform(), "ts_day"),
@@ -137,9 +128,9 @@ def test_a_data_manifest_is_read_by_pyiceberg(tmp_path: Path, version: Version) 
     assert file.value_counts == {1: 5}
     assert file.null_value_counts == {2: 1}
     assert file.nan_value_counts == {5: 1}
-    assert file.lower_bounds == {1: to_bytes(LongType(), -5), 2: b"a"}
-    assert first.data_file.lower_bounds == {1: to_bytes(LongType(), -5)}
-    assert file.upper_bounds == {2: b"z", 4: to_bytes(DecimalType(12, 2), Decimal("12.50"))}
+    assert file.lower_bounds == {1: to_bytes(ice.LongType(), -5), 2: b"a"}
+    assert first.data_file.lower_bounds == {1: to_bytes(ice.LongType(), -5)}
+    assert file.upper_bounds == {2: b"z", 4: to_bytes(ice.DecimalType(12, 2), Decimal("12.50"))}
     if version == 3:
         assert file[16] == 1000  # first_row_id
 
@@ -190,11 +181,11 @@ def test_summaries_are_those_of_the_partition_values() -> None:
     assert summaries[0] == FieldSummary(
         contains_null=False,
         contains_nan=False,
-        lower_bound=to_bytes(IntegerType(), days[0]),
-        upper_bound=to_bytes(IntegerType(), days[1]),
+        lower_bound=to_bytes(ice.IntegerType(), days[0]),
+        upper_bound=to_bytes(ice.IntegerType(), days[1]),
     )
     assert summaries[1].contains_null
-    half = to_bytes(DoubleType(), -0.5)
+    half = to_bytes(ice.DoubleType(), -0.5)
     assert summaries[3] == FieldSummary(
         contains_null=False, contains_nan=True, lower_bound=half, upper_bound=half
     )

@@ -6,22 +6,10 @@ import uuid
 from typing import Any
 
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
-from pyiceberg.types import (
-    DateType,
-    DecimalType,
-    FloatType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-)
 
 from frazil.commit.change import Change
 from frazil.format.metadata import TableMetadata, new_table
@@ -30,21 +18,23 @@ from frazil.table.evolve import (
     EvolveSchema,
 )
 
-POINT = StructType(
-    NestedField(21, "x", IntegerType(), required=True),
-    NestedField(22, "y", IntegerType(), required=False),
+POINT = ice.StructType(
+    ice.NestedField(21, "x", ice.IntegerType(), required=True),
+    ice.NestedField(22, "y", ice.IntegerType(), required=False),
 )
-SPOT = StructType(NestedField(32, "x", FloatType(), required=False))
+SPOT = ice.StructType(ice.NestedField(32, "x", ice.FloatType(), required=False))
 SCHEMA = Schema(
-    NestedField(1, "id", LongType(), required=True),
-    NestedField(2, "qty", IntegerType(), required=False),
-    NestedField(3, "price", DecimalType(10, 2), required=False),
-    NestedField(4, "name", StringType(), required=False, doc="full name"),
-    NestedField(5, "day", DateType(), required=False),
-    NestedField(6, "ts", TimestampType(), required=False),
-    NestedField(7, "point", POINT, required=False),
-    NestedField(8, "spots", ListType(31, SPOT, False), required=False),
-    NestedField(9, "props", MapType(41, StringType(), 42, IntegerType(), False), required=False),
+    ice.NestedField(1, "id", ice.LongType(), required=True),
+    ice.NestedField(2, "qty", ice.IntegerType(), required=False),
+    ice.NestedField(3, "price", ice.DecimalType(10, 2), required=False),
+    ice.NestedField(4, "name", ice.StringType(), required=False, doc="full name"),
+    ice.NestedField(5, "day", ice.DateType(), required=False),
+    ice.NestedField(6, "ts", ice.TimestampType(), required=False),
+    ice.NestedField(7, "point", POINT, required=False),
+    ice.NestedField(8, "spots", ice.ListType(31, SPOT, False), required=False),
+    ice.NestedField(
+        9, "props", ice.MapType(41, ice.StringType(), 42, ice.IntegerType(), False), required=False
+    ),
 )
 # Fresh ids: 1 to 9 at the top, then point.x 10, point.y 11, spots.element 12, spots.element.x 13,
 # props.key 14, props.value 15.
@@ -80,7 +70,7 @@ class Definition:
     def names(self) -> list[str]:
         return [field.name for field in self.metadata.schema().fields]
 
-    def field(self, name: str) -> NestedField:
+    def field(self, name: str) -> ice.NestedField:
         return self.metadata.schema().find_field(name)
 
     def parts(self) -> list[tuple[int, int, str, str]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
@@ -16,19 +17,6 @@ from pyiceberg.transforms import (
     DayTransform,
     IdentityTransform,
     MonthTransform,
-)
-from pyiceberg.types import (
-    DecimalType,
-    DoubleType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
 )
 
 from frazil.errors import CommitConflict, InvalidInput, Unsupported
@@ -46,8 +34,8 @@ def test_a_new_column_goes_last_and_takes_the_next_id(table: Definition) -> None
     assert table.metadata.last_column_id == LAST
     table.columns().add_column("note", "string", doc="free text").commit()
     assert table.names[-1] == "note"
-    assert table.field("note") == NestedField(
-        LAST + 1, "note", StringType(), required=False, doc="free text"
+    assert table.field("note") == ice.NestedField(
+        LAST + 1, "note", ice.StringType(), required=False, doc="free text"
     )
     assert table.metadata.last_column_id == LAST + 1
     assert table.metadata.current_schema_id == 1
@@ -72,25 +60,27 @@ def test_a_new_column_goes_where_it_is_told(
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("decimal(10,2)", DecimalType(10, 2)),
-        (DoubleType(), DoubleType()),
-        (pa.int64(), LongType()),
-        (pa.list_(pa.string()), ListType(LAST + 2, StringType(), False)),
+        ("decimal(10,2)", ice.DecimalType(10, 2)),
+        (ice.DoubleType(), ice.DoubleType()),
+        (pa.int64(), ice.LongType()),
+        (pa.list_(pa.string()), ice.ListType(LAST + 2, ice.StringType(), False)),
         (
             "struct<a: int, b: list<string>>",
-            StructType(
-                NestedField(LAST + 2, "a", IntegerType(), required=False),
-                NestedField(LAST + 3, "b", ListType(LAST + 4, StringType(), False), required=False),
+            ice.StructType(
+                ice.NestedField(LAST + 2, "a", ice.IntegerType(), required=False),
+                ice.NestedField(
+                    LAST + 3, "b", ice.ListType(LAST + 4, ice.StringType(), False), required=False
+                ),
             ),
         ),
         (
-            MapType(1, StringType(), 2, LongType(), True),
-            MapType(LAST + 2, StringType(), LAST + 3, LongType(), True),
+            ice.MapType(1, ice.StringType(), 2, ice.LongType(), True),
+            ice.MapType(LAST + 2, ice.StringType(), LAST + 3, ice.LongType(), True),
         ),
     ],
 )
 def test_types_are_text_or_iceberg_or_arrow_and_get_fresh_ids(
-    table: Definition, given: Any, expected: IcebergType
+    table: Definition, given: Any, expected: ice.IcebergType
 ) -> None:
     table.columns().add_column("new", given).commit()
     assert table.field("new").field_type == expected
@@ -100,7 +90,7 @@ def test_types_are_text_or_iceberg_or_arrow_and_get_fresh_ids(
 def test_columns_are_added_inside_structs_lists_and_maps(table: Definition) -> None:
     table.columns().add_column("point.z", "int", first=True).add_column("spots.y", "float").commit()
     point = table.field("point").field_type
-    assert isinstance(point, StructType)
+    assert isinstance(point, ice.StructType)
     assert [field.name for field in point.fields] == ["z", "x", "y"]
     assert table.field("spots.element.y").field_id == LAST + 2
     assert table.field("point.x").field_id == 10
@@ -184,7 +174,7 @@ def test_nested_columns_are_dropped_renamed_and_moved(table: Definition) -> None
     edits = table.columns().rename_column("point.y", "why").move("point.why", first=True)
     edits.drop_column("point.x").rename_column("spots.element.x", "left").commit()
     point = table.field("point").field_type
-    assert isinstance(point, StructType)
+    assert isinstance(point, ice.StructType)
     assert [(field.field_id, field.name) for field in point.fields] == [(11, "why")]
     assert table.field("spots.left").field_id == 13
 
@@ -257,16 +247,16 @@ def test_a_partition_field_keeps_its_name_from_new_columns() -> None:
 @pytest.mark.parametrize(
     ("column", "kind", "expected"),
     [
-        ("qty", "long", LongType()),
-        ("price", "decimal(20,2)", DecimalType(20, 2)),
-        ("day", "timestamp", TimestampType()),
-        ("spots.x", "double", DoubleType()),
-        ("props.value", "long", LongType()),
-        ("qty", "int", IntegerType()),
+        ("qty", "long", ice.LongType()),
+        ("price", "decimal(20,2)", ice.DecimalType(20, 2)),
+        ("day", "timestamp", ice.TimestampType()),
+        ("spots.x", "double", ice.DoubleType()),
+        ("props.value", "long", ice.LongType()),
+        ("qty", "int", ice.IntegerType()),
     ],
 )
 def test_types_are_widened(
-    table: Definition, column: str, kind: str, expected: IcebergType
+    table: Definition, column: str, kind: str, expected: ice.IcebergType
 ) -> None:
     table.columns().update_column(column, kind).commit()
     assert table.field(column).field_type == expected
@@ -315,7 +305,7 @@ def test_a_date_becomes_a_timestamp_only_where_its_partitions_stay(
     edits = table.columns()
     if legal:
         edits.update_column("day", "timestamp").commit()
-        assert table.field("day").field_type == TimestampType()
+        assert table.field("day").field_type == ice.TimestampType()
     else:
         with pytest.raises(InvalidInput, match="would get other values"):
             edits.update_column("day", "timestamp")
@@ -324,7 +314,7 @@ def test_a_date_becomes_a_timestamp_only_where_its_partitions_stay(
 def test_a_bucketed_int_can_become_a_long() -> None:
     table = Definition(by(PartitionField(2, 1000, BucketTransform(4), "qty_bucket")))
     table.columns().update_column("qty", "long").commit()
-    assert table.field("qty").field_type == LongType()
+    assert table.field("qty").field_type == ice.LongType()
 
 
 def test_defaults_follow_a_widened_type(table: Definition) -> None:
@@ -384,19 +374,19 @@ def test_union_adds_widens_and_documents_by_name(table: Definition) -> None:
         ]
     )
     table.columns().union_by_name(other).commit()
-    assert table.field("qty").field_type == LongType()
+    assert table.field("qty").field_type == ice.LongType()
     assert table.field("qty").doc == "how many"
-    assert table.field("id").field_type == LongType()
+    assert table.field("id").field_type == ice.LongType()
     assert table.field("id").required
-    assert table.field("point.z").field_type == DoubleType()
-    assert table.field("spots.x").field_type == DoubleType()
-    assert table.field("spots.y").field_type == StringType()
+    assert table.field("point.z").field_type == ice.DoubleType()
+    assert table.field("spots.x").field_type == ice.DoubleType()
+    assert table.field("spots.y").field_type == ice.StringType()
     assert not table.field("extra").required
     assert table.names[-1] == "extra"
 
 
 def test_union_with_an_iceberg_schema_relaxes(table: Definition) -> None:
-    table.columns().union_by_name(Schema(NestedField(99, "id", LongType()))).commit()
+    table.columns().union_by_name(Schema(ice.NestedField(99, "id", ice.LongType()))).commit()
     assert not table.field("id").required
 
 
