@@ -20,6 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from frazil import errors
+from frazil.catalog.remote_answers import RawAnswer, read_answer
 from frazil.errors import (
     AlreadyExists,
     CatalogError,
@@ -176,12 +177,7 @@ class Requests:
         connection = self._connected()
         try:
             connection.sock.sendall(request)
-            answer = http.client.HTTPResponse(connection.sock, method=method)
-            answer.begin()
-            data = answer.read(_MOST_ANSWER_BYTES)
-            if answer.length:
-                raise http.client.IncompleteRead(data, answer.length)
-            answer.close()
+            answer = read_answer(connection.sock, most_bytes=_MOST_ANSWER_BYTES)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise Unanswered(
@@ -192,9 +188,9 @@ class Requests:
             raise
         self._give_back(connection, answer)
         if answer.status >= 300:
-            raise self._error(answer.status, data)
+            raise self._error(answer.status, answer.data)
         try:
-            return json.loads(data) if data else None
+            return json.loads(answer.data) if answer.data else None
         except ValueError as error:
             raise Unanswered(f"{self.address} answered with what is not JSON") from error
 
@@ -266,9 +262,7 @@ class Requests:
             self._host, self._port, timeout=CONNECT_S, context=context
         )
 
-    def _give_back(
-        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse
-    ) -> None:
+    def _give_back(self, connection: http.client.HTTPConnection, answer: RawAnswer) -> None:
         if answer.will_close:
             connection.close()
             return

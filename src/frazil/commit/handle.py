@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from frazil.commit.head import Head, ReadOnly, State
@@ -136,7 +136,12 @@ class TableHandle:
         return CommitResult(
             operation=METADATA if done.snapshot is None else change.operation,
             snapshot=done.snapshot,
-            **asdict(done.counts),
+            rows_added=done.counts.rows_added,
+            rows_removed=done.counts.rows_removed,
+            rows_updated=done.counts.rows_updated,
+            files_added=done.counts.files_added,
+            files_removed=done.counts.files_removed,
+            files_updated=done.counts.files_updated,
             metadata_files=done.metadata_files,
             metadata_bytes=done.metadata_bytes,
             attempts=done.attempts,
