@@ -119,7 +119,8 @@ class ParquetSource:
     def __init__(self, access: RandomAccess, *, verify_checksums: bool = True) -> None:
         opened = access.arrow()
         is_whole = verify_checksums and _check_sealed(opened, access.size, access.path)
-        self._file = pq.ParquetFile(
+        self._file = pq.ParquetReader()
+        self._file.open(
             opened,
             pre_buffer=not isinstance(opened, pa.BufferReader),  # it is in memory already
             page_checksum_verification=verify_checksums and not is_whole,
@@ -146,25 +147,22 @@ class ParquetSource:
 
     def batches(self, block: Block, leaves: list[int], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a row group."""
-        names = [self._file.schema.column(leaf).path for leaf in leaves]
         found = self._file.iter_batches(
-            batch_size=batch_rows,
+            batch_rows,
             row_groups=[block.index],
-            columns=names,
+            column_indices=leaves,
             use_threads=block.rows * len(leaves) > _FEW_VALUES,
         )
         return iter(found)
 
     def read(self, leaves: list[int]) -> pa.Table:
         """All rows, in this thread; for a small file."""
-        names = None
-        if len(leaves) < len(self._file.schema):
-            names = [self._file.schema.column(leaf).path for leaf in leaves]
-        return self._file.read(columns=names, use_threads=False)
+        return self._file.read_all(column_indices=leaves, use_threads=False)
 
     def read_all(self) -> None:
         """Decode every page of every column, to find damage."""
-        for _ in self._file.iter_batches(batch_size=1 << 16):
+        groups = list(range(self._file.metadata.num_row_groups))
+        for _ in self._file.iter_batches(1 << 16, row_groups=groups):
             pass
 
     def _row_groups(self) -> Iterator[Block]:
