@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import frazil
+import frazil.spark
+from tests.spark.shop import ORDERS, orders
 from tests.support.spark_session import own_session, shared_session
 
 
@@ -31,3 +33,12 @@ def catalog(tmp_path: Path) -> Iterator[frazil.Catalog]:
     """An empty embedded catalog."""
     with frazil.connect(tmp_path / "warehouse") as made:
         yield made
+
+
+@pytest.fixture
+def table(spark: Any, catalog: frazil.Catalog) -> frazil.Table:
+    """Ninety orders in three files, one per day, registered as `frazil.shop.orders`."""
+    made = catalog.create_table("shop.orders", ORDERS, partition_by=["day"])
+    made.append(orders(range(90)))
+    frazil.spark.register(spark, catalog)
+    return made

@@ -10,7 +10,7 @@ import pytest
 import frazil
 import frazil.spark
 from frazil.sql.display import cell
-from tests.spark.shop import ORDERS, content, orders, row
+from tests.spark.shop import content, orders, row
 from tests.support.sqllogic import check_file
 
 pytestmark = pytest.mark.spark
@@ -21,15 +21,6 @@ FILES = [
     if path.stem not in ("transactions", "views")  # which Spark's catalog does not have
 ]
 ONE = "SELECT * FROM frazil.shop.orders"
-
-
-@pytest.fixture
-def table(spark: Any, catalog: frazil.Catalog) -> frazil.Table:
-    """Ninety orders in three files, one per day, registered as `frazil.shop.orders`."""
-    made = catalog.create_table("shop.orders", ORDERS, partition_by=["day"])
-    made.append(orders(range(90)))
-    frazil.spark.register(spark, catalog)
-    return made
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

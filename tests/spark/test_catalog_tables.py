@@ -16,15 +16,6 @@ from tests.spark.shop import ORDERS, content, orders
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def table(spark: Any, catalog: frazil.Catalog) -> frazil.Table:
-    """Ninety orders in three files, one per day, registered as `frazil.shop.orders`."""
-    made = catalog.create_table("shop.orders", ORDERS, partition_by=["day"])
-    made.append(orders(range(90)))
-    frazil.spark.register(spark, catalog)
-    return made
-
-
 def rows(spark: Any, query: str) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in spark.sql(query).collect()]
 

@@ -80,3 +80,12 @@ def read_names(calls: Iterable[Call]) -> list[str]:
     """Kinds of files that were read, each file once, in the order of the first read."""
     paths = dict.fromkeys(call.path for call in calls if call.verb == "read")
     return [path.rpartition("/")[2].partition("-")[0] for path in paths]
+
+
+def eight_commits(tmp_path: Path) -> Table:
+    """Eight appends of two rows each in a small tree, then a delete."""
+    made = new_table(tmp_path, properties=SMALL)
+    for number in range(8):
+        made.append(rows(number, number + 100))
+    made.delete("id = 3")
+    return made

@@ -10,18 +10,14 @@ import pytest
 import frazil
 from frazil.errors import Unsupported
 from frazil.table import Table
-from tests.support.history import SMALL, files_of, new_table, rows, state_of
+from tests.support.history import eight_commits, files_of, rows, state_of
 
 FUTURE = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    made = new_table(tmp_path, properties=SMALL)
-    for number in range(8):
-        made.append(rows(number, number + 100))
-    made.delete("id = 3")
-    return made
+    return eight_commits(tmp_path)
 
 
 @pytest.mark.parametrize("keep_last", [1, 2, 5])

@@ -18,6 +18,7 @@ Numbers have four bytes, little endian.
 
 from __future__ import annotations
 
+import io
 import zlib
 from typing import Any
 
@@ -52,16 +53,16 @@ def check_seal(data: pa.Buffer, *, path: str) -> bool:
     return True
 
 
-class Sealer:
+class Sealer(io.RawIOBase):
     """A stream for Parquet's writer that passes pages on, counts their checksum, and puts the seal
     before the footer. What is written after `hold` is held back until `finish`."""
 
     def __init__(self, stream: Any) -> None:
+        super().__init__()
         self._stream = stream
         self._crc = 0
         self._written = 0
         self._held: list[bytes] | None = None
-        self.closed = False
 
     def write(self, data: Any) -> int:
         """Take bytes."""
@@ -92,20 +93,8 @@ class Sealer:
         """Bytes taken so far."""
         return self._written
 
-    def readable(self) -> bool:
-        return False
-
     def writable(self) -> bool:
         return True
-
-    def seekable(self) -> bool:
-        return False
-
-    def flush(self) -> None:
-        return None
-
-    def close(self) -> None:
-        self.closed = True
 
 
 def check_footer(tail: memoryview, *, path: str) -> int | None:

@@ -13,16 +13,12 @@ from frazil.maintenance.listing import list_files
 from frazil.maintenance.orphans import remove_orphan_files
 from frazil.storage import LocalStorage, Storage
 from frazil.table import Table
-from tests.support.history import SMALL, files_of, new_table, rows
+from tests.support.history import eight_commits, files_of, rows
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Table:
-    made = new_table(tmp_path, properties=SMALL)
-    for number in range(8):
-        made.append(rows(number, number + 100))
-    made.delete("id = 3")
-    return made
+    return eight_commits(tmp_path)
 
 
 def _place(table: Table) -> Path:
