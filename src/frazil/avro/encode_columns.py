@@ -119,15 +119,21 @@ class _Encoder:
         if len(kinds) != 2 or "null" not in kinds:
             raise Unsupported(f"a union of {kinds} is not written", feature="avro-union")
         null = kinds.index("null")
-        present = self._present(path)
-        if present is None:
+        is_full = self._is_full(path)
+        present = None if is_full else self._present(path)
+        if present is None and not is_full:
             return pa.repeat(_bytes(b"\x02") if null else _bytes(b"\x00"), self._rows)
         value = self.encode(type_.branches[1 - null], path)
         is_null, is_value = (
             (_bytes(b"\x02"), _bytes(b"\x00")) if null else (_bytes(b"\x00"), _bytes(b"\x02"))
         )
         led = pc.binary_join_element_wise(is_value, value, _bytes(b""))
-        return pc.if_else(present, led, is_null)
+        return led if is_full else pc.if_else(present, led, is_null)
+
+    def _is_full(self, path: Path) -> bool:
+        """Whether a leaf has a value in every record, as most have."""
+        column = self._columns.get(path)
+        return column is not None and not column.null_count
 
     def _present(self, path: Path) -> pa.Array | None:
         """Where the value at a path is not null: None when nowhere.
@@ -152,17 +158,18 @@ class _Encoder:
         parts: list[pa.Array] = []
         count = np.zeros(self._rows, dtype=np.int64)
         for slot in slots:
-            present = self._present((*path, slot))
-            if present is None:
+            is_full = self._is_full((*path, slot))
+            present = None if is_full else self._present((*path, slot))
+            if present is None and not is_full:
                 continue
-            count += np.asarray(present, dtype=np.int64)
+            count += 1 if present is None else np.asarray(present, dtype=np.int64)
             if keyed:
                 value = _leaf(items.fields[1].type, self._columns[(*path, slot)], path)
                 key = pa.scalar(_number(slot), pa.binary())
                 item = pc.binary_join_element_wise(key, value, _bytes(b""))
             else:
                 item = self.encode(items, (*path, slot))
-            parts.append(pc.if_else(present, item, _bytes(b"")))
+            parts.append(item if is_full else pc.if_else(present, item, _bytes(b"")))
         return _counted(_joined(parts, self._rows), count)
 
 
@@ -187,9 +194,11 @@ def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if type_.is_number:
-        return numbers(np.asarray(values.fill_null(0).cast(pa.int64()), dtype=np.int64))
+        known = values.fill_null(0) if values.null_count else values
+        return numbers(np.asarray(known.cast(pa.int64()), dtype=np.int64))
     if type_.is_text:
-        plain = values.cast(pa.binary()).fill_null(b"")
+        plain = values.cast(pa.binary())
+        plain = plain.fill_null(b"") if plain.null_count else plain
         length = np.asarray(pc.binary_length(plain), dtype=np.int64)
         return pc.binary_join_element_wise(numbers(length), plain, _bytes(b""))
     if type_.kind == "boolean":
