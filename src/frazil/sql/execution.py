@@ -42,10 +42,7 @@ _TEXT = re.compile(r"\b(UHUGEINT|BIT|TIME WITH TIME ZONE|BIGNUM|VARINT)\b")
 
 def new_cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """A connection to the engine's database, set as Frazil needs it."""
-    connection = database.cursor()
-    for setting in duckdb_scan.SETTINGS:
-        connection.execute(setting)
-    return connection
+    return duckdb_scan.cursor(database)
 
 
 class Statement:
