@@ -49,7 +49,9 @@ def table(catalog: frazil.Catalog) -> frazil.Table:
 
 @pytest.fixture
 def options(catalog: frazil.Catalog) -> dict[str, str]:
-    return SourceOptions.of_catalog(catalog)
+    assert catalog._origin is not None
+    named = {"uri": "catalog", "name": "catalog-name"}
+    return {named.get(key, key): value for key, value in catalog._origin.items()}
 
 
 def load(spark: Any, options: dict[str, str], **more: Any) -> Any:

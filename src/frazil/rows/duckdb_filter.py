@@ -14,7 +14,19 @@ from frazil.expr.operators import ORDERED, Op, literals_of, operator_of
 from frazil.expr.quotes import quoted
 from frazil.rows.duckdb_types import literal, text
 
-_SIGNS: Final = {Op.EQ: "=", Op.NE: "<>", **{op: op.value for op in ORDERED}}
+_FORMS: Final = {
+    Op.EQ: "{column} = {values}",
+    Op.NE: "{column} <> {values}",
+    **{op: f"{{column}} {op.value} {{values}}" for op in ORDERED},
+    Op.IS_NULL: "{column} IS NULL",
+    Op.NOT_NULL: "{column} IS NOT NULL",
+    Op.IS_NAN: "isnan({column})",
+    Op.NOT_NAN: "({column} IS NULL OR NOT isnan({column}))",
+    Op.IN: "{column} IN ({values})",
+    Op.NOT_IN: "{column} NOT IN ({values})",
+    Op.STARTS_WITH: "prefix({column}, {values})",
+    Op.NOT_STARTS_WITH: "NOT prefix({column}, {values})",
+}
 
 
 def path_text(path: tuple[str, ...]) -> str:
@@ -46,26 +58,5 @@ def condition(
     if op is None or not isinstance(column, Column):
         raise InvalidInput(f"the filter is not bound: {expression}; bind it with frazil.expr.parse")
     kind = column.field.field_type
-    values = [literal(value, kind) for value in literals_of(expression)]
-    return _predicate(op, name(column.path), values)
-
-
-def _predicate(op: Op, column: str, values: list[str]) -> str:
-    match op:
-        case Op.IS_NULL:
-            return f"{column} IS NULL"
-        case Op.NOT_NULL:
-            return f"{column} IS NOT NULL"
-        case Op.IS_NAN:
-            return f"isnan({column})"
-        case Op.NOT_NAN:
-            return f"({column} IS NULL OR NOT isnan({column}))"
-        case Op.IN:
-            return f"{column} IN ({', '.join(values)})"
-        case Op.NOT_IN:
-            return f"{column} NOT IN ({', '.join(values)})"
-        case Op.STARTS_WITH:
-            return f"prefix({column}, {values[0]})"
-        case Op.NOT_STARTS_WITH:
-            return f"NOT prefix({column}, {values[0]})"
-    return f"{column} {_SIGNS[op]} {values[0]}"
+    values = ", ".join(literal(value, kind) for value in literals_of(expression))
+    return _FORMS[op].format(column=name(column.path), values=values)

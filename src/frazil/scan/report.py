@@ -44,11 +44,6 @@ class LeafReport:
     predicate: str | None = None
     files: int | None = None
 
-    @property
-    def is_opened(self) -> bool:
-        """Whether it had to be read."""
-        return self.files is not None
-
 
 _COUNTS = tuple(each.name for each in fields(LevelReport))
 

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 
 from frazil.errors import InvalidInput
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES
-from frazil.table.catalog import Catalog, connect_existing
+from frazil.table.catalog import connect_existing
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
 
@@ -117,18 +117,6 @@ class SourceOptions:
             metadata=_metadata(given.get("metadata")),
             properties={key: value for key, value in given.items() if "." in key},
         )
-
-    @staticmethod
-    def of_catalog(catalog: Catalog) -> dict[str, str]:
-        """The options that open a catalog again."""
-        origin = catalog._origin
-        if origin is None:
-            raise InvalidInput(
-                f"{catalog!r} cannot be opened by another process; use a catalog made by "
-                "frazil.connect"
-            )
-        named = {"uri": "catalog", "name": "catalog-name"}
-        return {named.get(key, key): value for key, value in origin.items()}
 
     def load(self) -> Table:
         """The table, on the branch asked for."""

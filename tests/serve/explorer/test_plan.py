@@ -101,7 +101,7 @@ def test_files_of_the_root_fall_by_their_partition(get: Get) -> None:
 
 def test_a_report_says_what_became_of_each_leaf(orders: Table) -> None:
     report = orders.scan("order_id < 400").explain(per_leaf=True)
-    said = [(each.pruned_by, each.is_opened) for each in report.per_leaf]
+    said = [(each.pruned_by, each.files is not None) for each in report.per_leaf]
     assert said == [
         ((), True) if low < 400 else (("order_id",), False) for low, _ in spans(orders, "order_id")
     ]

@@ -8,6 +8,7 @@ the table has moved on, it is refused, so that nobody confirms what they have no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -209,14 +210,6 @@ def _move_preview(table: Table, params: Params, *, verb: str, within: bool) -> P
     )
 
 
-def _rollback(table: Table, params: Params) -> Preview:
-    return _move_preview(table, params, verb="goes back to", within=True)
-
-
-def _set_current(table: Table, params: Params) -> Preview:
-    return _move_preview(table, params, verb="will point at", within=False)
-
-
 def _fast_forward(table: Table, params: Params) -> Preview:
     name = _text(params, "branch", MAIN)
     branch = table.branch(name)
@@ -250,14 +243,6 @@ def _new_ref(table: Table, params: Params, kind: RefKind) -> Preview:
         sentence=f"The {kind.value} {name} will point at snapshot {at.snapshot_id}. {keeps}.",
         facts=tuple(Fact(label=label, after=value) for label, value in _shape(at).items()),
     )
-
-
-def _tag(table: Table, params: Params) -> Preview:
-    return _new_ref(table, params, RefKind.TAG)
-
-
-def _branch(table: Table, params: Params) -> Preview:
-    return _new_ref(table, params, RefKind.BRANCH)
 
 
 def _make_branch(table: Table, params: Params) -> Outcome:
@@ -357,10 +342,13 @@ def _orphans(table: Table, params: Params) -> Preview:
 
 ACTIONS: Mapping[str, Action] = {
     "rollback": Action(
-        _rollback, lambda table, p: _on(table, p).rollback(_text(p, "to")), ("to", "branch"), True
+        partial(_move_preview, verb="goes back to", within=True),
+        lambda table, p: _on(table, p).rollback(_text(p, "to")),
+        ("to", "branch"),
+        True,
     ),
     "set_current": Action(
-        _set_current,
+        partial(_move_preview, verb="will point at", within=False),
         lambda table, p: _on(table, p).set_current(_text(p, "to")),
         ("to", "branch"),
         True,
@@ -372,12 +360,12 @@ ACTIONS: Mapping[str, Action] = {
         True,
     ),
     "tag": Action(
-        _tag,
+        partial(_new_ref, kind=RefKind.TAG),
         lambda table, p: table.tag(_text(p, "name"), _text(p, "at", MAIN), max_age_ms=_age(p)),
         ("name", "at", "max_age_ms"),
         True,
     ),
-    "branch": Action(_branch, _make_branch, ("name", "at"), True),
+    "branch": Action(partial(_new_ref, kind=RefKind.BRANCH), _make_branch, ("name", "at"), True),
     "drop_ref": Action(
         _drop_ref, lambda table, p: table.drop_ref(_text(p, "name")), ("name",), True
     ),
@@ -387,12 +375,12 @@ ACTIONS: Mapping[str, Action] = {
         ("branch", "where"),
     ),
     "compact_metadata": Action(
-        lambda table, p: _leaves(table, p, everything=False),
+        partial(_leaves, everything=False),
         lambda table, p: _on(table, p).compact_metadata(),
         ("branch",),
     ),
     "rewrite_manifests": Action(
-        lambda table, p: _leaves(table, p, everything=True),
+        partial(_leaves, everything=True),
         lambda table, p: _on(table, p).rewrite_manifests(),
         ("branch",),
     ),
