@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 
 from frazil.errors import CommitConflict, Conflict, InvalidInput
 from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata import SnapshotRef, TableMetadata
 from frazil.format.property_table import check_values
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 
 class MetadataUpdate(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema, prune_columns
-from pyiceberg.table.name_mapping import NameMapping
 
 from frazil import avro
 from frazil.data.equality import EqualityDeletes
@@ -32,6 +31,9 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import DerivedColumn
 from frazil.storage import Storage
+
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import NameMapping
 
 _DELETE_TARGET_BYTES = 64 << 20
 _POSITION_DELETES = Schema(DELETED_FILE_PATH, DELETED_POS)

@@ -11,13 +11,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 from frazil.data.stats_collector import stored_bounds
 from frazil.errors import FormatError
@@ -25,6 +24,9 @@ from frazil.format.fields import stats_key
 from frazil.format.metrics import FULL, MetricsConfig, MetricsMode
 from frazil.format.stats import ROW_LINEAGE, TrackedField, has_bounds, tracked_fields
 from frazil.format.types import is_floating, is_geo
+
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 _FIELD_ID: Final = b"PARQUET:field_id"
 _TEMPORAL: Final = (

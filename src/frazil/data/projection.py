@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 from frazil.data import reshape
 from frazil.data.conform import fits
@@ -31,6 +30,9 @@ from frazil.data.schema import (
 )
 from frazil.errors import FormatError
 from frazil.format.types import scalar
+
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import MappedField, NameMapping
 
 _ORC_ID_KEY: Final = b"iceberg.id"
 

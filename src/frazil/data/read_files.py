@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,6 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping, parse_mapping_from_json
 from pyiceberg.transforms import IdentityTransform
 
 from frazil.data import lineage
@@ -43,6 +42,9 @@ from frazil.errors import FormatError, InvalidInput
 from frazil.expr.row_filter import columns_of, row_mask
 from frazil.storage import Storage
 
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import NameMapping
+
 NAME_MAPPING = "schema.name-mapping.default"
 VERIFY_CHECKSUMS = "read.parquet.verify-checksums"
 
@@ -55,6 +57,8 @@ def name_mapping_of(properties: Mapping[str, str]) -> NameMapping | None:
     text = properties.get(NAME_MAPPING)
     if text is None:
         return None
+    from pyiceberg.table.name_mapping import parse_mapping_from_json
+
     try:
         return parse_mapping_from_json(text)
     except ValueError as error:

@@ -6,12 +6,11 @@ the entries of a manifest: one function decides at every level.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.table.name_mapping import NameMapping
 
 from frazil.data.footer import footer_stats
 from frazil.data.sources import Block
@@ -20,6 +19,9 @@ from frazil.expr.row_filter import columns_of
 from frazil.format.batch import EntryBatch
 from frazil.format.metrics import FULL, MetricsConfig
 from frazil.format.stats import stats_types, tracked_fields
+
+if TYPE_CHECKING:
+    from pyiceberg.table.name_mapping import NameMapping
 
 
 def surviving(

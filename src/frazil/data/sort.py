@@ -6,17 +6,23 @@ than every number, so a descending field starts with it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import NullOrder, SortDirection, SortOrder
 
 from frazil.data.metadata_columns import column_at, path_of
 from frazil.expr.transforms import transform_array
 
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
+
 
 def sort_rows(batch: pa.RecordBatch, order: SortOrder, schema: Schema) -> pa.RecordBatch:
     """The rows of a batch in a sort order; rows that compare equal keep their places."""
+    from pyiceberg.table.sorting import NullOrder, SortDirection
+
     columns: list[pa.Array] = []
     keys: list[tuple[str, str]] = []
 

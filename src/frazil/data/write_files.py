@@ -11,12 +11,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 
 from frazil.data.parquet_file import FileShape, ParquetFile, WrittenFile
 from frazil.data.partitioner import Partition, Partitioner
@@ -32,6 +31,9 @@ from frazil.format.paths import relativise
 from frazil.format.stats import ROW_LINEAGE, TrackedField, stats_types, tracked_fields
 from frazil.format.tracking import Status
 from frazil.storage import Storage
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 _MAX_SORT_BYTES = 1 << 30  # Arrow arrays of text end at 2 GiB
 

@@ -12,15 +12,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import BinaryType, IcebergType, StringType
 
 from frazil.errors import InvalidInput
 from frazil.format.stats import TrackedField, tracked_fields
 from frazil.format.truncate import truncate_lower, truncate_upper
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 DEFAULT: Final = "write.metadata.metrics.default"
 COLUMN_PREFIX: Final = "write.metadata.metrics.column."

@@ -12,13 +12,12 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 from pyroaring import BitMap64
 
 from frazil.commit.change import VectorEdit
@@ -33,6 +32,9 @@ from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import Storage
 from frazil.tree.read import LEAF, POSITION
 from frazil.words import counted
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 KEY: Final = "__frazil_key"
 """Column with the number of the row that is replaced or deleted; null for new rows."""

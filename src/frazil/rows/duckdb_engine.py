@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
@@ -36,6 +35,7 @@ from frazil.rows.z_order import ZOrder
 
 if TYPE_CHECKING:
     import duckdb
+    from pyiceberg.table.sorting import SortOrder
 
 BATCH_ROWS: Final = 1 << 17
 _FEW: Final = 2

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import IcebergType, PrimitiveType
 
 from frazil.expr.bind import conjunction, disjunction, predicate
@@ -27,6 +26,9 @@ from frazil.rows.actions import RowSink, SinkResult
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
+
+if TYPE_CHECKING:
+    from pyiceberg.table.sorting import SortOrder
 
 MAX_KEYS_IN_FILTER = 200
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.table import FileScanTask
 
 from frazil.commit.handle import TableHandle
 from frazil.data.arrow_rows import ArrowRows
@@ -23,7 +22,6 @@ from frazil.errors import InvalidInput, Unsupported
 from frazil.expr.condition import Condition, condition
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
-from frazil.scan.pyiceberg_tasks import file_scan_tasks
 from frazil.scan.report import ScanReport
 from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
 from frazil.words import card, did_you_mean
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     import duckdb
     import polars
     import pyarrow.dataset
+    from pyiceberg.table import FileScanTask
 
 DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
@@ -166,6 +165,8 @@ class Scan(ArrowRows):
 
     def to_pyiceberg_tasks(self) -> list[FileScanTask]:
         """The plan as PyIceberg's tasks, for its readers and tools."""
+        from frazil.scan.pyiceberg_tasks import file_scan_tasks
+
         metadata = self._handle.metadata
         return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
 

@@ -32,14 +32,10 @@ from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
 from frazil.rows.scan import Scan
 from frazil.spark.arrow_route import OPEN_COST_BYTES, GroupReader, task_bytes
-from frazil.spark.metadata_tables import metadata_parts, metadata_schema
 from frazil.spark.shipping import groups
 from frazil.spark.source_options import SourceOptions
-from frazil.spark.source_writer import FrazilWriter
 from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import STREAM_OPTIONS, StreamMode, StreamOptions
-from frazil.spark.stream_sink import StreamSink
-from frazil.table.inspect import Inspect
 from frazil.table.table import Table
 
 
@@ -66,6 +62,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
             return stream_schema(options.load(), self.stream_options, options.columns)
         scan = self._scan()
         if self.source_options.metadata is not None:
+            from frazil.spark.metadata_tables import metadata_schema
+
             return metadata_schema(self.source_options.load(), self._metadata)
         return spark_schema(scan.schema)
 
@@ -75,6 +73,9 @@ class FrazilSource(DataSource):  # type: ignore[misc]
             raise InvalidInput("changes are read as a stream, or with frazil.spark.changes")
         scan = self._scan()
         if self.source_options.metadata is not None:
+            from frazil.spark.metadata_tables import metadata_parts
+            from frazil.table.inspect import Inspect
+
             inspect = Inspect(scan._handle, scan.snapshot)
             return MetadataReader(list(metadata_parts(inspect, self._metadata)))
         return FrazilReader(_narrowed(scan, schema), self.source_options.split_bytes)
@@ -83,6 +84,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         """A writer that appends, or replaces all rows."""
         if self.source_options.metadata is not None:
             raise InvalidInput("metadata tables cannot be written to")
+        from frazil.spark.source_writer import FrazilWriter
+
         return FrazilWriter.of(self.source_options, schema, overwrite=overwrite)
 
     def streamReader(self, schema: sql.StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -95,6 +98,8 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         self, schema: sql.StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
         """A sink that commits every micro-batch once."""
+        from frazil.spark.stream_sink import StreamSink
+
         return StreamSink.of(self.source_options, self.stream_options, schema, replaces=overwrite)
 
     @property
