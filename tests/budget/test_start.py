@@ -118,6 +118,13 @@ def test_columns_and_rows_load_what_they_need_when_they_are_asked_for(tmp_path: 
     )
     modules = loaded(code, str(tmp_path / "warehouse"))
     assert not tops(modules) & (OTHERS - {"zstandard", "mmh3", "rich"})
+    assert "pyiceberg.table" not in modules  # a fifth of a second
+
+
+def test_a_worker_of_the_spark_source_loads_no_writer() -> None:
+    modules = loaded("import frazil.spark.source")
+    unwanted = {"pyiceberg.table", "frazil.spark.writer", "frazil.rows.editor", "duckdb", "sqlglot"}
+    assert not modules & unwanted
 
 
 def test_the_commands_are_known_without_loading_what_they_do() -> None:
