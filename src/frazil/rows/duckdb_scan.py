@@ -45,9 +45,9 @@ from frazil.format.fields import stats_key
 from frazil.format.types import arrow_type, is_floating
 from frazil.rows import duckdb_deleted, duckdb_filter
 from frazil.rows.actions import KEY
-from frazil.rows.arrow_rows import ArrowRows
 from frazil.rows.duckdb_types import check_columns, default_text, is_native, text, type_text
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.streamed_tasks import StreamedTasks
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import is_local, local_path
 
@@ -531,7 +531,7 @@ class _ScanSql:
     def _arrow(self, rows: np.ndarray[Any, Any]) -> str:
         name = f"{self._prefix}_arrow"
         bases = self._planned.bases[rows] if self._key else None
-        self._out.relations[name] = ArrowRows(self._reader, self._planned.tasks(rows), bases)
+        self._out.relations[name] = StreamedTasks(self._reader, self._planned.tasks(rows), bases)
         # DuckDB hands filters on plain columns to Arrow, for which NaN is not above all numbers.
         outputs = [
             f"CASE WHEN {quoted(column.name)} IS NULL THEN NULL ELSE "

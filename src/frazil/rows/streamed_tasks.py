@@ -16,7 +16,7 @@ from frazil.rows.unsliced import unsliced
 from frazil.scan.tasks import Task, TaskReader
 
 
-class ArrowRows:
+class StreamedTasks:
     """Rows of tasks by Frazil's own reader. Every read makes a new stream, so that a query may use
     them more than once. With `bases`, rows have their number in the plan as a last column."""
 
