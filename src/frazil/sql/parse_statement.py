@@ -6,7 +6,8 @@ refused with its place otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from frazil.errors import InvalidInput
@@ -37,6 +38,24 @@ _CHANGES: Final[dict[str, Callable[..., Insert | Delete | Update | Merge]]] = {
     "update": parse_update,
     "merge": parse_merge,
 }
+_FIRST_WORDS: Final = (
+    *_READS,
+    *_CHANGES,
+    *("with", "create", "replace", "drop", "truncate", "alter", "comment", "show", "describe"),
+    *("explain", "call", "use", "begin", "commit", "rollback"),
+)
+_IS_SET: Final = "the engine is set by Frazil"
+_INSTEAD: Final[Mapping[str, str]] = {
+    "optimize": "CALL system.rewrite_data_files compacts a table",
+    "vacuum": "CALL system.expire_snapshots and system.remove_orphan_files free space",
+    "restore": "CALL system.rollback_to_snapshot and system.rollback_to_timestamp go back",
+    "analyze": "every commit keeps the statistics of all columns",
+    "refresh": "every statement reads the newest snapshot",
+    "copy": "INSERT INTO … SELECT … FROM read_parquet('…') reads files, and frazil sql --format "
+    "writes results as CSV, JSON lines or Arrow",
+    **dict.fromkeys(("set", "reset", "pragma", "install", "load", "attach"), _IS_SET),
+}
+"""Statements of other engines, and what there is instead."""
 _SHOWN: Final = (
     "tables, views, namespaces, columns, tblproperties, create table, create view, partitions, "
     "branches or tags"
@@ -97,9 +116,15 @@ def parse_statement(cursor: Cursor) -> Statement:
         case "begin" | "start" | "commit" | "rollback" | "abort" | "end":
             return _bracket(cursor)
     shown = cursor.source.text[first.start : first.end]
-    raise cursor.source.unsupported(
-        first.start, f"statements that begin with {shown!r} are not known", feature=shown
-    )
+    message = f"statements that begin with {shown!r} are not known{_hint(word)}"
+    raise cursor.source.unsupported(first.start, message, feature=shown)
+
+
+def _hint(word: str) -> str:
+    if word in _INSTEAD:
+        return f"; {_INSTEAD[word]}"
+    near = difflib.get_close_matches(word, _FIRST_WORDS, n=1)
+    return f". Did you mean {near[0].upper()}?" if near else ""
 
 
 def _with(cursor: Cursor) -> Statement:

@@ -22,6 +22,7 @@ from frazil.sql.scopes import Scope
 from frazil.sql.text import Cursor, Name, Part, chain
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
+from frazil.words import counted
 
 if TYPE_CHECKING:
     from frazil.sql.execution import Statement
@@ -249,7 +250,7 @@ def _pairs(clause: st.MergeClause, table: Table, at: Statement) -> list[tuple[Na
     if len(columns) != len(clause.values):
         raise at.source.problem(
             clause.values[0].start,
-            f"{len(columns)} columns are to be filled, but there are {len(clause.values)} values",
+            f"{counted(len(clause.values), 'value')} for {counted(len(columns), 'column')}",
         )
     return list(zip(columns, clause.values, strict=True))
 
@@ -347,8 +348,8 @@ def _targets(
     if len(wanted) != len(given):
         raise at.source.problem(
             statement.query.start,
-            f"{len(wanted)} column{'s' * (len(wanted) != 1)} of {table.name} "
-            f"({', '.join(wanted)}) are to be filled, but the query gives {len(given)}",
+            f"the query gives {counted(len(given), 'column')} for {len(wanted)} of {table.name}: "
+            f"{', '.join(wanted)}",
         )
     return [(name, f"c{number}") for number, name in enumerate(wanted)] + list(fixed.items())
 
