@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from frazil.commit.change import Change, VectorEdit
-from frazil.storage import Call
+from frazil.storage import StorageCall
 from tests.support.orders import batches, order_files, orders_bench
 from tests.support.trees import Bench, kind_of
 
 KB = 1_000
 
 
-def _metadata(calls: list[Call]) -> list[tuple[str, int]]:
+def _metadata(calls: list[StorageCall]) -> list[tuple[str, int]]:
     """Kinds and sizes of what was written."""
     return [(kind_of(call.path), call.bytes) for call in calls if call.verb == "write"]
 

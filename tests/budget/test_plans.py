@@ -16,7 +16,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import stats_key
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
-from frazil.storage import Call
+from frazil.storage import StorageCall
 from tests.support.orders import FIRST_DAY, ROWS_PER_FILE, batches, orders_bench
 from tests.support.trees import Bench, bounds, kind_of
 
@@ -33,14 +33,14 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return bench
 
 
-def _planned(bench: Bench, where: str) -> tuple[Plan, list[Call]]:
+def _planned(bench: Bench, where: str) -> tuple[Plan, list[StorageCall]]:
     reader = bench.reader()
     with bench.storage.recording() as calls:
         found = plan(reader, bench.tip, where=parse(where, bench.metadata.schema()))
     return found, calls
 
 
-def _leaves(calls: list[Call]) -> set[str]:
+def _leaves(calls: list[StorageCall]) -> set[str]:
     return {call.path for call in calls if kind_of(call.path) == "leaf"}
 
 

@@ -19,7 +19,7 @@ from frazil import serve
 from frazil.serve.app import build
 from frazil.serve.planning import MAX_FILES
 from frazil.serve.service import Service
-from frazil.storage import Call
+from frazil.storage import StorageCall
 from frazil.table import Catalog
 from tests.support.orders import served_orders
 from tests.support.project import ROOT
@@ -37,7 +37,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
         yield opened
 
 
-def _read(calls: list[Call]) -> dict[str, int]:
+def _read(calls: list[StorageCall]) -> dict[str, int]:
     """Bytes by file."""
     found: dict[str, int] = {}
     for call in calls:

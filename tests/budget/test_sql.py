@@ -14,7 +14,7 @@ import pytest
 
 import frazil
 from frazil.sql import binding
-from frazil.storage import Call
+from frazil.storage import StorageCall
 from frazil.table.catalog import Catalog
 from tests.support.s3 import s3_server
 
@@ -45,7 +45,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
             yield made
 
 
-def reads(catalog: Catalog, text: str) -> tuple[int, list[Call]]:
+def reads(catalog: Catalog, text: str) -> tuple[int, list[StorageCall]]:
     """Rows of a query, and the reads of data files that it took."""
     storage = catalog._pointers.storage(catalog.load_table("s.big").location)
     with storage.recording() as calls:
@@ -115,7 +115,7 @@ def test_showing_a_result_reads_its_first_rows(catalog: Catalog) -> None:
     assert len(files) <= FILES // 2
 
 
-def taken(catalog: Catalog, take: Any) -> list[Call]:
+def taken(catalog: Catalog, take: Any) -> list[StorageCall]:
     """The reads of data files for a row that is taken of a lazy scan."""
     table = catalog.load_table("s.big")
     with table._handle.storage.recording() as calls:

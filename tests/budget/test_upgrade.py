@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from frazil import Table, connect
-from frazil.storage import Call
+from frazil.storage import StorageCall
 from tests.support.big_legacy import ROWS, big_table
 
 MANIFESTS, FILES = 400, 1_000
@@ -21,7 +21,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
     return connect(folder / "catalog").register_table("big.table", location)
 
 
-def _kinds(calls: list[Call], verb: str) -> list[str]:
+def _kinds(calls: list[StorageCall], verb: str) -> list[str]:
     """What files the calls were about: a manifest, the list, a root, JSON or data."""
     names = [Path(call.path).name for call in calls if call.verb == verb]
     return sorted(

@@ -13,7 +13,7 @@ import frazil
 import frazil.spark
 from frazil.spark.source import FrazilSource
 from frazil.spark.source_options import SourceOptions
-from frazil.spark.source_writer import FrazilWriter, Written
+from frazil.spark.source_writer import FrazilWriter, WrittenEntries
 from frazil.spark.write_task import packed, unpacked
 
 pytestmark = pytest.mark.spark
@@ -223,7 +223,7 @@ def test_abort_removes_files_only_when_no_commit_was_tried(
     writer = FrazilWriter.of(given, schema, overwrite=False)
     batches = pa.Table.from_pylist(sales(90, 92), SALES).to_batches()
     done = writer.write(iter(batches))
-    assert isinstance(done, Written)
+    assert isinstance(done, WrittenEntries)
     (location, *_) = unpacked(done.entries).pylist("location")
     path = f"{table.location}/{location}"
     writer.abort([done, done])

@@ -12,7 +12,7 @@ import frazil
 import frazil.spark
 from frazil.errors import InvalidInput
 from frazil.spark.source_options import SourceOptions
-from frazil.spark.source_writer import Written
+from frazil.spark.source_writer import WrittenEntries
 from frazil.spark.spark_types import spark_schema
 from frazil.spark.stream_options import StreamMode, StreamOptions
 from frazil.spark.stream_sink import StreamSink
@@ -284,7 +284,7 @@ def test_abort_removes_files_only_when_no_commit_was_tried(
 
 def test_messages_carry_entries(catalog: frazil.Catalog, copy: frazil.Table) -> None:
     message = sink_of(catalog).write(iter(orders([1, 2]).to_batches()))
-    assert isinstance(message, Written)
+    assert isinstance(message, WrittenEntries)
     entries = unpacked(message.entries)
     assert entries.pylist("record_count") == [2]
     assert packed(entries) == message.entries

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 import frazil
-from frazil.storage import Call
+from frazil.storage import StorageCall
 from frazil.table import Catalog, Table
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -76,7 +76,7 @@ def files_of(table: Table) -> set[str]:
     return {path for path in found if not path.endswith(".json")}
 
 
-def read_names(calls: Iterable[Call]) -> list[str]:
+def read_names(calls: Iterable[StorageCall]) -> list[str]:
     """Kinds of files that were read, each file once, in the order of the first read."""
     paths = dict.fromkeys(call.path for call in calls if call.verb == "read")
     return [path.rpartition("/")[2].partition("-")[0] for path in paths]

@@ -22,7 +22,7 @@ from frazil.catalog.names import (
     table_location,
 )
 from frazil.catalog.notes import MemoryNotes, Notes
-from frazil.catalog.ownership import Neighbourhood, Ownership, Place
+from frazil.catalog.ownership import Neighbourhood, Ownership, TablePlace
 from frazil.catalog.pointers import (
     NamespaceName,
     Pulse,
@@ -454,7 +454,7 @@ class MemoryCatalog:
         with self._lock:
             others = [(name, each) for name, each in self._tables.items() if each is not of]
         places = [
-            Place.of(
+            TablePlace.of(
                 str(name),
                 each.metadata.location,
                 each.metadata.properties,

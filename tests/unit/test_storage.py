@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import AlreadyExists, NotFound, StorageError
-from frazil.storage import Call, LocalStorage, is_local, local_path, storage_for
+from frazil.storage import LocalStorage, StorageCall, is_local, local_path, storage_for
 
 
 def test_what_was_written_is_read_whole_and_in_ranges(tmp_path: Path) -> None:
@@ -132,12 +132,12 @@ def test_calls_and_bytes_are_counted_by_verb(tmp_path: Path) -> None:
         list(storage.list(str(tmp_path)))
         storage.delete(path)
     assert calls == [
-        Call("write", path, 5),
-        Call("read", path, 5),
-        Call("read", path, 2),
-        Call("head", path, 0),
-        Call("list", str(tmp_path), 0),
-        Call("delete", path, 0),
+        StorageCall("write", path, 5),
+        StorageCall("read", path, 5),
+        StorageCall("read", path, 2),
+        StorageCall("head", path, 0),
+        StorageCall("list", str(tmp_path), 0),
+        StorageCall("delete", path, 0),
     ]
     assert storage.counters.calls == {"write": 1, "read": 2, "head": 1, "list": 1, "delete": 1}
     assert storage.counters.bytes["read"] == 7
@@ -162,7 +162,7 @@ def test_a_streamed_file_is_counted_when_it_is_closed(tmp_path: Path) -> None:
             stream.write(b"123")
             stream.write(b"45")
             assert calls == []
-        assert calls == [Call("write", f"{tmp_path}/f", 5)]
+        assert calls == [StorageCall("write", f"{tmp_path}/f", 5)]
 
 
 def test_listing_finds_every_file_below(tmp_path: Path) -> None:

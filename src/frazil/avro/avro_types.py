@@ -1,8 +1,8 @@
 """Avro schemas: parsed from JSON, and turned into steps over records.
 
-Knows Avro's types and the ids that Iceberg puts on record fields. A schema becomes either a tree of
-`Step`s that reads wanted leaves of many records at once, or a plain function that steps over one
-record; the second finds where records start when nothing better is known.
+Knows Avro's types and the ids that Iceberg puts on record fields. A schema becomes either a tree
+of `FieldStep`s that reads wanted leaves of many records at once, or a plain function that steps
+over one record; the second finds where records start when nothing better is known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from frazil.avro import field_steps as walk
-from frazil.avro.field_steps import Step
+from frazil.avro.field_steps import FieldStep
 from frazil.avro.walker import Path
 from frazil.errors import FormatError
 
@@ -164,12 +164,12 @@ def leaves_among(type_: AvroType, wanted: frozenset[Path]) -> frozenset[Path]:
 
 
 @lru_cache(maxsize=256)
-def steps(type_: AvroType, wanted: frozenset[Path]) -> Step:
+def steps(type_: AvroType, wanted: frozenset[Path]) -> FieldStep:
     """The steps that read these leaves of a record and step over the rest."""
     return _steps(type_, (), wanted)
 
 
-def _steps(type_: AvroType, path: Path | None, wanted: frozenset[Path]) -> Step:
+def _steps(type_: AvroType, path: Path | None, wanted: frozenset[Path]) -> FieldStep:
     leaf = path if path in wanted else None
     match type_.kind:
         case "null":
@@ -204,7 +204,7 @@ def _child(path: Path | None, id_: int | None) -> Path | None:
     return None if path is None or id_ is None else (*path, id_)
 
 
-def _items(items: AvroType, path: Path | None, wanted: frozenset[Path]) -> Step:
+def _items(items: AvroType, path: Path | None, wanted: frozenset[Path]) -> FieldStep:
     below = _below(path, wanted)
     pair = [field.type for field in items.fields]
     keyed = len(pair) == 2 and items.fields[0].name == "key" and pair[0].is_number

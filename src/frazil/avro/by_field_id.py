@@ -28,7 +28,7 @@ from frazil.limits import DEFAULT, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class RecordColumns:
     """Leaves of a file's records, by path. A wanted leaf that no record has is absent."""
 
     num_rows: int
@@ -46,7 +46,7 @@ def decode(
     path: str | None = None,
     domains: Mapping[Path, int] | None = None,
     limits: Limits = DEFAULT,
-) -> Columns:
+) -> RecordColumns:
     """The wanted leaves of every record, in file order.
 
     `domains` gives, for numeric leaves known to be small, the number of values they may take from
@@ -64,7 +64,7 @@ def decode(
         rows.append(walker.count if keep is None else len(keep))
     found = dict.fromkeys(leaf for part in parts for leaf in part)
     arrays = {leaf: _join(leaf, parts, rows) for leaf in found}
-    return Columns(
+    return RecordColumns(
         num_rows=sum(rows),
         metadata=header.metadata,
         leaves=avro_types.leaves_among(header.schema, frozenset(wanted)),

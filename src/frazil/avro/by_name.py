@@ -23,13 +23,13 @@ from frazil.avro.avro_types import AvroField, AvroType
 from frazil.avro.container import read_header, sized_bytes, stretches
 from frazil.avro.field_steps import (
     Choice,
+    FieldStep,
     Fixed,
     Flag,
     ItemSlots,
     Nothing,
     Number,
     Record,
-    Step,
     Text,
 )
 from frazil.avro.record_starts import walk
@@ -136,17 +136,17 @@ class _Column:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
     schema: AvroType
-    step: Step
+    step: FieldStep
     columns: tuple[_Column, ...]
     domains: Mapping[Path, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Raw(Step):
+class _Raw(FieldStep):
     """A wanted list: stepped over, and its bytes captured."""
 
     path: Path
-    inner: Step
+    inner: FieldStep
 
     def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
         after = self.inner.walk(walker, rows, position.copy())
@@ -155,7 +155,7 @@ class _Raw(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class _SkippedNumber(Step):
+class _SkippedNumber(FieldStep):
     """A number that is not needed. Manifests have few: no index of numbers is made for them."""
 
     def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
@@ -224,7 +224,7 @@ def _is_wanted(name: str, wanted: tuple[str, ...] | None) -> bool:
     return any(name == one or name.startswith(one + ".") for one in wanted)
 
 
-def _step(type: AvroType, path: Path, wanted: set[Path]) -> Step:
+def _step(type: AvroType, path: Path, wanted: set[Path]) -> FieldStep:
     """The step that captures the wanted leaves below a type."""
     leaf = path if path in wanted else None
     match type.kind:

@@ -16,7 +16,7 @@ import numpy as np
 from frazil.avro.walker import PADDING, Longs, Path, Walker
 
 
-class Step:
+class FieldStep:
     """One field, read or stepped over in every record at once."""
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing(Step):
+class Nothing(FieldStep):
     """Avro's null."""
 
     def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
@@ -40,7 +40,7 @@ class Nothing(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Step):
+class Number(FieldStep):
     """int, long or enum."""
 
     path: Path | None
@@ -58,7 +58,7 @@ class Number(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Step):
+class Text(FieldStep):
     """string or bytes: a length and that many bytes."""
 
     path: Path | None
@@ -73,7 +73,7 @@ class Text(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed(Step):
+class Fixed(FieldStep):
     """A value of known width: float, double, boolean, fixed."""
 
     path: Path | None
@@ -93,7 +93,7 @@ class Fixed(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Step):
+class Flag(FieldStep):
     """A boolean: one byte, 0 or 1."""
 
     path: Path | None
@@ -106,10 +106,10 @@ class Flag(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Step):
+class Choice(FieldStep):
     """A union: which branch, then the branch."""
 
-    branches: tuple[Step, ...]
+    branches: tuple[FieldStep, ...]
 
     def walk(self, walker: Walker, rows: Longs, position: Longs) -> Longs:
         index, position = walker.varint(position)
@@ -127,10 +127,10 @@ class Choice(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Step):
+class Record(FieldStep):
     """Fields one after the other."""
 
-    fields: tuple[Step, ...]
+    fields: tuple[FieldStep, ...]
 
     @property
     def varints(self) -> int | None:
@@ -156,7 +156,7 @@ class Record(Step):
 
 
 @dataclass(frozen=True, slots=True)
-class Items(Step):
+class Items(FieldStep):
     """An array: runs of items, each led by a count, up to a count of zero.
 
     Subclasses take one run. A negative count is followed by the run's size in bytes.
@@ -282,7 +282,7 @@ class TextMap(Items):
 class ItemSlots(Items):
     """An array of anything: the item steps at slot 0, 1, … capture under the slot's number."""
 
-    slots: Sequence[Step]
+    slots: Sequence[FieldStep]
     """A step per slot; the last one serves every further item."""
 
     def run(self, walker: Walker, rows: Longs, position: Longs, count: Longs, seen: Longs) -> Longs:

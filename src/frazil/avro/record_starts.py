@@ -21,7 +21,7 @@ import numpy as np
 
 from frazil.avro import avro_types
 from frazil.avro.avro_types import AvroType
-from frazil.avro.field_steps import Choice, Items, Number, Record, Step, Text
+from frazil.avro.field_steps import Choice, FieldStep, Items, Number, Record, Text
 from frazil.avro.walker import Longs, Path, Stretch, Walker
 from frazil.errors import FormatError
 
@@ -54,7 +54,7 @@ class Blocks:
 def walk(
     blocks: Blocks,
     schema: AvroType,
-    plan: Step,
+    plan: FieldStep,
     domains: Mapping[Path, int],
     path: str | None,
 ) -> tuple[Walker, Longs | None]:
@@ -145,11 +145,11 @@ def _plausible(blocks: Blocks, schema: AvroType, domains: Mapping[Path, int]) ->
     return places if len(places) <= limit else None
 
 
-def _leading(step: Step) -> list[Step]:
+def _leading(step: FieldStep) -> list[FieldStep]:
     """The steps of a record up to its first array."""
     if not isinstance(step, Record):
         return []
-    found: list[Step] = []
+    found: list[FieldStep] = []
     for one in step.fields:
         if isinstance(one, Record):
             inner = _leading(one)
@@ -163,7 +163,7 @@ def _leading(step: Step) -> list[Step]:
     return found
 
 
-def _holds_items(step: Step) -> bool:
+def _holds_items(step: FieldStep) -> bool:
     match step:
         case Choice():
             return any(_holds_items(branch) for branch in step.branches)

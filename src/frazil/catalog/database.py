@@ -38,7 +38,7 @@ class DuplicateKey(Exception):
     """A row of that key is there already; the transaction was rolled back."""
 
 
-class Transaction:
+class DatabaseTransaction:
     """Statements that happen together or not at all."""
 
     __slots__ = ("_connection", "_database")
@@ -112,14 +112,14 @@ class Database:
         raise AssertionError("unreachable")
 
     @contextmanager
-    def transaction(self, *, write: bool = True) -> Iterator[Transaction]:
+    def transaction(self, *, write: bool = True) -> Iterator[DatabaseTransaction]:
         """Run statements together. Raises `UncertainCommit` when the answer to COMMIT is lost.
 
         A reading transaction sees one state of the database throughout.
         """
         connection = self._begin(write=write)
         with self._undone_on_failure(connection):
-            yield Transaction(self, connection)
+            yield DatabaseTransaction(self, connection)
         try:
             self.send(connection, "COMMIT", _NOTHING)
         except self._driver.Error as error:
@@ -131,7 +131,7 @@ class Database:
         connection.close()
 
     @contextmanager
-    def changing(self, what: str) -> Iterator[Transaction]:
+    def changing(self, what: str) -> Iterator[DatabaseTransaction]:
         """A writing transaction; CommitUnknown, which says what it did, when its answer is lost."""
         try:
             with self.transaction() as transaction:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from frazil.catalog.database import Database, Transaction
+from frazil.catalog.database import Database, DatabaseTransaction
 from frazil.commit.head import Offer, OffersChanged
 from frazil.errors import CatalogError
 
@@ -122,7 +122,7 @@ class OfferSeat:
         return bool(self._database.rows(_WITHDRAW, {"id": self._offer.id}))
 
 
-def land(transaction: Transaction, ids: Sequence[int]) -> None:
+def land(transaction: DatabaseTransaction, ids: Sequence[int]) -> None:
     """Remove offers together with the swap that lands them."""
     if ids and transaction.run(_TAKE, {"ids": list(ids)}) != len(ids):
         raise OffersChanged("an append of the group was withdrawn")

@@ -37,7 +37,7 @@ _STRANGE = re.compile(r"//|/\.\.?(/|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TablePlace:
     """Where a table keeps its files: its location, and the folders that properties name.
 
     `open` gives the table's head; None when it cannot be opened from here.
@@ -56,7 +56,7 @@ class Place:
         properties: Mapping[str, Any],
         *,
         open: Callable[[], Any] | None = None,
-    ) -> Place:
+    ) -> TablePlace:
         """From a table's location and properties."""
         base = location.rstrip("/")
         folders = [f"{base}/data", f"{base}/metadata"]
@@ -66,7 +66,7 @@ class Place:
                 is_absolute = value.startswith("/") or paths.is_absolute(value)
                 folders.append(value if is_absolute else f"{base}/{value}")
         source = properties.get(SOURCE_UUID)
-        return Place(
+        return TablePlace(
             name=name,
             location=base,
             folders=tuple(dict.fromkeys(folder.rstrip("/") for folder in folders)),
@@ -79,7 +79,7 @@ class Place:
 class Neighbourhood:
     """What else a catalog knows: its other tables, its warehouse, the file of its database."""
 
-    tables: tuple[Place, ...] = ()
+    tables: tuple[TablePlace, ...] = ()
     warehouse: str | None = None
     database: str | None = None
 
@@ -92,14 +92,14 @@ class Ownership:
     ) -> None:
         self._places = Places()
         self.name = name or location
-        self.place = Place.of(self.name, location, metadata.properties)
+        self.place = TablePlace.of(self.name, location, metadata.properties)
         self._metadata = metadata
         self._location = self._places.folder(location)
         self._mine = {self._places.folder(each): each for each in self.place.folders}
         self._mine.setdefault(self._location, location.rstrip("/"))
         self._plain = tuple(f"{_plain(each).rstrip('/')}/" for each in self._mine.values())
         sources = (metadata.properties.get(key) for key in _SOURCES)
-        borrowed = [Place.of("what this table reads", each, {}) for each in sources if each]
+        borrowed = [TablePlace.of("what this table reads", each, {}) for each in sources if each]
         tables = (*around.tables, *borrowed)
         self._others = [
             (self._places.folder(folder), folder == other.location, other)
@@ -135,11 +135,11 @@ class Ownership:
             return False  # another spelling may be in use elsewhere; orphan removal compares them
         return self._is_mine(self._places.file(path))
 
-    def sharers(self, path: str) -> tuple[Place, ...]:
+    def sharers(self, path: str) -> tuple[TablePlace, ...]:
         """Other tables that may hold a file in the same folder."""
         file = self._places.file(path)
         mine = self._closest(file)
-        found: dict[str, Place] = {}
+        found: dict[str, TablePlace] = {}
         for its, is_location, other in self._others:
             if mine is None or not file.startswith(its):
                 continue

@@ -23,7 +23,7 @@ from frazil.catalog import remote_wire
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes
 from frazil.catalog.offers import entries_bytes
-from frazil.catalog.ownership import Neighbourhood, Place
+from frazil.catalog.ownership import Neighbourhood, TablePlace
 from frazil.catalog.pointers import check_draft
 from frazil.catalog.remote_http import Requests, Unanswered
 from frazil.catalog.remote_views import RemoteNotes
@@ -271,13 +271,13 @@ def swapped(
 def neighbourhood_of(document: Document, open: Callable[[Identifier], Any]) -> Neighbourhood:
     """The tables around one, from the server's answer."""
 
-    def place(stated: Document) -> Place:
+    def place(stated: Document) -> TablePlace:
         name = stated["open"]
         opener = None
         if name is not None:
             identifier = Identifier.parse(name)
             opener = lambda: open(identifier)  # noqa: E731
-        return Place(
+        return TablePlace(
             name=stated["name"],
             location=stated["location"],
             folders=tuple(stated["folders"]),

@@ -13,7 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from frazil.catalog import export, sql_head, sql_places, sql_pulses, sql_rows, sql_schema
-from frazil.catalog.database import Database, DuplicateKey, Row, Transaction, UncertainCommit
+from frazil.catalog.database import (
+    Database,
+    DatabaseTransaction,
+    DuplicateKey,
+    Row,
+    UncertainCommit,
+)
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -384,7 +390,7 @@ class SqlCatalog:
         except NotFound:
             return False
 
-    def _take_out(self, transaction: Transaction, identifier: Identifier) -> None:
+    def _take_out(self, transaction: DatabaseTransaction, identifier: Identifier) -> None:
         table_id = self._table_id(transaction, identifier)
         if table_id is not None:
             sql_rows.delete_table(transaction, table_id)
@@ -392,13 +398,15 @@ class SqlCatalog:
         if not transaction.run(statement, sql_rows.name_parameters(self.name, identifier)):
             raise NotFound(f"table {identifier} does not exist")
 
-    def _table_id(self, transaction: Transaction, identifier: Identifier) -> int | None:
+    def _table_id(self, transaction: DatabaseTransaction, identifier: Identifier) -> int | None:
         key = sql_rows.name_parameters(self.name, identifier)
         query = f"SELECT table_id FROM frazil_tables WHERE {_BY_NAME}"
         found = transaction.rows(query, key)
         return found[0][0] if found else None
 
-    def _need_namespace(self, source: Database | Transaction, identifier: Identifier) -> None:
+    def _need_namespace(
+        self, source: Database | DatabaseTransaction, identifier: Identifier
+    ) -> None:
         if not self._namespaces.exists(source, identifier.namespace):
             raise NotFound(f"{identifier}: namespace {dotted(identifier.namespace)} does not exist")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from frazil.catalog import export, sql_rows
-from frazil.catalog.database import Database, Transaction, UncertainCommit
+from frazil.catalog.database import Database, DatabaseTransaction, UncertainCommit
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import Notes, SqlNotes
 from frazil.catalog.offers import OfferSeat
@@ -240,7 +240,7 @@ class SqlHead:
         except FrazilError as error:
             _log.warning("%s: the metadata JSON was not written: %s", self.identifier, error)
 
-    def apply(self, transaction: Transaction, base: State, draft: Draft) -> Swapped:
+    def apply(self, transaction: DatabaseTransaction, base: State, draft: Draft) -> Swapped:
         """The statements of a swap, for a transaction that may hold those of other tables."""
         before, after = base.metadata, draft.metadata
         version = base.version + 1
@@ -284,7 +284,7 @@ class SqlHead:
         return self._state
 
     def _compare_and_set(
-        self, transaction: Transaction, version: int, after: TableMetadata, *, guard: str
+        self, transaction: DatabaseTransaction, version: int, after: TableMetadata, *, guard: str
     ) -> int | None:
         """Move the version on; returns the version of the newest JSON file."""
         swapped = transaction.rows(
@@ -297,14 +297,14 @@ class SqlHead:
         return rendered_version
 
     def _named_snapshots(
-        self, transaction: Transaction, base: State, draft: Draft
+        self, transaction: DatabaseTransaction, base: State, draft: Draft
     ) -> dict[int, Snapshot]:
         """The snapshots the draft's refs name; one that is not in the table is refused."""
         known = dict(base.snapshots)
         known.update({snapshot.snapshot_id: snapshot for snapshot in draft.added_snapshots})
         return self._snapshots(draft.metadata, seen=known, source=transaction)
 
-    def _row(self, source: Database | Transaction) -> tuple[TableRow, Definition | None]:
+    def _row(self, source: Database | DatabaseTransaction) -> tuple[TableRow, Definition | None]:
         """The row, without the definition if it is still the one that comes with it."""
         definition = self._definition
         known = definition.definition_id if definition else ""
@@ -330,7 +330,7 @@ class SqlHead:
         definition: Definition | None,
         *,
         seen: Mapping[int, Snapshot],
-        source: Database | Transaction,
+        source: Database | DatabaseTransaction,
     ) -> State:
         if row.definition is not None or definition is None:
             read = _definition(row.definition or "", self._path)
@@ -353,7 +353,7 @@ class SqlHead:
         metadata: TableMetadata,
         *,
         seen: Mapping[int, Snapshot],
-        source: Database | Transaction,
+        source: Database | DatabaseTransaction,
     ) -> dict[int, Snapshot]:
         wanted = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
         missing = [each for each in wanted if each not in seen]

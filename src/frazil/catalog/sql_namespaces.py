@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frazil.catalog.database import Database, DuplicateKey, Transaction
+from frazil.catalog.database import Database, DatabaseTransaction, DuplicateKey
 from frazil.catalog.names import Namespace, dotted, undotted
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.checks import check_properties
@@ -47,7 +47,7 @@ class SqlNamespaces:
         self._database = database
         self._catalog = catalog
 
-    def exists(self, source: Database | Transaction, namespace: Namespace) -> bool:
+    def exists(self, source: Database | DatabaseTransaction, namespace: Namespace) -> bool:
         """Whether it was created, or something lies below it."""
         return bool(source.rows(_READ, self._key(namespace))) or self._holds(source, namespace)
 
@@ -109,13 +109,13 @@ class SqlNamespaces:
                 raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
             transaction.run(_CLEAR, self._key(namespace))
 
-    def _holds(self, source: Database | Transaction, namespace: Namespace) -> bool:
+    def _holds(self, source: Database | DatabaseTransaction, namespace: Namespace) -> bool:
         name = dotted(namespace)
         below = name.replace("!", "!!").replace("_", "!_").replace("%", "!%") + ".%"
         return bool(source.rows(_BELOW, {**self._key(namespace), "below": below}))
 
     def _add(
-        self, transaction: Transaction, namespace: Namespace, properties: Mapping[str, str]
+        self, transaction: DatabaseTransaction, namespace: Namespace, properties: Mapping[str, str]
     ) -> None:
         key = self._key(namespace)
         transaction.run_each(

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from frazil.catalog import export
-from frazil.catalog.database import Database, Transaction
+from frazil.catalog.database import Database, DatabaseTransaction
 from frazil.catalog.names import Identifier, undotted
-from frazil.catalog.ownership import Place
+from frazil.catalog.ownership import TablePlace
 from frazil.errors import AlreadyExists, FrazilError
 from frazil.storage import Places, Storage, check_absolute, is_local
 
@@ -42,7 +42,7 @@ def canonical(location: str) -> str:
     return Places().folder(location).rstrip("/")
 
 
-def taken_by(source: Database | Transaction, location: str) -> str | None:
+def taken_by(source: Database | DatabaseTransaction, location: str) -> str | None:
     """The table at a location, however it is spelled."""
     plain = canonical(location)
     found = source.rows(
@@ -58,7 +58,7 @@ def taken_by(source: Database | Transaction, location: str) -> str | None:
     return _shown(*found[0]) if found else None
 
 
-def need_free(source: Database | Transaction, location: str) -> None:
+def need_free(source: Database | DatabaseTransaction, location: str) -> None:
     """Two heads over the same files would overwrite and delete each other's."""
     check_absolute(location)
     taken = taken_by(source, location)
@@ -68,16 +68,16 @@ def need_free(source: Database | Transaction, location: str) -> None:
 
 def places(
     database: Database, *, except_id: int | None, storage: Callable[[str], Storage], open: Opener
-) -> list[Place]:
+) -> list[TablePlace]:
     """Where every table of the database keeps files, whatever catalog name it has."""
-    found: list[Place] = []
+    found: list[TablePlace] = []
     likes = {"folders": '%.path"%', "clones": "%frazil.clone.%"}
     for table_id, catalog, namespace, name, location, definition in database.rows(_OURS, likes):
         if table_id == except_id:
             continue
         stated = _properties(definition)
         head = _opener(open, catalog, namespace, name)
-        found.append(Place.of(_shown(namespace, name), location, stated, open=head))
+        found.append(TablePlace.of(_shown(namespace, name), location, stated, open=head))
     for catalog, namespace, name, json_location in database.rows(_THEIRS):
         head = _opener(open, catalog, namespace, name)
         found.append(_of_others(_shown(namespace, name), json_location, storage, head))
@@ -104,12 +104,12 @@ def _properties(definition: str | None) -> dict[str, Any]:
 
 def _of_others(
     name: str, json_location: str, storage: Callable[[str], Storage], head: Callable[[], Any]
-) -> Place:
+) -> TablePlace:
     """A table or view of other Iceberg writers: what its JSON says, else where its JSON lies."""
     folder = json_location.rpartition("/")[0]
     place = folder.removesuffix("/metadata")
     try:
         metadata, _ = export.read(json_location, storage=storage(json_location))
     except FrazilError:
-        return Place.of(name, place, {}, open=head)
-    return Place.of(name, metadata.location, metadata.properties, open=head)
+        return TablePlace.of(name, place, {}, open=head)
+    return TablePlace.of(name, metadata.location, metadata.properties, open=head)

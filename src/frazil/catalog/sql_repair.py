@@ -7,7 +7,7 @@ what every load makes of them. Versions stay as they are: nothing that anyone re
 from __future__ import annotations
 
 from frazil.catalog import sql_rows
-from frazil.catalog.database import Database, Transaction, UncertainCommit
+from frazil.catalog.database import Database, DatabaseTransaction, UncertainCommit
 from frazil.catalog.sql_rows import Definition, TableRow
 from frazil.errors import CommitUnknown, FormatError, NotFound
 from frazil.format import metadata_json
@@ -33,7 +33,7 @@ def stored_problems(
 
 
 def _problems(
-    transaction: Transaction, table_id: int, path: str, *, repair: bool
+    transaction: DatabaseTransaction, table_id: int, path: str, *, repair: bool
 ) -> list[FormatError]:
     key = {"table_id": table_id}
     rows = transaction.rows(sql_rows.LOAD_BY_ID, {**key, "known": ""})

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from frazil.catalog import sql_places
-from frazil.catalog.database import Database, Row, Transaction
+from frazil.catalog.database import Database, DatabaseTransaction, Row
 from frazil.catalog.names import Identifier, dotted
 from frazil.catalog.sql_schema import HISTORY_TABLES, VIEW_TYPE
 from frazil.errors import FormatError
@@ -295,7 +295,7 @@ def _snapshot(record: str, path: str) -> Snapshot:
 
 
 def read_snapshots(
-    source: Database | Transaction, table_id: int, snapshot_ids: Sequence[int], *, path: str
+    source: Database | DatabaseTransaction, table_id: int, snapshot_ids: Sequence[int], *, path: str
 ) -> dict[int, Snapshot]:
     """Snapshots by id; those that are not there are left out."""
     found: dict[int, Snapshot] = {}
@@ -311,7 +311,7 @@ def read_snapshots(
     return found
 
 
-def define(transaction: Transaction, table_id: int, definition: Definition) -> None:
+def define(transaction: DatabaseTransaction, table_id: int, definition: Definition) -> None:
     """Store a changed definition."""
     transaction.run(DEFINE, {"table_id": table_id, "definition": definition.text})
     transaction.run(
@@ -324,7 +324,9 @@ def define(transaction: Transaction, table_id: int, definition: Definition) -> N
     )
 
 
-def remove_snapshots(transaction: Transaction, table_id: int, removed: Collection[int]) -> None:
+def remove_snapshots(
+    transaction: DatabaseTransaction, table_id: int, removed: Collection[int]
+) -> None:
     """Forget snapshots, and the log up to the last of them, which would have a hole."""
     transaction.run_each(
         REMOVE_SNAPSHOT, [{"table_id": table_id, "snapshot_id": each} for each in removed]
@@ -339,7 +341,12 @@ def remove_snapshots(transaction: Transaction, table_id: int, removed: Collectio
 
 
 def record_export(
-    transaction: Transaction, table_id: int, version: int, written: MetadataLogEntry, *, keep: int
+    transaction: DatabaseTransaction,
+    table_id: int,
+    version: int,
+    written: MetadataLogEntry,
+    *,
+    keep: int,
 ) -> list[str] | None:
     """Note a JSON file that was written; returns the files the log forgets for it.
 
@@ -358,7 +365,7 @@ def record_export(
 
 
 def insert_table(
-    transaction: Transaction,
+    transaction: DatabaseTransaction,
     names: Mapping[str, str],
     metadata: TableMetadata,
     history: History,
@@ -391,13 +398,13 @@ def insert_table(
     return int(table_id)
 
 
-def delete_table(transaction: Transaction, table_id: int) -> None:
+def delete_table(transaction: DatabaseTransaction, table_id: int) -> None:
     """Remove every row of a table of ours."""
     for table in (*HISTORY_TABLES, "frazil_definitions", "frazil_tables"):
         transaction.run(f"DELETE FROM {table} WHERE table_id = :table_id", {"table_id": table_id})
 
 
-def read_history(transaction: Transaction, table_id: int, *, path: str) -> History:
+def read_history(transaction: DatabaseTransaction, table_id: int, *, path: str) -> History:
     """Every snapshot and both logs of a table."""
     key = {"table_id": table_id}
     return History(

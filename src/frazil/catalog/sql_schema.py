@@ -12,7 +12,7 @@ the history are ordered by the version that added them and their position in it.
 
 from __future__ import annotations
 
-from frazil.catalog.database import Database, Transaction
+from frazil.catalog.database import Database, DatabaseTransaction
 from frazil.catalog.offers import CREATE_OFFERS
 from frazil.catalog.turns import CREATE_QUEUE
 from frazil.errors import CatalogError, Unsupported
@@ -143,7 +143,7 @@ def prepare(database: Database) -> None:
         )
 
 
-def has_iceberg_type(database: Database | Transaction, *, kind: str) -> bool:
+def has_iceberg_type(database: Database | DatabaseTransaction, *, kind: str) -> bool:
     """Whether `iceberg_tables` distinguishes tables from views; old databases have no such
     column."""
     if kind == "sqlite":
@@ -175,7 +175,7 @@ def _create(database: Database) -> None:
         transaction.run(f"INSERT INTO frazil_layout VALUES ({LAYOUT_VERSION})")
 
 
-def _lock(database: Database, transaction: Transaction) -> None:
+def _lock(database: Database, transaction: DatabaseTransaction) -> None:
     """Keep two sessions from changing the layout at once; in SQLite the transaction does."""
     if database.kind == "postgresql":
         transaction.rows("SELECT pg_advisory_xact_lock(705210047)")

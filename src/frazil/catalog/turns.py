@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from frazil.catalog.database import Database, Row, Transaction, UncertainCommit
+from frazil.catalog.database import Database, DatabaseTransaction, Row, UncertainCommit
 from frazil.catalog.offers import OfferSeat, land, lock_of
 from frazil.commit.head import Offer
 from frazil.errors import CatalogError
@@ -123,7 +123,7 @@ class Turns:
             return f" AND pg_try_advisory_xact_lock({self._key})"
         return _NOBODY_WAITS
 
-    def leave(self, transaction: Transaction) -> None:
+    def leave(self, transaction: DatabaseTransaction) -> None:
         """Give up this thread's ticket, or the offers it takes, together with a swap."""
         ticket = getattr(self._held, "ticket", None)
         if ticket is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from frazil.cli.which_catalog import Settings, quick_settings
+from frazil.cli.which_catalog import CatalogSettings, quick_settings
 from frazil.errors import FrazilError
 
 VARIABLE: Final = "_FRAZIL_COMPLETE"
@@ -116,7 +116,7 @@ def _tables(catalog: str | None) -> list[str]:
     return [f"{namespace}.{name}" for namespace, name in found]
 
 
-def _database(settings: Settings) -> Path:
+def _database(settings: CatalogSettings) -> Path:
     scheme, _, path = settings.uri.partition(":///")
     if scheme == "sqlite":
         return Path(path)

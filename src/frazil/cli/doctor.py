@@ -20,7 +20,7 @@ import typer
 import frazil
 from frazil.cli import output
 from frazil.cli.command_line import CatalogOption, JsonOption, app
-from frazil.cli.which_catalog import Settings, settings_for
+from frazil.cli.which_catalog import CatalogSettings, settings_for
 from frazil.errors import FrazilError, NotFound
 from frazil.extras import EXTRAS
 from frazil.words import counted
@@ -126,7 +126,7 @@ def _catalog(catalog: str | None) -> Iterator[Finding]:
         yield Finding(what="catalog", state=FAILED, found=str(error))
 
 
-def _opened(opened: Catalog, settings: Settings) -> Iterator[Finding]:
+def _opened(opened: Catalog, settings: CatalogSettings) -> Iterator[Finding]:
     tables = opened.list_tables()
     found = f"{counted(len(tables), 'table')}, by {settings.source}"
     yield Finding(what="catalog", state=OK, found=found)

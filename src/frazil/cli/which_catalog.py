@@ -24,7 +24,7 @@ _PLACES = (Path("frazil.toml"), Path.home() / ".config" / "frazil" / "config.tom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class CatalogSettings:
     """A catalog's address and properties, and where they were found."""
 
     uri: str
@@ -48,7 +48,7 @@ class Settings:
 
 def settings_for(
     catalog: str | None,
-) -> Settings:
+) -> CatalogSettings:
     """The settings a command runs with."""
     named = catalog or os.environ.get("FRAZIL_CATALOG")
     if named is not None:
@@ -56,24 +56,26 @@ def settings_for(
         if known is not None:
             return known
         source = "--catalog" if catalog else "FRAZIL_CATALOG"
-        return Settings(uri=named, warehouse=os.environ.get("FRAZIL_WAREHOUSE"), source=source)
+        return CatalogSettings(
+            uri=named, warehouse=os.environ.get("FRAZIL_WAREHOUSE"), source=source
+        )
     return _from_places()
 
 
-def quick_settings(catalog: str | None) -> Settings:
+def quick_settings(catalog: str | None) -> CatalogSettings:
     """As `settings_for`, without asking PyIceberg's configuration, which takes long to load."""
     named = catalog or os.environ.get("FRAZIL_CATALOG")
-    return Settings(uri=named) if named is not None else _from_places()
+    return CatalogSettings(uri=named) if named is not None else _from_places()
 
 
-def _from_places() -> Settings:
+def _from_places() -> CatalogSettings:
     for path in _PLACES:
         if path.is_file():
             return _from_file(path)
-    return Settings(uri=DEFAULT, source="the default")
+    return CatalogSettings(uri=DEFAULT, source="the default")
 
 
-def _from_file(path: Path) -> Settings:
+def _from_file(path: Path) -> CatalogSettings:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -83,7 +85,7 @@ def _from_file(path: Path) -> Settings:
         raise InvalidInput(f"{path}: expected a section [catalog] with a uri")
     own = ("uri", "warehouse", "name")
     rest = {key: str(value) for key, value in _flat(section) if key not in own}
-    return Settings(
+    return CatalogSettings(
         uri=str(section["uri"]),
         warehouse=section.get("warehouse"),
         name=str(section.get("name", "default")),
@@ -101,7 +103,7 @@ def _flat(section: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-def _from_pyiceberg(name: str) -> Settings | None:
+def _from_pyiceberg(name: str) -> CatalogSettings | None:
     """A SQL catalog of PyIceberg's configuration; its FileIO properties come along."""
     if "/" in name or ":" in name or "." in name:
         return None
@@ -120,7 +122,7 @@ def _from_pyiceberg(name: str) -> Settings | None:
         for key, value in found.items()
         if ("." in key or "-" in key) and key != "py-catalog-impl"
     }
-    return Settings(
+    return CatalogSettings(
         uri=str(uri),
         warehouse=found.get("warehouse"),
         name=name,

@@ -32,7 +32,7 @@ MAX_BATCH_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Misfit:
     """Why one column does not fit."""
 
     column: str
@@ -43,7 +43,7 @@ class Problem:
         return f"column '{self.column}': found {self.found}; expected {self.expected}"
 
 
-def refuse(what: str, problems: Iterable[Problem]) -> InvalidInput:
+def refuse(what: str, problems: Iterable[Misfit]) -> InvalidInput:
     """One error that lists every problem."""
     listed = "".join(f"\n  - {problem}" for problem in problems)
     return InvalidInput(f"{what}:{listed}")
@@ -60,7 +60,7 @@ class Conformer:
     @staticmethod
     def between(incoming: pa.Schema, schema: Schema) -> Conformer:
         """Match columns by name; refuses, all at once, whatever does not fit."""
-        problems: list[Problem] = []
+        problems: list[Misfit] = []
         plans = _match(list(incoming), schema.fields, "", problems)
         if problems:
             raise refuse("The data does not fit the table", problems)
@@ -72,7 +72,7 @@ class Conformer:
             yield self._conform(piece)
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        problems: list[Problem] = []
+        problems: list[Misfit] = []
         columns: list[pa.Array] = []
         for (index, plan), field in zip(self.plans, self.schema.fields, strict=True):
             source = None if index is None else batch.column(index)
@@ -82,7 +82,7 @@ class Conformer:
                 kind = "a constant" if source is None else str(source.type)
                 found = f"{kind} with a value that does not fit ({error})"
                 expected = str(field.field_type)
-                problems.append(Problem(column=field.name, found=found, expected=expected))
+                problems.append(Misfit(column=field.name, found=found, expected=expected))
                 continue
             problems.extend(_nulls_in_required(column, field, field.name))
             columns.append(column)
@@ -126,7 +126,7 @@ def _match(
     incoming: list[pa.Field],
     wanted: Iterable[ice.NestedField],
     prefix: str,
-    problems: list[Problem],
+    problems: list[Misfit],
 ) -> tuple[tuple[int | None, Plan], ...]:
     wanted = tuple(wanted)
     names = [field.name for field in incoming]
@@ -134,11 +134,11 @@ def _match(
     for name in dict.fromkeys(names):
         if names.count(name) > 1:
             found = f"{names.count(name)} columns of this name"
-            problems.append(Problem(column=f"{prefix}{name}", found=found, expected="one"))
+            problems.append(Misfit(column=f"{prefix}{name}", found=found, expected="one"))
         if name not in known:
             found = f"an extra column ({incoming[names.index(name)].type})"
             expected = "only columns of the table: " + ", ".join(field.name for field in wanted)
-            problems.append(Problem(column=f"{prefix}{name}", found=found, expected=expected))
+            problems.append(Misfit(column=f"{prefix}{name}", found=found, expected=expected))
     plans: list[tuple[int | None, Plan]] = []
     for field in wanted:
         path = f"{prefix}{field.name}"
@@ -150,18 +150,16 @@ def _match(
     return tuple(plans)
 
 
-def _absent(field: ice.NestedField, path: str, problems: list[Problem]) -> Plan:
+def _absent(field: ice.NestedField, path: str, problems: list[Misfit]) -> Plan:
     if field.write_default is not None:
         return Fill(scalar(field.write_default, field.field_type))
     if field.required:
         expected = f"a value in every row ({field.field_type})"
-        problems.append(Problem(column=path, found="no such column", expected=expected))
+        problems.append(Misfit(column=path, found="no such column", expected=expected))
     return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
 
 
-def _plan(
-    incoming: pa.DataType, field: ice.NestedField, path: str, problems: list[Problem]
-) -> Plan:
+def _plan(incoming: pa.DataType, field: ice.NestedField, path: str, problems: list[Misfit]) -> Plan:
     wanted = field.field_type
     target = nested_arrow_type(wanted)
     found = plain_type(incoming)
@@ -182,7 +180,7 @@ def _plan(
         return Keep(target)
     if not fits(found, wanted):
         expected = f"{wanted} (Arrow {target})"
-        problems.append(Problem(column=path, found=str(incoming), expected=expected))
+        problems.append(Misfit(column=path, found=str(incoming), expected=expected))
     return Cast(target)
 
 
@@ -244,9 +242,9 @@ def _integer_bits(found: pa.DataType) -> int:
     return int(found.bit_width) + (1 if pa.types.is_unsigned_integer(found) else 0)
 
 
-def _nulls_in_required(array: pa.Array, field: ice.NestedField, path: str) -> Iterator[Problem]:
+def _nulls_in_required(array: pa.Array, field: ice.NestedField, path: str) -> Iterator[Misfit]:
     if field.required and array.null_count:
-        yield Problem(
+        yield Misfit(
             column=path,
             found=f"{array.null_count} null{'s' if array.null_count > 1 else ''}",
             expected=f"a value in every row ({field.field_type}, required)",

@@ -37,7 +37,7 @@ from frazil.data.reshape import record_batch
 from frazil.data.row_groups import surviving
 from frazil.data.schema import arrow_schema, identified_schema
 from frazil.data.slices import DataFileSlice
-from frazil.data.sources import Block, ParquetSource, Source, explained, open_source
+from frazil.data.sources import Block, OpenDataFile, ParquetSource, explained, open_source
 from frazil.errors import FormatError, InvalidInput
 from frazil.expr.row_filter import columns_of, row_mask
 from frazil.storage import Storage
@@ -165,7 +165,7 @@ def read_file(
 
 
 def _raw_batches(
-    opened: Source, block: Block, leaves: list[int], batch_rows: int
+    opened: OpenDataFile, block: Block, leaves: list[int], batch_rows: int
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     first_row = block.first_row
     if not leaves:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from frazil.data.conform import Conformer, Problem, refuse
+from frazil.data.conform import Conformer, Misfit, refuse
 from frazil.data.schema import arrow_schema, iceberg_schema, nested_arrow_type
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.types import plain
@@ -153,7 +153,7 @@ def _inferred(data: Any) -> pa.Table:
 def _columns(data: Mapping[str, Any], schema: Schema) -> pa.Table:
     """A dict of columns. Arrow, numpy and pandas columns keep their types; Python ones take the
     table's."""
-    problems: list[Problem] = []
+    problems: list[Misfit] = []
     arrays: dict[str, Any] = {}
     wanted = {field.name: field for field in schema.fields}
     for name, values in data.items():
@@ -194,7 +194,7 @@ def _dicts(
 
 
 def _dict_batch(rows: list[Any], field: NestedField, arrow: pa.Schema) -> pa.RecordBatch:
-    problems: list[Problem] = []
+    problems: list[Misfit] = []
     array = _typed(rows, field, "", problems)
     if problems:
         raise refuse("The data does not fit the table", problems)
@@ -204,7 +204,7 @@ def _dict_batch(rows: list[Any], field: NestedField, arrow: pa.Schema) -> pa.Rec
     )
 
 
-def _typed(values: list[Any], field: NestedField, path: str, problems: list[Problem]) -> pa.Array:
+def _typed(values: list[Any], field: NestedField, path: str, problems: list[Misfit]) -> pa.Array:
     seen: set[str] = set()
 
     def convert(value: Any, kind: IcebergType, at: str) -> Any:
@@ -226,7 +226,7 @@ def _typed(values: list[Any], field: NestedField, path: str, problems: list[Prob
         return pa.array(plain_values, kind)
     except pa.ArrowInvalid as error:  # what only Arrow knows: a null as the key of a map
         found = str(error)
-        problems.append(Problem(column=path, found=found, expected=str(field.field_type)))
+        problems.append(Misfit(column=path, found=found, expected=str(field.field_type)))
         return pa.nulls(len(values), kind)
 
 
@@ -273,13 +273,13 @@ class _Extra:
         self.known = known
 
 
-def _misfit(value: Any, kind: IcebergType, at: str) -> Problem:
+def _misfit(value: Any, kind: IcebergType, at: str) -> Misfit:
     if isinstance(value, _Extra):
         found = f"an extra column ({repr(value.value)[:60]})"
         expected = "only columns of the table: " + ", ".join(value.known)
-        return Problem(column=at, found=found, expected=expected)
+        return Misfit(column=at, found=found, expected=expected)
     found = f"{repr(value)[:60]} ({type(value).__name__})"
-    return Problem(column=at, found=found, expected=str(kind))
+    return Misfit(column=at, found=found, expected=str(kind))
 
 
 def _is_null(value: Any) -> bool:

@@ -41,7 +41,7 @@ class Block:
     offset: int
 
 
-class Source(Protocol):
+class OpenDataFile(Protocol):
     """An open data file."""
 
     @property
@@ -62,7 +62,7 @@ class Source(Protocol):
 
 def open_source(
     storage: Storage, source: DataFileSlice, *, verify_checksums: bool = True
-) -> Source:
+) -> OpenDataFile:
     """Open a data file and check that it is the one the metadata describes."""
     access = storage.open(source.path, size=source.file_size_in_bytes)
     if access.size != source.file_size_in_bytes:
@@ -83,7 +83,7 @@ def open_source(
     return opened
 
 
-def _opened(access: RandomAccess, source: DataFileSlice, *, verify_checksums: bool) -> Source:
+def _opened(access: RandomAccess, source: DataFileSlice, *, verify_checksums: bool) -> OpenDataFile:
     match source.file_format.lower():
         case "parquet":
             return ParquetSource(access, verify_checksums=verify_checksums)

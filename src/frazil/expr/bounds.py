@@ -22,9 +22,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from frazil.expr.comparable import Mask, Vector
+from frazil.expr.comparable import Comparable, Mask
 from frazil.expr.operators import PREFIX, UNARY, Op
-from frazil.expr.transform_predicates import Condition
+from frazil.expr.transform_predicates import ComparedValues
 from frazil.format.fields import stats_key
 from frazil.format.types import is_floating
 
@@ -45,8 +45,8 @@ class Stats:
     Counts are −1 where they are unknown. `required` says that the column holds no null.
     """
 
-    lower: Vector | None
-    upper: Vector | None
+    lower: Comparable | None
+    upper: Comparable | None
     values: Counts | None
     nulls: Counts | None
     nans: Counts | None
@@ -102,7 +102,7 @@ def both(left: Mask | None, right: Mask | None) -> Mask | None:
     return left if right is None else left & right
 
 
-def keys(condition: Condition, field_id: int, *, required: bool) -> frozenset[str]:
+def keys(condition: ComparedValues, field_id: int, *, required: bool) -> frozenset[str]:
     """The statistics columns that judging the condition needs."""
     names = {_VALUE_COUNT}
     if not required:
@@ -119,7 +119,7 @@ def keys(condition: Condition, field_id: int, *, required: bool) -> frozenset[st
 # --- might match ---------------------------------------------------------------------------------
 
 
-def might(condition: Condition, stats: Stats) -> Mask | None:
+def might(condition: ComparedValues, stats: Stats) -> Mask | None:
     """Where some row can match; None when that is everywhere."""
     op = condition.op
     if op is Op.IS_NULL:
@@ -150,7 +150,7 @@ def _not(mask: Mask | None) -> Mask | None:
     return None if mask is None else ~mask
 
 
-def _possible(vector: Vector | None, compared: Callable[[Vector], Mask]) -> Mask | None:
+def _possible(vector: Comparable | None, compared: Callable[[Comparable], Mask]) -> Mask | None:
     """The comparison where the bound is known, true where it is not."""
     if vector is None:
         return None
@@ -158,7 +158,7 @@ def _possible(vector: Vector | None, compared: Callable[[Vector], Mask]) -> Mask
     return found if vector.known is None else found | ~vector.known
 
 
-def _reachable(condition: Condition, stats: Stats) -> Mask | None:
+def _reachable(condition: ComparedValues, stats: Stats) -> Mask | None:
     """Where the bounds leave room for a matching value."""
     op = condition.op
     lower, upper = stats.lower, stats.upper
@@ -184,17 +184,17 @@ def _reachable(condition: Condition, stats: Stats) -> Mask | None:
     return both(reached, either(_between(condition, lower, upper), _unknown(lower, upper)))
 
 
-def _between(condition: Condition, lower: Vector, upper: Vector) -> Mask:
+def _between(condition: ComparedValues, lower: Comparable, upper: Comparable) -> Mask:
     """Where one of the values lies between the bounds (if both are known)."""
     ordered = sorted(condition.values)
     return lower.rank(ordered, right=False) < upper.rank(ordered, right=True)
 
 
-def _unknown(*vectors: Vector) -> Mask | None:
+def _unknown(*vectors: Comparable) -> Mask | None:
     return reduce(either, (None if v.known is None else ~v.known for v in vectors))
 
 
-def _all_excluded(condition: Condition, stats: Stats) -> Mask | None:
+def _all_excluded(condition: ComparedValues, stats: Stats) -> Mask | None:
     """Where every value that is not null is one that the (negative) condition excludes."""
     found = _confined(condition, stats)
     no_nans = stats.no_nans()
@@ -203,7 +203,7 @@ def _all_excluded(condition: Condition, stats: Stats) -> Mask | None:
     return found if no_nans is True else found & no_nans
 
 
-def _confined(condition: Condition, stats: Stats) -> Mask | None:
+def _confined(condition: ComparedValues, stats: Stats) -> Mask | None:
     """Where the bounds confine the values to those named by the condition's positive form."""
     lower, upper = stats.lower, stats.upper
     if lower is None or upper is None:
@@ -217,7 +217,7 @@ def _confined(condition: Condition, stats: Stats) -> Mask | None:
     return _certain(found, lower, upper)
 
 
-def _certain(found: Mask, *vectors: Vector) -> Mask:
+def _certain(found: Mask, *vectors: Comparable) -> Mask:
     known = [vector.known for vector in vectors if vector.known is not None]
     return reduce(and_, known, found)
 
@@ -225,7 +225,7 @@ def _certain(found: Mask, *vectors: Vector) -> Mask:
 # --- must match ----------------------------------------------------------------------------------
 
 
-def must(condition: Condition, stats: Stats) -> Mask | None:
+def must(condition: ComparedValues, stats: Stats) -> Mask | None:
     """Where every row certainly matches; None when that is nowhere."""
     op = condition.op
     if op is Op.IS_NULL:
@@ -262,7 +262,7 @@ def _where(found: Mask | None, condition: Mask | bool) -> Mask | None:
     return found if condition is True else found & condition
 
 
-def _ordered(condition: Condition, stats: Stats) -> Mask | None:
+def _ordered(condition: ComparedValues, stats: Stats) -> Mask | None:
     op = condition.op
     bound = stats.upper if op in (Op.LT, Op.LE) else stats.lower
     if bound is None:
@@ -278,7 +278,7 @@ def _ordered(condition: Condition, stats: Stats) -> Mask | None:
     return _certain(found, bound)
 
 
-def _avoided(condition: Condition, stats: Stats) -> Mask | None:
+def _avoided(condition: ComparedValues, stats: Stats) -> Mask | None:
     """Where the bounds exclude every value that the (negative) condition names."""
     lower, upper = stats.lower, stats.upper
     if condition.op is Op.NOT_STARTS_WITH:

@@ -36,7 +36,7 @@ _NUMPY: Final[dict[pa.DataType, str]] = {
 }
 
 
-class Vector(Protocol):
+class Comparable(Protocol):
     """Values of one type, compared with plain values of that type."""
 
     @property
@@ -52,7 +52,7 @@ class Vector(Protocol):
     def equal(self, value: Any) -> Mask:
         """Where the vector equals the value."""
 
-    def same(self, other: Vector) -> Mask:
+    def same(self, other: Comparable) -> Mask:
         """Where the vector equals another of the same type, row by row."""
 
     def among(self, values: Sequence[Any]) -> Mask:
@@ -70,7 +70,7 @@ class Vector(Protocol):
 
 def vector(
     column: pa.ChunkedArray, type_: IcebergType, *, nan_known: bool = False
-) -> Vector | None:
+) -> Comparable | None:
     """The column as values of the type; None when nothing is known of any row.
 
     A column written before the type was widened is cast. NaN counts as unknown unless `nan_known`:
@@ -138,7 +138,7 @@ class _NumpyVector:
     def equal(self, value: Any) -> Mask:
         return self._values == self._plain(value)  # type: ignore[no-any-return]
 
-    def same(self, other: Vector) -> Mask:
+    def same(self, other: Comparable) -> Mask:
         assert isinstance(other, _NumpyVector)
         return self._values == other._values  # type: ignore[no-any-return]
 
@@ -209,7 +209,7 @@ class _ArrowVector:
     def equal(self, value: Any) -> Mask:
         return self._compare("equal", value)
 
-    def same(self, other: Vector) -> Mask:
+    def same(self, other: Comparable) -> Mask:
         assert isinstance(other, _ArrowVector)
         return self._mask(pc.equal(self._array, other._array))
 

@@ -17,9 +17,9 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import Transform, VoidTransform
 
 from frazil.expr import transform_predicates
-from frazil.expr.comparable import Mask, Vector
+from frazil.expr.comparable import Comparable, Mask
 from frazil.expr.operators import Op
-from frazil.expr.transform_predicates import Condition
+from frazil.expr.transform_predicates import ComparedValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class PartitionTest:
 
     partition_field_id: int
     spec_ids: tuple[int, ...]
-    inclusive: Condition | None
-    strict: Condition | None
+    inclusive: ComparedValues | None
+    strict: ComparedValues | None
 
 
 def partition_tests(
@@ -58,7 +58,7 @@ def partition_tests(
     return tuple(test for test in tests if test.inclusive or test.strict)
 
 
-def holds(condition: Condition, values: Vector | None, count: int) -> Mask:
+def holds(condition: ComparedValues, values: Comparable | None, count: int) -> Mask:
     """Where the value itself satisfies the condition; `values` is None when all are null."""
     op = condition.op
     if values is None:
@@ -74,7 +74,7 @@ def holds(condition: Condition, values: Vector | None, count: int) -> Mask:
     return found if known is None else found & known
 
 
-def _compared(condition: Condition, values: Vector) -> Mask:
+def _compared(condition: ComparedValues, values: Comparable) -> Mask:
     op = condition.op
     if op is Op.IS_NAN:
         return values.nan()

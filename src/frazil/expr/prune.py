@@ -34,10 +34,10 @@ from pyiceberg.types import IcebergType
 from frazil.errors import InvalidInput
 from frazil.expr import bounds, transform_predicates
 from frazil.expr.bounds import Stats, both, either
-from frazil.expr.comparable import Mask, Vector, vector
+from frazil.expr.comparable import Comparable, Mask, vector
 from frazil.expr.filter_display import shown
 from frazil.expr.partition_test import PartitionTest, holds, partition_tests
-from frazil.expr.transform_predicates import Condition
+from frazil.expr.transform_predicates import ComparedValues
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key, stats_key
 from frazil.format.types import is_floating
@@ -112,11 +112,11 @@ class _StatsTest:
 
     field_id: int
     required: bool
-    inclusive: Condition | None
-    strict: Condition | None
+    inclusive: ComparedValues | None
+    strict: ComparedValues | None
 
     @property
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[ComparedValues, ...]:
         return tuple(c for c in (self.inclusive, self.strict) if c is not None)
 
 
@@ -295,7 +295,7 @@ class _View:
     def __init__(self, batch: EntryBatch) -> None:
         self._batch = batch
         self._stats: dict[tuple[int, str], Stats] = {}
-        self._values: dict[str, Vector | None] = {}
+        self._values: dict[str, Comparable | None] = {}
         self._in_spec: dict[tuple[int, ...], Mask] = {}
         self.count = batch.num_rows
 
@@ -315,7 +315,7 @@ class _View:
             )
         return found
 
-    def _bound(self, key: str, type_: IcebergType) -> Vector | None:
+    def _bound(self, key: str, type_: IcebergType) -> Comparable | None:
         if not self._batch.has(key) or not self.count:
             return None
         return vector(self._batch.column(key), type_)
@@ -323,7 +323,7 @@ class _View:
     def _counts(self, key: str) -> bounds.Counts | None:
         return self._batch.numpy(key) if self._batch.has(key) else None
 
-    def holds(self, partition_field_id: int, condition: Condition) -> Mask | None:
+    def holds(self, partition_field_id: int, condition: ComparedValues) -> Mask | None:
         """Where a partition field's value satisfies the condition; None when nothing is known."""
         key = partition_key(partition_field_id)
         if not self._batch.has(key) or not self._batch.has("spec_id"):

@@ -5,7 +5,7 @@ projection, so a file whose transformed values do not match has no such row. *St
 whose transformed value matches the projection matches the predicate.
 
 The rules are PyIceberg's (`Transform.project`, `Transform.strict_project`); this module makes a
-`Condition` of their answer, and "no projection" of what they cannot do.
+`ComparedValues` of their answer, and "no projection" of what they cannot do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from frazil.expr.operators import Op, literals_of, operator_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ComparedValues:
     """An operator and the plain values it compares with; `type` is the type of what is compared."""
 
     op: Op
@@ -34,27 +34,27 @@ class Condition:
         return self.values[0]
 
 
-def condition(predicate: BoundPredicate) -> Condition:
+def condition(predicate: BoundPredicate) -> ComparedValues:
     """The condition a bound predicate puts on its own column."""
     op = operator_of(predicate)
     assert op is not None
     values = tuple(literal.value for literal in literals_of(predicate))
-    return Condition(op=op, type=predicate.term.ref().field.field_type, values=values)
+    return ComparedValues(op=op, type=predicate.term.ref().field.field_type, values=values)
 
 
-def inclusive(transform: Transform[Any, Any], predicate: BoundPredicate) -> Condition | None:
+def inclusive(transform: Transform[Any, Any], predicate: BoundPredicate) -> ComparedValues | None:
     """What the transformed value of a matching row satisfies; None when nothing can be said."""
     return _projected(transform, predicate, strict=False)
 
 
-def strict(transform: Transform[Any, Any], predicate: BoundPredicate) -> Condition | None:
+def strict(transform: Transform[Any, Any], predicate: BoundPredicate) -> ComparedValues | None:
     """What a transformed value must satisfy for its row to match; None when nothing suffices."""
     return _projected(transform, predicate, strict=True)
 
 
 def _projected(
     transform: Transform[Any, Any], predicate: BoundPredicate, *, strict: bool
-) -> Condition | None:
+) -> ComparedValues | None:
     source = predicate.term.ref().field.field_type
     if not transform.can_transform(source):
         return None
@@ -71,4 +71,4 @@ def _projected(
     if op is None:
         return None
     values = tuple(literal.value for literal in literals_of(found))
-    return Condition(op=op, type=transform.result_type(source), values=values)
+    return ComparedValues(op=op, type=transform.result_type(source), values=values)

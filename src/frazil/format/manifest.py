@@ -24,7 +24,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import Revision
 from frazil.format.nest import ColumnNames, Nesting, nest
 from frazil.format.seal import check_seal, sealed
-from frazil.format.shape import Columns, columns_of
+from frazil.format.shape import ManifestColumns, columns_of
 from frazil.limits import DEFAULT, Limits
 
 Content = Literal["root", "data", "delete"]
@@ -197,7 +197,7 @@ def _metadata(footer: pq.FileMetaData, path: str) -> dict[str, str]:
 
 def _check_columns(
     file: pq.ParquetReader,
-    known: Columns,
+    known: ManifestColumns,
     metadata: Mapping[str, str],
     path: str,
     *,
@@ -219,7 +219,7 @@ def _check_columns(
 
 
 def _refuse_column_files(
-    file: pq.ParquetReader, known: Columns, *, stored: int, limits: Limits, path: str
+    file: pq.ParquetReader, known: ManifestColumns, *, stored: int, limits: Limits, path: str
 ) -> None:
     """Columns of a data file that lie in other files are not read, so rows would be wrong."""
     if known.column_files is None:

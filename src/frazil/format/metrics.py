@@ -32,7 +32,7 @@ MAX_INFERRED_DEFAULT: Final = 100
 _TRUNCATE: Final = re.compile(r"truncate\((\d+)\)")
 
 
-class Keep(Enum):
+class Kept(Enum):
     """How much of a column's statistics is kept."""
 
     NONE = "none"
@@ -45,7 +45,7 @@ class Keep(Enum):
 class MetricsMode:
     """The mode of one column; `length` only with TRUNCATE."""
 
-    keep: Keep
+    keep: Kept
     length: int | None = None
 
     @staticmethod
@@ -53,23 +53,23 @@ class MetricsMode:
         """A mode as properties spell it, in any case. `name` is the property, for the message."""
         word = text.strip().lower()
         if word in ("none", "counts", "full"):
-            return MetricsMode(keep=Keep(word))
+            return MetricsMode(keep=Kept(word))
         found = _TRUNCATE.fullmatch(word)
         if found is None or int(found[1]) == 0:
             raise InvalidInput(
                 f"{name} is {text!r}; expected none, counts, truncate(n) with n above 0, or full"
             )
-        return MetricsMode(keep=Keep.TRUNCATE, length=int(found[1]))
+        return MetricsMode(keep=Kept.TRUNCATE, length=int(found[1]))
 
     @property
     def has_counts(self) -> bool:
         """Whether anything is kept at all."""
-        return self.keep is not Keep.NONE
+        return self.keep is not Kept.NONE
 
     @property
     def has_bounds(self) -> bool:
         """Whether lower and upper bounds are kept."""
-        return self.keep in (Keep.TRUNCATE, Keep.FULL)
+        return self.keep in (Kept.TRUNCATE, Kept.FULL)
 
     def fit(self, lower: Any, upper: Any, kind: IcebergType) -> tuple[Any, Any, bool]:
         """Bounds as this mode stores them, and whether they are unchanged."""
@@ -83,9 +83,9 @@ class MetricsMode:
         return self.keep.value if self.length is None else f"truncate({self.length})"
 
 
-FULL: Final = MetricsMode(keep=Keep.FULL)
-NONE: Final = MetricsMode(keep=Keep.NONE)
-TRUNCATE_16: Final = MetricsMode(keep=Keep.TRUNCATE, length=16)
+FULL: Final = MetricsMode(keep=Kept.FULL)
+NONE: Final = MetricsMode(keep=Kept.NONE)
+TRUNCATE_16: Final = MetricsMode(keep=Kept.TRUNCATE, length=16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

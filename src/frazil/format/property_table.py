@@ -19,24 +19,24 @@ _LARGEST: Final = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ValueKind:
     """What a value may be, in words and as a test."""
 
     expected: str
     fits: Callable[[str], bool]
 
 
-def _whole(least: int, most: int = _LARGEST) -> Kind:
+def _whole(least: int, most: int = _LARGEST) -> ValueKind:
     def fits(text: str) -> bool:
         is_number = text.isascii() and text.isdigit() and len(text) <= 19
         return is_number and least <= int(text) <= most
 
     if most != _LARGEST:
-        return Kind(expected=f"a whole number from {least} to {most}", fits=fits)
-    return Kind(expected=f"a whole number, {least} or more", fits=fits)
+        return ValueKind(expected=f"a whole number from {least} to {most}", fits=fits)
+    return ValueKind(expected=f"a whole number, {least} or more", fits=fits)
 
 
-def _between(low: float, high: float, *, closed: bool) -> Kind:
+def _between(low: float, high: float, *, closed: bool) -> ValueKind:
     def fits(text: str) -> bool:
         try:
             value = float(text)
@@ -45,12 +45,12 @@ def _between(low: float, high: float, *, closed: bool) -> Kind:
         return low < value < high or (closed and value == high)
 
     most = "at most" if closed else "below"
-    return Kind(expected=f"a number above {low:g} and {most} {high:g}", fits=fits)
+    return ValueKind(expected=f"a number above {low:g} and {most} {high:g}", fits=fits)
 
 
-def _choice(*allowed: str) -> Kind:
+def _choice(*allowed: str) -> ValueKind:
     words = ", ".join(allowed[:-1]) + f" or {allowed[-1]}" if len(allowed) > 1 else allowed[0]
-    return Kind(expected=words, fits=lambda text: text.lower() in allowed)
+    return ValueKind(expected=words, fits=lambda text: text.lower() in allowed)
 
 
 def _is_json(text: str) -> bool:
@@ -66,15 +66,15 @@ _SIZE: Final = _whole(1)
 _BOOLEAN: Final = _choice("true", "false")
 _ISOLATION: Final = _choice("serializable", "snapshot")
 _MODE: Final = _choice("copy-on-write", "merge-on-read")
-_METRICS: Final = Kind(
+_METRICS: Final = ValueKind(
     expected="none, counts, full or truncate(n)",
     fits=lambda text: bool(re.fullmatch(r"(?i)none|counts|full|truncate\([1-9]\d{0,9}\)", text)),
 )
-_LEVEL: Final = Kind(
+_LEVEL: Final = ValueKind(
     expected="a whole number", fits=lambda text: bool(re.fullmatch(r"-?\d{1,3}", text))
 )
 
-PROPERTIES: Final[Mapping[str, Kind]] = {
+PROPERTIES: Final[Mapping[str, ValueKind]] = {
     "write.root.max-data-entries": _SIZE,
     "write.root.max-delete-entries": _SIZE,
     "write.root.target-bytes": _SIZE,
@@ -105,7 +105,7 @@ PROPERTIES: Final[Mapping[str, Kind]] = {
     "write.distribution-mode": _choice("none", "hash", "range"),
     "write.equality-deletes.enabled": _BOOLEAN,
     "read.parquet.verify-checksums": _BOOLEAN,
-    "schema.name-mapping.default": Kind(expected="a name mapping as JSON", fits=_is_json),
+    "schema.name-mapping.default": ValueKind(expected="a name mapping as JSON", fits=_is_json),
     "commit.group": _BOOLEAN,
     "commit.retry.num-retries": _COUNT,
     "commit.retry.min-wait-ms": _COUNT,
@@ -133,7 +133,7 @@ PROPERTIES: Final[Mapping[str, Kind]] = {
 """By name; a name that ends with a dot stands for one property per column."""
 
 
-def kind_of(name: str) -> Kind | None:
+def kind_of(name: str) -> ValueKind | None:
     """What the values of a property may be; None for properties that Frazil does not read."""
     found = PROPERTIES.get(name)
     if found is not None or ".column." not in name:

@@ -18,7 +18,7 @@ _Found = dict[str, tuple[str, pa.DataType]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class ManifestColumns:
     """Columns of a manifest: key to Parquet column path, path to the indices of its leaves, and
     what tells the set from others.
 
@@ -33,10 +33,10 @@ class Columns:
     problem: tuple[str, str] | None
 
 
-_seen: deque[tuple[pa.Schema, Columns]] = deque(maxlen=_MOST_SCHEMAS)
+_seen: deque[tuple[pa.Schema, ManifestColumns]] = deque(maxlen=_MOST_SCHEMAS)
 
 
-def columns_of(schema: pa.Schema) -> Columns:
+def columns_of(schema: pa.Schema) -> ManifestColumns:
     """The columns of a schema, worked out once: manifests of a table have the same few."""
     schema = schema.remove_metadata()  # that of the file; fields keep their ids
     for known, columns in tuple(_seen):
@@ -44,7 +44,7 @@ def columns_of(schema: pa.Schema) -> Columns:
             return columns
     revision = fields.revision_of({_field_id(column) for column in schema})
     found, problem = _leaf_columns(schema, revision)
-    columns = Columns(
+    columns = ManifestColumns(
         revision=revision,
         column_files=next(
             (column.name for column in schema if _field_id(column) == fields.COLUMN_FILES_ID), None
@@ -163,4 +163,4 @@ def _field_id(field: pa.Field) -> int:
     return int(value) if value is not None else -1
 
 
-__all__ = ["Columns", "columns_of"]
+__all__ = ["ManifestColumns", "columns_of"]

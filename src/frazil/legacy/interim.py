@@ -1,8 +1,8 @@
 """The Parquet manifests of early format-version 4 writers: v3's entries, column by column.
 
 Iceberg Java 1.12 calls this format-version 4: an Avro manifest list as in v3, and manifests in
-Parquet whose columns are v3's manifest_entry with its maps. Gives the same `Columns`, by the same
-paths of field ids, as the Avro decoder does.
+Parquet whose columns are v3's manifest_entry with its maps. Gives the same `RecordColumns`, by the
+same paths of field ids, as the Avro decoder does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from frazil.avro.by_field_id import Columns
+from frazil.avro.by_field_id import RecordColumns
 from frazil.avro.walker import Path
 from frazil.errors import FormatError
 from frazil.format import parquet_limits
@@ -27,7 +27,7 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 def decode(
     data: bytes, wanted: Collection[Path], *, path: str, limits: Limits = DEFAULT
-) -> Columns:
+) -> RecordColumns:
     """The wanted leaves of every entry; inside a map, the value under the key a path ends with."""
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
@@ -56,7 +56,7 @@ def decode(
             array = array.cast(pa.list_(pa.int64()))
         if array.null_count < len(array):
             arrays[leaf] = array
-    return Columns(
+    return RecordColumns(
         num_rows=rows,
         metadata={key.decode(): value.decode(errors="replace") for key, value in raw.items()},
         leaves=frozenset(chosen),

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from pyiceberg.types import IcebergType
 
 from frazil import avro
-from frazil.avro.by_field_id import Columns
+from frazil.avro.by_field_id import RecordColumns
 from frazil.avro.walker import Path
 from frazil.errors import FormatError
 from frazil.format import fields, paths, single_value, stats
@@ -113,7 +113,7 @@ def entries_of(
 
 def read_columns(
     data: bytes, wanted: Collection[Path], *, path: str, limits: Limits = DEFAULT
-) -> Columns:
+) -> RecordColumns:
     """The wanted leaves of a manifest, Avro or Parquet as its first bytes say."""
     if data[:4] == interim.MAGIC:
         return interim.decode(data, wanted, path=path, limits=limits)
@@ -158,7 +158,7 @@ _VECTOR_KEYS_ALL: Final = frozenset(
 
 
 def _fixed_columns(
-    columns: Columns, wanted: frozenset[str], path: str, location: str, is_exact: bool
+    columns: RecordColumns, wanted: frozenset[str], path: str, location: str, is_exact: bool
 ) -> dict[str, pa.Array]:
     stored = exact_paths if is_exact else stored_paths
     built: dict[str, pa.Array] = {}
@@ -192,7 +192,7 @@ def _fixed_columns(
     return {key: array for key, array in built.items() if key in wanted}
 
 
-def _is_first_version(columns: Columns) -> bool:
+def _is_first_version(columns: RecordColumns) -> bool:
     return columns.metadata.get("format-version", "1") == "1"
 
 
@@ -217,7 +217,7 @@ def exact_paths(location: str, array: pa.Array) -> pa.Array:
 
 
 def _partition_columns(
-    columns: Columns, wanted: frozenset[str], context: table_types.TableTypes
+    columns: RecordColumns, wanted: frozenset[str], context: table_types.TableTypes
 ) -> dict[str, pa.Array]:
     built: dict[str, pa.Array] = {}
     for key in wanted:
@@ -229,7 +229,7 @@ def _partition_columns(
     return built
 
 
-def _partition(columns: Columns, field_id: int, kind: IcebergType | None) -> pa.Array | None:
+def _partition(columns: RecordColumns, field_id: int, kind: IcebergType | None) -> pa.Array | None:
     array = columns.arrays.get((_DATA_FILE, _PARTITION, field_id))
     if array is None or kind is None:
         return array
@@ -240,7 +240,7 @@ def _partition(columns: Columns, field_id: int, kind: IcebergType | None) -> pa.
 
 
 def _stats_columns(
-    columns: Columns, wanted: frozenset[str], context: table_types.TableTypes
+    columns: RecordColumns, wanted: frozenset[str], context: table_types.TableTypes
 ) -> dict[str, pa.Array]:
     asked: dict[int, set[str]] = {}
     for key in wanted:
@@ -257,7 +257,9 @@ def _stats_columns(
     return built
 
 
-def _column_stats(columns: Columns, field_id: int, kind: IcebergType | None) -> dict[str, pa.Array]:
+def _column_stats(
+    columns: RecordColumns, field_id: int, kind: IcebergType | None
+) -> dict[str, pa.Array]:
     found: dict[str, pa.Array] = {}
     for name, map_id in COUNTS.items():
         counts = columns.arrays.get((_DATA_FILE, map_id, field_id))
@@ -284,7 +286,7 @@ def bounds(raw: pa.Array, kind: IcebergType, name: str) -> dict[str, pa.Array]:
     return {side + axis: array for axis, array in single_value.decode_points(raw).items()}
 
 
-def _derived_stats(columns: Columns, derived: table_types.Derived) -> dict[str, pa.Array]:
+def _derived_stats(columns: RecordColumns, derived: table_types.DerivedType) -> dict[str, pa.Array]:
     """Statistics of a transform's result: the file has one value of it, its partition's."""
     value = _partition(columns, derived.partition_field_id, derived.type)
     if value is None:

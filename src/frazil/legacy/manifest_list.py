@@ -172,7 +172,7 @@ def _record_counts(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
 
 
 def _summaries(
-    columns: avro.Columns, spec_ids: pa.Array, context: table_types.TableTypes
+    columns: avro.RecordColumns, spec_ids: pa.Array, context: table_types.TableTypes
 ) -> dict[str, pa.Array]:
     """Partition summaries as statistics of the columns they speak of."""
     built: dict[str, pa.Array] = {}
@@ -189,7 +189,7 @@ def _summaries(
 
 
 def _summary(
-    columns: avro.Columns, slot: int, rows: pa.Array, about: table_types.Summarised
+    columns: avro.RecordColumns, slot: int, rows: pa.Array, about: table_types.Summarised
 ) -> dict[str, pa.Array]:
     """One field's summaries in the manifests of one spec, null in the others.
 

@@ -27,7 +27,7 @@ from frazil.format.metadata import (
 )
 from frazil.legacy import published, write_manifests
 from frazil.legacy.publish_manifests import ManifestPublisher, NoSpecForFiles
-from frazil.legacy.published import STATE_PROPERTY, State
+from frazil.legacy.published import STATE_PROPERTY, Publication
 
 FORMAT_PROPERTY = "publish.format-version"
 VERSIONS = (2, 3)
@@ -111,7 +111,9 @@ def _check_types(handle: TableHandle, format_version: int) -> None:
         ) from error
 
 
-def _is_newer(handle: TableHandle, before: State, at: Snapshot | None, format_version: int) -> bool:
+def _is_newer(
+    handle: TableHandle, before: Publication, at: Snapshot | None, format_version: int
+) -> bool:
     """Whether another commit was published already: its snapshot comes after this one."""
     mine = -1 if at is None else at.sequence_number
     if before.format_version != format_version or before.sequence_number <= mine:
@@ -122,7 +124,7 @@ def _is_newer(handle: TableHandle, before: State, at: Snapshot | None, format_ve
         return False
 
 
-def _by_others(before: State, format_version: int) -> Published:
+def _by_others(before: Publication, format_version: int) -> Published:
     assert before.metadata_location is not None
     return Published(
         metadata_location=before.metadata_location,
@@ -137,12 +139,12 @@ def _by_others(before: State, format_version: int) -> Published:
 
 
 def _attempt(
-    handle: TableHandle, at: Snapshot | None, format_version: int, before: State
+    handle: TableHandle, at: Snapshot | None, format_version: int, before: Publication
 ) -> Published | None:
     """Publish as the next version; None when another publisher took it."""
     storage, folder = handle.storage, published.folder_of(handle.metadata)
     version = before.version + 1
-    state = State(
+    state = Publication(
         version=version,
         format_version=format_version,
         sequence_number=-1 if at is None else at.sequence_number,
@@ -225,7 +227,7 @@ def _metadata(
     )
 
 
-def _history(at: Snapshot | None, state: State, format_version: int) -> History:
+def _history(at: Snapshot | None, state: Publication, format_version: int) -> History:
     if at is None:
         return History()
     has_row_ids = format_version >= 3

@@ -48,7 +48,7 @@ _VECTOR_PLACE = "deletion_vector.location"
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenManifests:
     """What a publication wrote and what it could use again."""
 
     manifests_written: int = 0
@@ -92,7 +92,7 @@ class ManifestPublisher:
     folder: str = "metadata"
     leaves: dict[str, Rows] = field(default_factory=dict)
     own: Rows = ()
-    written: Written = field(default_factory=Written)
+    written: WrittenManifests = field(default_factory=WrittenManifests)
     _positions: PositionFiles = field(init=False)
 
     def __post_init__(self) -> None:
@@ -440,4 +440,4 @@ def _as_deletes(data: EntryBatch) -> EntryBatch:
     )
 
 
-__all__ = ["ManifestPublisher", "Written"]
+__all__ = ["ManifestPublisher", "WrittenManifests"]

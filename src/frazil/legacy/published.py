@@ -44,7 +44,7 @@ class DeleteFileRef:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class Publication:
     """One publication. `leaves` maps a leaf, as its root names it, to manifests of it;
     `positions` maps a deletion vector to the position delete file that says the same."""
 
@@ -58,11 +58,11 @@ class State:
     positions: Mapping[str, DeleteFileRef] = field(default_factory=dict)
     state_location: str | None = None
 
-    def for_version(self, format_version: int) -> State:
+    def for_version(self, format_version: int) -> Publication:
         """What of it can be used again for another publication."""
         if self.format_version == format_version:
             return self
-        return State(version=self.version)
+        return Publication(version=self.version)
 
     @property
     def files(self) -> frozenset[str]:
@@ -78,20 +78,20 @@ def folder_of(metadata: TableMetadata) -> str:
     return f"{metadata.location}/metadata"
 
 
-def load(metadata: TableMetadata, storage: Storage) -> State:
+def load(metadata: TableMetadata, storage: Storage) -> Publication:
     """The newest publication; an empty state, with the version in use, when there is none."""
     newest = newest_version(folder_of(metadata), storage)
     if newest is None:
-        return State()
+        return Publication()
     path, version = newest
     properties = export.read(path, storage=storage)[0].properties
     where = properties.get(STATE_PROPERTY)
     if where is None:
-        return State(version=version)
+        return Publication(version=version)
     try:
         text = storage.read(where)
     except NotFound:
-        return State(version=version)
+        return Publication(version=version)
     return _parsed(text, path=where, version=version, metadata_location=path)
 
 
@@ -118,7 +118,7 @@ def point_at(metadata: TableMetadata, version: int, storage: Storage) -> None:
 # --- JSON ------------------------------------------------------------------------------------
 
 
-def dumps(state: State) -> bytes:
+def dumps(state: Publication) -> bytes:
     """The state file's content."""
     return json.dumps(
         {
@@ -158,10 +158,10 @@ def _row_json(row: ListRow) -> dict[str, Any]:
     return plain
 
 
-def _parsed(text: bytes, *, path: str, version: int, metadata_location: str) -> State:
+def _parsed(text: bytes, *, path: str, version: int, metadata_location: str) -> Publication:
     try:
         raw = json.loads(text)
-        return State(
+        return Publication(
             version=version,
             format_version=raw["format-version"],
             sequence_number=raw["sequence-number"],
@@ -202,7 +202,7 @@ def _row(raw: Mapping[str, Any]) -> ListRow:
 __all__ = [
     "FOLDER",
     "DeleteFileRef",
-    "State",
+    "Publication",
     "dump_rows",
     "dumps",
     "folder_of",

@@ -22,7 +22,7 @@ from frazil.format.fields import FILE_PATH
 from frazil.format.metadata import TableMetadata
 from frazil.format.types import arrow_type, is_geo, promote
 
-__all__ = ["Derived", "Summarised", "TableTypes", "is_geo", "typed"]
+__all__ = ["DerivedType", "Summarised", "TableTypes", "is_geo", "typed"]
 
 _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
     FILE_PATH: ice.StringType(),
@@ -31,7 +31,7 @@ _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class DerivedType:
     """A derived column: the type of its values, and the partition field they are those of."""
 
     type: ice.IcebergType
@@ -54,7 +54,7 @@ class TableTypes:
     current_ids: tuple[int, ...]
     """Columns of the current schema that have statistics."""
     partitions: Mapping[int, ice.IcebergType]
-    derived: Mapping[int, Derived]
+    derived: Mapping[int, DerivedType]
     summaries: Mapping[int, tuple[Summarised | None, ...]]
     """By spec, one per partition field; None where the summary says nothing of use."""
 
@@ -108,7 +108,7 @@ def _table_types(key: _Identity) -> TableTypes:
                 results.setdefault(part.field_id, result)
     expressions = {one.partition_field_id: one.expr_id for one in metadata.expressions}
     derived = {
-        int(one.expr_id): Derived(
+        int(one.expr_id): DerivedType(
             type=results[one.partition_field_id], partition_field_id=one.partition_field_id
         )
         for one in metadata.expressions

@@ -30,7 +30,7 @@ _KEYS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class ComparedState:
     """One of two states: a table at a snapshot, in a schema."""
 
     handle: TableHandle
@@ -100,7 +100,7 @@ def _count(rows: int | None) -> str:
     return "unknown without reading the data" if rows is None else f"{rows:,}"
 
 
-def compare(left: Side, right: Side) -> Comparison:
+def compare(left: ComparedState, right: ComparedState) -> Comparison:
     """Compare two states; metadata is read, rows are not."""
     one, other = left.handle.metadata, right.handle.metadata
     return Comparison(
@@ -131,7 +131,7 @@ def _columns(schema: Schema) -> dict[str, str]:
     return found
 
 
-def _partitions(side: Side) -> dict[str, str]:
+def _partitions(side: ComparedState) -> dict[str, str]:
     spec = side.handle.metadata.spec()
     names = {field.field_id: field.name for field in side.schema.fields}
     return {
@@ -152,7 +152,7 @@ def _difference(left: Mapping[str, str], right: Mapping[str, str]) -> Difference
     )
 
 
-def _files(left: Side, right: Side) -> Difference:
+def _files(left: ComparedState, right: ComparedState) -> Difference:
     one, other = _tree(left), _tree(right)
     shared = _leaves(left, one).items() & _leaves(right, other).items()
     skipped = {address for address, _ in shared}
@@ -166,16 +166,16 @@ def _files(left: Side, right: Side) -> Difference:
     )
 
 
-def _tree(side: Side) -> Tree:
+def _tree(side: ComparedState) -> Tree:
     return side.handle.reader().tree(side.snapshot, keys=_KEYS)
 
 
-def _leaves(side: Side, tree: Tree) -> dict[str, bytes | None]:
+def _leaves(side: ComparedState, tree: Tree) -> dict[str, bytes | None]:
     location = side.handle.location
     return {paths.resolve(location, ref.location): ref.dv for ref in leaf_refs(tree.root)}
 
 
-def _names(side: Side, tree: Tree, skipped: set[str]) -> dict[str, tuple[Any, ...]]:
+def _names(side: ComparedState, tree: Tree, skipped: set[str]) -> dict[str, tuple[Any, ...]]:
     """Live files by address, with what identifies their deletion vector."""
     reader, location = side.handle.reader(), side.handle.location
     leaves = [
@@ -197,7 +197,7 @@ def _names(side: Side, tree: Tree, skipped: set[str]) -> dict[str, tuple[Any, ..
     return found
 
 
-def _rows(side: Side) -> int | None:
+def _rows(side: ComparedState) -> int | None:
     """Live rows, by the summary where it can tell, by entries otherwise."""
     if side.snapshot is None:
         return 0

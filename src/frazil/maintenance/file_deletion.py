@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from frazil.catalog.ownership import Ownership, Place
+from frazil.catalog.ownership import Ownership, TablePlace
 from frazil.commit.handle import TableHandle
 from frazil.errors import FrazilError
 from frazil.maintenance.progress import Progress, run_all, silent
@@ -33,7 +33,7 @@ def deletable(
     """Those of the files a table's metadata names that are its own, and that no table which
     shares a folder with it reaches."""
     mine = {path for path in named if owned.may_delete(path)}
-    sharers: dict[str, tuple[Place, set[str]]] = {}
+    sharers: dict[str, tuple[TablePlace, set[str]]] = {}
     for path in mine:
         for place in owned.sharers(path):
             sharers.setdefault(place.location, (place, set()))[1].add(path)
@@ -44,7 +44,7 @@ def deletable(
 
 
 def _reached_by(
-    place: Place, owned: Ownership, storage: Storage, progress: Progress
+    place: TablePlace, owned: Ownership, storage: Storage, progress: Progress
 ) -> set[str] | None:
     """Every file another table reaches, canonical; None when that cannot be told."""
     if place.open is None:

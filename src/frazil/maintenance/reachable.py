@@ -62,7 +62,7 @@ class HeldLeaf:
 
 
 @dataclass(slots=True, kw_only=True)
-class Names:
+class NamedFiles:
     """Files with their bounds, Puffin files with the least age they can have.
 
     `deletes` are the ones among the files that delete rows.
@@ -72,7 +72,7 @@ class Names:
     vectors: dict[str, int] = field(default_factory=dict)
     deletes: set[str] = field(default_factory=set)
 
-    def add(self, other: Names) -> None:
+    def add(self, other: NamedFiles) -> None:
         """Take up more names."""
         for name, bounds in other.files.items():
             if self.files.setdefault(name, bounds) != bounds:
@@ -81,7 +81,7 @@ class Names:
             self.vectors[name] = min(age, self.vectors.get(name, age))
         self.deletes |= other.deletes
 
-    def drop(self, other: Names) -> None:
+    def drop(self, other: NamedFiles) -> None:
         """Forget names that are in use."""
         for name in (*other.files, *other.vectors):
             self.files.pop(name, None)
@@ -97,7 +97,7 @@ class Holdings:
 
     roots: dict[str, int] = field(default_factory=dict)
     leaves: dict[str, HeldLeaf] = field(default_factory=dict)
-    names: Names = field(default_factory=Names)
+    names: NamedFiles = field(default_factory=NamedFiles)
     trees: int = 0
 
 
@@ -182,9 +182,9 @@ class Reach:
             else:
                 known.met(dead)
 
-    def names_of(self, entries: EntryBatch) -> Names:
+    def names_of(self, entries: EntryBatch) -> NamedFiles:
         """The files that entries name. Old vectors' entries name their Puffin file."""
-        found = Names()
+        found = NamedFiles()
         if not entries.num_rows:
             return found
         location = self._reader.location
@@ -224,16 +224,16 @@ class Reach:
 
     def names_in(
         self, leaves: Sequence[tuple[HeldLeaf, Positions | None]], *, missing_ok: bool = False
-    ) -> Names:
+    ) -> NamedFiles:
         """Names in leaves that are live in one of their roots; some positions, or all."""
 
-        def read(item: tuple[HeldLeaf, Positions | None]) -> Names:
+        def read(item: tuple[HeldLeaf, Positions | None]) -> NamedFiles:
             held, only = item
             try:
                 batch = self._reader.entries(held.ref, keys=self._keys)
             except NotFound:
                 if missing_ok:
-                    return Names()
+                    return NamedFiles()
                 raise
             mask = tracking.live_mask(batch)
             mask[held.dead_in_all] = False
@@ -243,7 +243,7 @@ class Reach:
                 mask &= chosen
             return self.names_of(batch.without(POSITION).filter(mask))
 
-        total = Names()
+        total = NamedFiles()
         for names in run_all(leaves, read, what="leaves", progress=self._progress):
             total.add(names)
         return total
@@ -281,7 +281,7 @@ class Reach:
 
 
 def _doubtful(
-    names: Names, gone: Holdings, kept: Holdings
+    names: NamedFiles, gone: Holdings, kept: Holdings
 ) -> list[tuple[HeldLeaf, Positions | None]]:
     """Leaves of the snapshots that stay which may hold one of the names."""
     hull = _hull(names.files.values())

@@ -29,16 +29,16 @@ from frazil.format.batch import EntryBatch
 from frazil.format.metadata import (
     RefKind,
     SchemaId,
+    Snapshot,
     SnapshotId,
     SnapshotRef,
     TableMetadata,
 )
-from frazil.format.metadata import Snapshot as TableSnapshot
 from frazil.paimon import as_iceberg
 from frazil.paimon.course import Leg
 from frazil.paimon.directories import MAIN_BRANCH
 from frazil.paimon.paimon_table import PaimonTable
-from frazil.paimon.snapshot import Snapshot, Tag
+from frazil.paimon.snapshot import PaimonSnapshot, Tag
 from frazil.paimon.takeover import Takeover, entries, taken_vectors
 from frazil.paimon.vector_files import Positions
 
@@ -100,7 +100,7 @@ class _Files:
     cardinalities: Mapping[str, int]
 
 
-def summary_of(snapshot: TableSnapshot | None) -> Mapping[str, str]:
+def summary_of(snapshot: Snapshot | None) -> Mapping[str, str]:
     """A snapshot's summary; empty when there is no snapshot."""
     return {} if snapshot is None else snapshot.summary
 
@@ -175,7 +175,7 @@ class Run:
     def _change(
         self,
         leg: Leg,
-        snapshot: Snapshot,
+        snapshot: PaimonSnapshot,
         added: EntryBatch,
         gone: EntryBatch,
         edits: tuple[VectorEdit, ...],
@@ -236,7 +236,7 @@ class Run:
         self.pending.append(path)
         self.around.storage.write_new(path, data)
 
-    def _land(self, change: Change, *, now_ms: int) -> TableSnapshot | None:
+    def _land(self, change: Change, *, now_ms: int) -> Snapshot | None:
         """Build the change on the state at hand and swap it in; no second attempt."""
         around = replace(self.around, now_ms=lambda: now_ms)
         builder = Builder(change, around, self.head)
@@ -268,7 +268,7 @@ class Run:
     # Schemas, names
 
     def _schema_update(
-        self, table: PaimonTable, exclude: Collection[str], snapshot: Snapshot
+        self, table: PaimonTable, exclude: Collection[str], snapshot: PaimonSnapshot
     ) -> MetadataUpdate:
         version = table.schema(snapshot.schema_id)
         earlier = [table.schema(i) for i in table.schema_ids() if i < version.id]
@@ -276,7 +276,7 @@ class Run:
         return UseSchema(schema=schema, last_column_id=version.highest_field_id)
 
     def use_schema(
-        self, table: PaimonTable, exclude: Collection[str], snapshot: Snapshot | None = None
+        self, table: PaimonTable, exclude: Collection[str], snapshot: PaimonSnapshot | None = None
     ) -> None:
         """Make the schema of a snapshot, or of the branch's tip, the current one."""
         if snapshot is None:
@@ -299,7 +299,7 @@ class Run:
             update = SetProperties(updates=changed)
             self._land(Change(updates=(update,)), now_ms=metadata.last_updated_ms)
 
-    def start_branch(self, branch: str, fork: Snapshot | None, notes: list[str]) -> None:
+    def start_branch(self, branch: str, fork: PaimonSnapshot | None, notes: list[str]) -> None:
         """Create a branch where it left `main`, or at the nearest adopted snapshot."""
         taken = self._taken(MAIN_BRANCH)
         at = max((i for i in taken if fork is not None and i <= fork.id), default=None)
@@ -340,7 +340,7 @@ class Run:
             if snapshot.summary.get(BRANCH) == branch and SNAPSHOT_ID in snapshot.summary
         }
 
-    def tip_taken(self, branch: str) -> TableSnapshot | None:
+    def tip_taken(self, branch: str) -> Snapshot | None:
         """The latest snapshot of a branch that came from Paimon."""
         snapshot = self.state.tip(branch)
         while snapshot is not None and SNAPSHOT_ID not in snapshot.summary:
@@ -378,7 +378,7 @@ class Run:
             self._files[branch] = self._files_at(self.state.tip(branch))
         return self._files[branch]
 
-    def _files_at(self, snapshot: TableSnapshot | None) -> _Files:
+    def _files_at(self, snapshot: Snapshot | None) -> _Files:
         if snapshot is None:
             return _Files(locations=pa.array([], pa.string()), cardinalities={})
         reader = self.around.reader(self.state.metadata)
@@ -400,7 +400,7 @@ class Run:
         )
 
 
-def _snapshot_of(table: PaimonTable, snapshot_id: int) -> Snapshot | None:
+def _snapshot_of(table: PaimonTable, snapshot_id: int) -> PaimonSnapshot | None:
     if snapshot_id in table.snapshot_ids():
         return table.snapshot(snapshot_id)
     return next((t.snapshot for t in table.tags() if t.snapshot.id == snapshot_id), None)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.paimon import as_iceberg, binary_row, directories
-from frazil.paimon.paimon_table import State
+from frazil.paimon.paimon_table import PaimonState
 from frazil.paimon.table_schema import MergeEngine, TableSchema
 
 Mask = npt.NDArray[np.bool_]
@@ -95,7 +95,9 @@ class Classified:
         return Classified(classes=classes, codes=codes)
 
 
-def classify(state: State, *, exclude: Collection[str] = (), merging: bool = False) -> Classified:
+def classify(
+    state: PaimonState, *, exclude: Collection[str] = (), merging: bool = False
+) -> Classified:
     """The fate of every live file of a snapshot, in the order of `state.files`.
 
     `merging` says that files can be merged: then level 0 of a first-row table, which Paimon leaves
@@ -113,7 +115,7 @@ def classify(state: State, *, exclude: Collection[str] = (), merging: bool = Fal
     return _by_schema(state, found, exclude)
 
 
-def _keyed(state: State, found: Classified, merging: bool) -> Classified:
+def _keyed(state: PaimonState, found: Classified, merging: bool) -> Classified:
     """Primary-key files: by bucket, level, deleted rows and key ranges."""
     files, schema = state.files, state.schema
     levels = files["level"].to_numpy()
@@ -224,7 +226,7 @@ def _ranks(
     return ranks[:count], ranks[count:]
 
 
-def _by_format(state: State, found: Classified) -> Classified:
+def _by_format(state: PaimonState, found: Classified) -> Classified:
     names = state.files["file_name"]
     for format in pc.unique(pc.replace_substring_regex(names, r"^.*\.", "")).to_pylist():
         if format in FORMATS:
@@ -239,7 +241,7 @@ def _by_format(state: State, found: Classified) -> Classified:
     return found
 
 
-def _by_columns(state: State, found: Classified) -> Classified:
+def _by_columns(state: PaimonState, found: Classified) -> Classified:
     """Files that hold only some columns of their rows (data evolution)."""
     written = state.files["write_cols"]
     if written.null_count == len(written):
@@ -261,7 +263,7 @@ def _by_columns(state: State, found: Classified) -> Classified:
     return found.with_class(problem, partial)
 
 
-def _by_row_ids(state: State, found: Classified) -> Classified:
+def _by_row_ids(state: PaimonState, found: Classified) -> Classified:
     """Files whose row ids another file has too: one id must mean one row."""
     first = state.files["first_row_id"]
     rows = state.files["row_count"].to_numpy()
@@ -290,7 +292,7 @@ def _names(schema: TableSchema) -> set[str]:
     return {field.name for field in schema.fields}
 
 
-def _by_schema(state: State, found: Classified, exclude: Collection[str]) -> Classified:
+def _by_schema(state: PaimonState, found: Classified, exclude: Collection[str]) -> Classified:
     ids = state.files["schema_id"].to_numpy()
     for schema_id, schema in state.schemas.items():
         problems = as_iceberg.misfits(schema, state.schema, exclude)
@@ -305,7 +307,7 @@ def _by_schema(state: State, found: Classified, exclude: Collection[str]) -> Cla
     return found
 
 
-def summary(state: State, found: Classified) -> pa.Table:
+def summary(state: PaimonState, found: Classified) -> pa.Table:
     """One row per class: verdict, reason, what to do, files, rows and bytes."""
     rows, sizes = state.files["row_count"].to_numpy(), state.files["file_size"].to_numpy()
     lines: list[Mapping[str, object]] = []

@@ -15,8 +15,8 @@ import pyarrow as pa
 from frazil.errors import NotFound
 from frazil.paimon.directories import MAIN_BRANCH
 from frazil.paimon.live import live_entries
-from frazil.paimon.paimon_table import PaimonTable, State
-from frazil.paimon.snapshot import Snapshot, Tag
+from frazil.paimon.paimon_table import PaimonState, PaimonTable
+from frazil.paimon.snapshot import PaimonSnapshot, Tag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class Leg:
 
     table: PaimonTable
     branch: str
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[PaimonSnapshot, ...]
     tags: tuple[Tag, ...]
-    fork: Snapshot | None = None
+    fork: PaimonSnapshot | None = None
     """The latest snapshot that the branch shares with `main`."""
 
 
@@ -84,7 +84,7 @@ def _leg(
 ) -> Leg:
     ids = table.snapshot_ids()
     tagged = table.tags() if tags else ()
-    known: dict[int, Snapshot] = {tag.snapshot.id: tag.snapshot for tag in tagged}
+    known: dict[int, PaimonSnapshot] = {tag.snapshot.id: tag.snapshot for tag in tagged}
     if snapshot_id is not None and snapshot_id not in ids and snapshot_id not in known:
         shown = f"{ids[0]} to {ids[-1]}" if ids else "none"
         raise NotFound(
@@ -107,7 +107,7 @@ def _forked(leg: Leg, main: PaimonTable, since: int | None) -> Leg:
     """The leg without the snapshots that are those of `main`."""
     if since is not None:
         return leg
-    shared: Snapshot | None = None
+    shared: PaimonSnapshot | None = None
     mine = {snapshot.id: snapshot for snapshot in leg.table.snapshots()}
     theirs = {snapshot.id: snapshot for snapshot in main.snapshots()}
     theirs |= {tag.snapshot.id: tag.snapshot for tag in main.tags()}
@@ -134,12 +134,12 @@ def _clash(main: PaimonTable, view: PaimonTable) -> str | None:
     return None
 
 
-def states(leg: Leg) -> Iterator[State]:
+def states(leg: Leg) -> Iterator[PaimonState]:
     """The state at each snapshot of a leg.
 
     From one snapshot to the next only the delta is read, so a long history costs what changed.
     """
-    before: State | None = None
+    before: PaimonState | None = None
     for snapshot in leg.snapshots:
         if before is not None and snapshot.id == before.snapshot.id + 1:
             before = _advanced(leg.table, before, snapshot)
@@ -148,7 +148,7 @@ def states(leg: Leg) -> Iterator[State]:
         yield before
 
 
-def _advanced(table: PaimonTable, before: State, snapshot: Snapshot) -> State:
+def _advanced(table: PaimonTable, before: PaimonState, snapshot: PaimonSnapshot) -> PaimonState:
     delta = table.delta_entries(snapshot)
     if delta.num_rows == 0:
         files = before.files.drop_columns(["location"])

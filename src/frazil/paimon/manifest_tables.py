@@ -34,7 +34,7 @@ _RANGES: Final = pa.list_(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ManifestColumn:
     """One column: where Paimon keeps it, and whether every version wrote it."""
 
     source: str
@@ -42,15 +42,15 @@ class Column:
     required: bool = False
 
 
-def _required(source: str, type: pa.DataType) -> Column:
-    return Column(source=source, type=type, required=True)
+def _required(source: str, type: pa.DataType) -> ManifestColumn:
+    return ManifestColumn(source=source, type=type, required=True)
 
 
-def _optional(source: str, type: pa.DataType) -> Column:
-    return Column(source=source, type=type)
+def _optional(source: str, type: pa.DataType) -> ManifestColumn:
+    return ManifestColumn(source=source, type=type)
 
 
-MANIFEST_LIST: Final[Mapping[str, Column]] = {
+MANIFEST_LIST: Final[Mapping[str, ManifestColumn]] = {
     "version": _required("_VERSION", _INT),
     "file_name": _required("_FILE_NAME", _TEXT),
     "file_size": _required("_FILE_SIZE", _LONG),
@@ -68,7 +68,7 @@ MANIFEST_LIST: Final[Mapping[str, Column]] = {
     "max_row_id": _optional("_MAX_ROW_ID", _LONG),
 }
 
-MANIFEST: Final[Mapping[str, Column]] = {
+MANIFEST: Final[Mapping[str, ManifestColumn]] = {
     "version": _required("_VERSION", _INT),
     "kind": _required("_KIND", _INT),
     "partition": _required("_PARTITION", _BINARY),
@@ -97,7 +97,7 @@ MANIFEST: Final[Mapping[str, Column]] = {
     "write_cols": _optional("_FILE._WRITE_COLS", _NAMES),
 }
 
-INDEX_MANIFEST: Final[Mapping[str, Column]] = {
+INDEX_MANIFEST: Final[Mapping[str, ManifestColumn]] = {
     "version": _required("_VERSION", _INT),
     "kind": _required("_KIND", _INT),
     "partition": _required("_PARTITION", _BINARY),
@@ -134,14 +134,14 @@ def read_index_manifest(
     return _read(data, INDEX_MANIFEST, path, versions=(1,), limits=limits)
 
 
-def empty(columns: Mapping[str, Column]) -> pa.Table:
+def empty(columns: Mapping[str, ManifestColumn]) -> pa.Table:
     """A table of those columns without rows."""
     return pa.table({name: pa.array([], column.type) for name, column in columns.items()})
 
 
 def _read(
     data: bytes,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, ManifestColumn],
     path: str | None,
     *,
     versions: tuple[int, ...],
@@ -162,7 +162,7 @@ def _read(
     return table
 
 
-def _raw(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table:
+def _raw(data: bytes, columns: Mapping[str, ManifestColumn], limits: Limits) -> pa.Table:
     if data[:3] == ORC_MAGIC:
         return _read_orc(data, columns, limits)
     if data[:4] != AVRO_MAGIC:
@@ -171,7 +171,7 @@ def _raw(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table
     return by_name.read(data, wanted, domains=_DOMAINS, limits=limits)
 
 
-def _read_orc(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.Table:
+def _read_orc(data: bytes, columns: Mapping[str, ManifestColumn], limits: Limits) -> pa.Table:
     wanted = {column.source for column in columns.values()}
     try:
         file = orc.ORCFile(pa.BufferReader(data))
@@ -186,7 +186,7 @@ def _read_orc(data: bytes, columns: Mapping[str, Column], limits: Limits) -> pa.
     return table
 
 
-def _conform(raw: pa.Table, column: Column) -> pa.ChunkedArray:
+def _conform(raw: pa.Table, column: ManifestColumn) -> pa.ChunkedArray:
     """The column in its fixed type; null when the file has no such field."""
     index = raw.schema.get_field_index(column.source)
     if index < 0:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from frazil.errors import Unsupported
 from frazil.format.fields import split_stats_key
 from frazil.paimon import as_iceberg, binary_row, value_stats
-from frazil.paimon.paimon_table import PaimonTable, State
-from frazil.paimon.snapshot import Snapshot, Tag
+from frazil.paimon.paimon_table import PaimonState, PaimonTable
+from frazil.paimon.snapshot import PaimonSnapshot, Tag
 from frazil.paimon.table_schema import TableSchema
 
 _TIME: Final = pa.timestamp("ms", "UTC")
@@ -64,7 +64,7 @@ def snapshots(table: PaimonTable) -> pa.Table:
     return pa.Table.from_pylist([_snapshot_row(s) for s in table.snapshots()], _SNAPSHOT)
 
 
-def _snapshot_row(snapshot: Snapshot) -> Mapping[str, Any]:
+def _snapshot_row(snapshot: PaimonSnapshot) -> Mapping[str, Any]:
     shared = {name: getattr(snapshot, name, None) for name in _SNAPSHOT.names}
     return {**shared, "snapshot_id": snapshot.id, "committed_at": snapshot.time_ms}
 
@@ -143,7 +143,7 @@ def files(table: PaimonTable, snapshot_id: int | None = None) -> pa.Table:
     return state_files(table, table.state(snapshot_id))
 
 
-def state_files(table: PaimonTable, state: State) -> pa.Table:
+def state_files(table: PaimonTable, state: PaimonState) -> pa.Table:
     """The same, for a state at hand."""
     columns: dict[str, Any] = {name: state.files[name] for name in _FILE_COLUMNS}
     columns |= _partition_columns(state, state.files)
@@ -155,13 +155,13 @@ def state_files(table: PaimonTable, state: State) -> pa.Table:
     return pa.table(columns | _statistics(state))
 
 
-def _partition_columns(state: State, rows: pa.Table) -> dict[str, pa.Array]:
+def _partition_columns(state: PaimonState, rows: pa.Table) -> dict[str, pa.Array]:
     fields = state.schema.partition_fields
     decoded = binary_row.decode(rows["partition"], [field.type for field in fields])
     return {f"partition.{f.name}": values for f, values in zip(fields, decoded, strict=True)}
 
 
-def _statistics(state: State) -> dict[str, pa.Array]:
+def _statistics(state: PaimonState) -> dict[str, pa.Array]:
     """Bounds and null counts under column names; columns of other types have none."""
     left_out = tuple(as_iceberg.unsupported_columns(state.schema))
     try:

@@ -21,7 +21,7 @@ from frazil.errors import FormatError, InvalidInput, NotFound
 from frazil.format.checks import check_text
 from frazil.paimon import binary_row, directories, manifest_tables, vector_files
 from frazil.paimon.live import live_entries
-from frazil.paimon.snapshot import Snapshot, Tag, parse_snapshot, parse_tag
+from frazil.paimon.snapshot import PaimonSnapshot, Tag, parse_snapshot, parse_tag
 from frazil.paimon.table_schema import TableSchema, parse_schema
 from frazil.storage import FileInfo, Storage, is_local, storage_for
 
@@ -41,10 +41,10 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class State:
+class PaimonState:
     """The table at one snapshot."""
 
-    snapshot: Snapshot
+    snapshot: PaimonSnapshot
     schema: TableSchema
     schemas: Mapping[int, TableSchema]
     """Every schema version, by id: files keep the one they were written in."""
@@ -116,11 +116,11 @@ class PaimonTable:
         """Ids of the snapshots that are still there, ascending."""
         return self._numbers("snapshot", "snapshot-")
 
-    def snapshots(self) -> tuple[Snapshot, ...]:
+    def snapshots(self) -> tuple[PaimonSnapshot, ...]:
         """The snapshots that are still there, oldest first."""
         return tuple(self.snapshot(snapshot_id) for snapshot_id in self.snapshot_ids())
 
-    def snapshot(self, snapshot_id: int | None = None) -> Snapshot:
+    def snapshot(self, snapshot_id: int | None = None) -> PaimonSnapshot:
         """One snapshot; the latest when none is named."""
         if snapshot_id is None:
             ids = self.snapshot_ids()
@@ -155,7 +155,7 @@ class PaimonTable:
             latest_schema_id=schemas[-1] if schemas else None,
         )
 
-    def manifests(self, snapshot: Snapshot) -> pa.Table:
+    def manifests(self, snapshot: PaimonSnapshot) -> pa.Table:
         """The manifests of a snapshot, base list first, with the columns of `MANIFEST_LIST`."""
         tables = [
             self._listed(data, path)
@@ -167,12 +167,12 @@ class PaimonTable:
             else manifest_tables.empty(manifest_tables.MANIFEST_LIST)
         )
 
-    def entries(self, snapshot: Snapshot) -> pa.Table:
+    def entries(self, snapshot: PaimonSnapshot) -> pa.Table:
         """All ADD and DELETE entries of a snapshot, with the columns of `MANIFEST`."""
         names = self.manifests(snapshot)["file_name"].to_pylist()
         return self._entries(snapshot, names)
 
-    def delta_entries(self, snapshot: Snapshot) -> pa.Table:
+    def delta_entries(self, snapshot: PaimonSnapshot) -> pa.Table:
         """The ADD and DELETE entries that this snapshot itself brought."""
         lists = [snapshot.delta_manifest_list] if snapshot.delta_manifest_list else []
         names = [
@@ -182,7 +182,7 @@ class PaimonTable:
         ]
         return self._entries(snapshot, names)
 
-    def _entries(self, snapshot: Snapshot, names: Sequence[str]) -> pa.Table:
+    def _entries(self, snapshot: PaimonSnapshot, names: Sequence[str]) -> pa.Table:
         tables = [
             manifest_tables.read_manifest(data, path, limits=self.storage.limits)
             for path, data in self._read_all(snapshot, names)
@@ -191,7 +191,7 @@ class PaimonTable:
             pa.concat_tables(tables) if tables else manifest_tables.empty(manifest_tables.MANIFEST)
         )
 
-    def index_entries(self, snapshot: Snapshot) -> pa.Table:
+    def index_entries(self, snapshot: PaimonSnapshot) -> pa.Table:
         """The live index files of a snapshot, with the columns of `INDEX_MANIFEST`."""
         if snapshot.index_manifest is None:
             return manifest_tables.empty(manifest_tables.INDEX_MANIFEST)
@@ -199,16 +199,16 @@ class PaimonTable:
         table = manifest_tables.read_index_manifest(data, path, limits=self.storage.limits)
         return table.filter(pc.equal(table["kind"], manifest_tables.ADD))
 
-    def state(self, snapshot: Snapshot | int | None = None) -> State:
+    def state(self, snapshot: PaimonSnapshot | int | None = None) -> PaimonState:
         """The table at a snapshot; the latest when none is named."""
-        pinned = snapshot if isinstance(snapshot, Snapshot) else self.snapshot(snapshot)
+        pinned = snapshot if isinstance(snapshot, PaimonSnapshot) else self.snapshot(snapshot)
         return self.state_of(pinned, live_entries(self.entries(pinned)))
 
-    def state_of(self, snapshot: Snapshot, files: pa.Table) -> State:
+    def state_of(self, snapshot: PaimonSnapshot, files: pa.Table) -> PaimonState:
         """The state at a snapshot whose live entries are known."""
         schema = self.schema(snapshot.schema_id)
         used = set(pc.unique(files["schema_id"]).to_pylist()) | {schema.id}
-        return State(
+        return PaimonState(
             snapshot=snapshot,
             schema=schema,
             schemas={schema_id: self.schema(schema_id) for schema_id in sorted(used)},
@@ -216,7 +216,7 @@ class PaimonTable:
             index_files=self._index_located(schema, self.index_entries(snapshot)),
         )
 
-    def deletion_vectors(self, state: State) -> Mapping[str, vector_files.Positions]:
+    def deletion_vectors(self, state: PaimonState) -> Mapping[str, vector_files.Positions]:
         """Positions of deleted rows, by data file name; files without any are absent."""
         index = state.index_files
         index = index.filter(pc.equal(index["index_type"], manifest_tables.DELETION_VECTORS))
@@ -325,7 +325,7 @@ class PaimonTable:
     def _listed(self, data: bytes, path: str) -> pa.Table:
         return manifest_tables.read_manifest_list(data, path, limits=self.storage.limits)
 
-    def _read(self, path: str, snapshot: Snapshot) -> bytes:
+    def _read(self, path: str, snapshot: PaimonSnapshot) -> bytes:
         try:
             return self.storage.read(path)
         except NotFound:
@@ -334,7 +334,9 @@ class PaimonTable:
                 "snapshot meanwhile: take a newer one, or create a tag in Paimon to keep it"
             ) from None
 
-    def _read_all(self, snapshot: Snapshot, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def _read_all(
+        self, snapshot: PaimonSnapshot, names: Sequence[str]
+    ) -> Iterator[tuple[str, bytes]]:
         """Files of the manifest directory, in order; several are fetched at a time."""
         for name in names:
             if "/" in name or name in ("", ".", ".."):

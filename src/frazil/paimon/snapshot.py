@@ -18,7 +18,7 @@ KINDS: Final = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class PaimonSnapshot:
     """One committed version of a Paimon table."""
 
     id: int
@@ -52,12 +52,12 @@ class Tag:
     """A named snapshot that expiry leaves alone."""
 
     name: str
-    snapshot: Snapshot
+    snapshot: PaimonSnapshot
     create_time_ms: int | None
     time_retained_ms: int | None
 
 
-def parse_snapshot(data: bytes) -> Snapshot:
+def parse_snapshot(data: bytes) -> PaimonSnapshot:
     """A snapshot from its JSON file."""
     return _snapshot(parse_object(data))
 
@@ -73,14 +73,14 @@ def parse_tag(name: str, data: bytes) -> Tag:
     )
 
 
-def _snapshot(raw: Mapping[str, Any]) -> Snapshot:
+def _snapshot(raw: Mapping[str, Any]) -> PaimonSnapshot:
     kind = raw.get("commitKind")
     if kind not in KINDS:
         raise FormatError(f"is {kind!r}; expected one of {', '.join(KINDS)}", field="commitKind")
     properties = raw.get("properties") or {}
     if not isinstance(properties, dict):
         raise FormatError(f"is {properties!r}; expected an object", field="properties")
-    return Snapshot(
+    return PaimonSnapshot(
         id=whole(raw, "id"),
         schema_id=whole(raw, "schemaId"),
         base_manifest_list=_name(raw, "baseManifestList"),

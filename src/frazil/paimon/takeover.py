@@ -26,7 +26,7 @@ from frazil.format.tracking import Status
 from frazil.format.types import arrow_type, promote
 from frazil.paimon import as_iceberg, binary_row, classify, value_stats, verify
 from frazil.paimon.classify import Classified, FileClass, Verdict
-from frazil.paimon.paimon_table import PaimonTable, State
+from frazil.paimon.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.vector_files import Positions
 from frazil.paimon.verify import Listing, Mask
 from frazil.storage import Storage
@@ -39,7 +39,7 @@ _OTHER_BRANCH: Final = ("scan.fallback-branch", "scan.primary-branch")
 class Takeover:
     """What taking over one snapshot means."""
 
-    state: State
+    state: PaimonState
     found: Classified
     schema: Schema | None
     """The Iceberg schema; None when some column's type stands in the way."""
@@ -81,7 +81,7 @@ entries. Every path it writes goes into the list, for a caller that has to clean
 
 def prepare(
     table: PaimonTable,
-    state: State,
+    state: PaimonState,
     *,
     exclude: Collection[str] = (),
     listing: Listing | None = None,
@@ -123,7 +123,7 @@ def prepare(
     )
 
 
-def _other_branches(table: PaimonTable, state: State) -> list[str]:
+def _other_branches(table: PaimonTable, state: PaimonState) -> list[str]:
     """Options by which Paimon reads partitions of another branch too; the newest schema counts."""
     newest = table.schema(max(table.schema_ids(), default=state.schema.id))
     options = {**state.schema.options, **newest.options}
@@ -135,7 +135,7 @@ def _other_branches(table: PaimonTable, state: State) -> list[str]:
     ]
 
 
-def _refusals(state: State, found: Classified) -> list[str]:
+def _refusals(state: PaimonState, found: Classified) -> list[str]:
     return [
         f"{line['files']} files ({line['example']}, …): {line['reason']}; {line['advice']}"
         for line in classify.summary(state, found).to_pylist()
@@ -144,7 +144,7 @@ def _refusals(state: State, found: Classified) -> list[str]:
 
 
 def _uncounted_deletes(
-    table: PaimonTable, state: State, found: Classified, everywhere: pa.Array
+    table: PaimonTable, state: PaimonState, found: Classified, everywhere: pa.Array
 ) -> Classified:
     """Some writers record no delete rows where there are some: look into level-0 files."""
     suspects = found.mask(Verdict.TAKEN) & (state.files["level"].to_numpy() == 0)
@@ -158,7 +158,7 @@ def _uncounted_deletes(
 
 def _bound_by_name(
     table: PaimonTable,
-    state: State,
+    state: PaimonState,
     found: Classified,
     everywhere: pa.Array,
     mapping: NameMapping,
@@ -254,7 +254,7 @@ def entries(
     return EntryBatch(pa.table(columns).combine_chunks())
 
 
-def _partitions(state: State, files: pa.Table, schema: Schema) -> list[pa.Array]:
+def _partitions(state: PaimonState, files: pa.Table, schema: Schema) -> list[pa.Array]:
     """Partition values of the files, in the types of the Iceberg schema."""
     fields = state.schema.partition_fields
     encoded = files["partition"].combine_chunks().dictionary_encode()

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from frazil.errors import FormatError, NotFound, StorageError
 from frazil.paimon import directories
-from frazil.paimon.paimon_table import PaimonTable, State
+from frazil.paimon.paimon_table import PaimonState, PaimonTable
 from frazil.storage import Storage
 
 Mask = npt.NDArray[np.bool_]
@@ -57,7 +57,7 @@ class Listing:
         return self._by_name.get(name)
 
 
-def located(table: PaimonTable, state: State, keep: Mask, listing: Listing) -> pa.Array:
+def located(table: PaimonTable, state: PaimonState, keep: Mask, listing: Listing) -> pa.Array:
     """Locations of all files, the kept ones known to exist with the size their entry gives.
 
     A file that is not in the directory its partition calls for is looked up by its name, which is
@@ -112,7 +112,7 @@ def _outside_problems(storage: Storage, files: Sequence[tuple[str, int]]) -> lis
         return [problem for problem in pool.map(check, files) if problem is not None]
 
 
-def inexact_partitions(state: State) -> bool:
+def inexact_partitions(state: PaimonState) -> bool:
     """Whether some partition column is rendered differently by different writers."""
     return not all(directories.is_exact(field.type) for field in state.schema.partition_fields)
 

@@ -39,7 +39,7 @@ from frazil.rows.engine import (
     KeyPair,
     MergeClause,
     MergePlan,
-    Source,
+    MergeSource,
     Value,
     reach,
 )
@@ -173,7 +173,7 @@ class RowEditor:
         results = self.engine.update(planned, values, self._sink())
         return self._outcome(results, planned, scan, UPDATE_ISOLATION)
 
-    def merge(self, source: Source, plan: MergePlan) -> Change:
+    def merge(self, source: MergeSource, plan: MergePlan) -> Change:
         """Rows of a source meet rows of the table, and clauses say what becomes of them."""
         if not plan.clauses:
             raise InvalidInput("merge has no clause: say what to do, e.g. when_matched_update()")
@@ -218,7 +218,7 @@ class RowEditor:
         )
         return self.merge(source, plan)
 
-    def _upsert_source(self, rows: Rows, on: Sequence[str], schema: Schema) -> Source:
+    def _upsert_source(self, rows: Rows, on: Sequence[str], schema: Schema) -> MergeSource:
         """The rows in the table's types, with keys that are there and differ."""
         stream = given(rows, schema)
         have = [column for column in schema.fields if column.name in stream.schema.names]

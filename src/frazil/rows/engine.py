@@ -64,7 +64,7 @@ class KeyValues:
     is_all: bool
 
 
-class Source(Protocol):
+class MergeSource(Protocol):
     """Rows to merge, held so that they can be read more than once."""
 
     @property
@@ -113,7 +113,7 @@ class Engine(Protocol):
     def update(self, planned: Planned, values: Assignments, sink: RowSink) -> list[SinkResult]:
         """Rows that match, with new values, into sinks."""
 
-    def source(self, rows: Any, schema: Schema) -> Source:
+    def source(self, rows: Any, schema: Schema) -> MergeSource:
         """Rows to merge; columns that the table has, too, get its types."""
 
     def merge(
@@ -128,7 +128,7 @@ class Engine(Protocol):
         gets comes before what the next one gets."""
 
 
-def reach(source: Source, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:
+def reach(source: MergeSource, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:
     """A filter that every row of the table with a key of the source passes."""
     columns = ColumnIndex.of(schema)
     usable = [

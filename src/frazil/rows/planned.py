@@ -26,7 +26,7 @@ from frazil.format import paths
 from frazil.format.fields import stats_key
 from frazil.format.types import is_floating
 from frazil.scan.plan import Plan
-from frazil.scan.tasks import Task, Vector, tasks_of
+from frazil.scan.tasks import Task, VectorPlace, tasks_of
 
 if TYPE_CHECKING:
     from frazil.rows.scan import Scan
@@ -129,7 +129,7 @@ class Planned:
         found = self.plan.files.column("deletion_vector.location")
         return np.array(pc.is_valid(found).to_numpy(), dtype=np.bool_)
 
-    def vectors(self, rows: npt.NDArray[Any]) -> list[tuple[int, int, Vector]]:
+    def vectors(self, rows: npt.NDArray[Any]) -> list[tuple[int, int, VectorPlace]]:
         """Base, record count and deletion vector of files that have one."""
         return [
             (int(self.bases[row]), task.source.record_count, task.vector)

@@ -35,7 +35,7 @@ class Removed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Step:
+class ChangeStep:
     """Rows to read. One that is in both lists, no younger than `since_sequence_number`, moved."""
 
     removed: tuple[Removed, ...] = ()
@@ -96,7 +96,7 @@ class StepPlanner:
     reader: TreeReader
     reading: Reading
 
-    def each(self, snapshots: Iterable[Snapshot]) -> Iterator[Step]:
+    def each(self, snapshots: Iterable[Snapshot]) -> Iterator[ChangeStep]:
         """What each of the snapshots did, which are given oldest first."""
         for run in append_runs(snapshots):
             together = appended(self.reader, run)
@@ -105,15 +105,15 @@ class StepPlanner:
                 continue
             deletes = live_deletes(self.reader, run[-1])  # none of them changed those
             for place, snapshot in enumerate(run):
-                yield Step(
+                yield ChangeStep(
                     added=tuple(tasks_for(self.reader, together.of(place), deletes)),
                     since_sequence_number=snapshot.sequence_number - 1,
                 )
 
-    def snapshot(self, snapshot: Snapshot) -> Step:
+    def snapshot(self, snapshot: Snapshot) -> ChangeStep:
         """What one snapshot did."""
         if snapshot.operation == "replace":
-            return Step()
+            return ChangeStep()
         changes = changes_of(self.reader, snapshot)
         removed = EntryBatch.concat([changes.deleted, changes.replaced])
         deletes = DeleteSets.around(self.reader, snapshot, added=changes.added, removed=removed)
@@ -121,7 +121,7 @@ class StepPlanner:
         before = snapshot.sequence_number - 1
         return self._step(FileSets.of(changes), deletes, snapshot, since_sequence_number=before)
 
-    def between(self, since: Snapshot, until: Snapshot, files: FileSets) -> Step:
+    def between(self, since: Snapshot, until: Snapshot, files: FileSets) -> ChangeStep:
         """What a range of snapshots did in the end, given what became of the files."""
         before, after = live_deletes(self.reader, since), live_deletes(self.reader, until)
         return self._step(
@@ -131,10 +131,12 @@ class StepPlanner:
             since_sequence_number=since.sequence_number,
         )
 
-    def whole(self, snapshot: Snapshot | None) -> Step:
+    def whole(self, snapshot: Snapshot | None) -> ChangeStep:
         """Every row of a snapshot as added."""
         files = plan(self.reader, snapshot).files
-        return Step(added=tuple(tasks_for(self.reader, files, live_deletes(self.reader, snapshot))))
+        return ChangeStep(
+            added=tuple(tasks_for(self.reader, files, live_deletes(self.reader, snapshot)))
+        )
 
     def _step(
         self,
@@ -143,7 +145,7 @@ class StepPlanner:
         snapshot: Snapshot,
         *,
         since_sequence_number: int,
-    ) -> Step:
+    ) -> ChangeStep:
         reader = self.reader
         removed = [Removed(task=task) for task in tasks_for(reader, files.gone, deletes.before)]
         before = tasks_for(reader, files.before, deletes.before)
@@ -153,7 +155,7 @@ class StepPlanner:
             known = set(files.added.pylist("location")) | set(files.after.pylist("location"))
             removed += self._swept(deletes, snapshot, known)
         added = tasks_for(reader, files.added, deletes.after)
-        return Step(
+        return ChangeStep(
             removed=tuple(removed), added=tuple(added), since_sequence_number=since_sequence_number
         )
 

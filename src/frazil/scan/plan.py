@@ -25,7 +25,7 @@ from frazil.format.fields import PARTITION_PREFIX, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
 from frazil.scan.report import LeafReport, LevelReport, ScanReport
-from frazil.storage import Call, Storage
+from frazil.storage import Storage, StorageCall
 from frazil.tree.decoder import ManifestDecoder
 from frazil.tree.read import (
     LeafRef,
@@ -302,7 +302,9 @@ class _Planner:
             )
         return tuple(found)
 
-    def _root(self, calls: Sequence[Call]) -> tuple[Tree, LevelReport, Mask, tuple[LeafRef, ...]]:
+    def _root(
+        self, calls: Sequence[StorageCall]
+    ) -> tuple[Tree, LevelReport, Mask, tuple[LeafRef, ...]]:
         """The root, which of its rows are files to read, and the leaves to look into."""
         began = time.perf_counter()
         tree = self._reader.tree(self._snapshot, keys=self._keys | self._filter_keys)

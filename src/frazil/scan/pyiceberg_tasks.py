@@ -14,7 +14,7 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import Unsupported
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
-from frazil.scan.tasks import DeleteFile, Task, Vector
+from frazil.scan.tasks import DeleteFile, Task, VectorPlace
 
 _VERSION: Final = 3
 
@@ -55,7 +55,7 @@ def _data_file(
     return made
 
 
-def _vector_file(vector: Vector, task: Task, metadata: TableMetadata) -> DataFile:
+def _vector_file(vector: VectorPlace, task: Task, metadata: TableMetadata) -> DataFile:
     made = DataFile.from_args(
         _table_format_version=_VERSION,
         content=DataFileContent.POSITION_DELETES,

@@ -20,7 +20,7 @@ from frazil.data.read_files import Reading
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
-from frazil.scan.change_steps import Step, StepPlanner
+from frazil.scan.change_steps import ChangeStep, StepPlanner
 from frazil.scan.net_changes import net_files
 from frazil.scan.tasks import TaskReader
 from frazil.tree.read import TreeReader
@@ -115,7 +115,7 @@ class RowFeed:
             step = planner.between(since, until, net_files(self.reader, snapshots))
         yield from self._step(step, until, 0)
 
-    def _step(self, step: Step, snapshot: Snapshot, ordinal: int) -> Iterator[pa.RecordBatch]:
+    def _step(self, step: ChangeStep, snapshot: Snapshot, ordinal: int) -> Iterator[pa.RecordBatch]:
         moves = self._moves(step)
         stamp = _Stamp(snapshot=snapshot, ordinal=ordinal, schema=self.arrow_schema, moves=moves)
         reader = TaskReader(self.reading)
@@ -126,7 +126,7 @@ class RowFeed:
             for batch in reader.read(task):
                 yield from stamp.mark(batch, ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE)
 
-    def _moves(self, step: Step) -> _Moves | None:
+    def _moves(self, step: ChangeStep) -> _Moves | None:
         """Row ids that a step both removed and added."""
         if not step.removed or not step.added:
             return None

@@ -32,7 +32,7 @@ _BUNDLE_FILES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vector:
+class VectorPlace:
     """Where a deletion vector is."""
 
     path: str
@@ -60,7 +60,7 @@ class DeleteFile:
     source: DataFileSlice
     content_type: ContentType
     equality_ids: tuple[int, ...] = ()
-    vector: Vector | None = None
+    vector: VectorPlace | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Task:
 
     location: str
     source: DataFileSlice
-    vector: Vector | None = None
+    vector: VectorPlace | None = None
     deletes: tuple[DeleteFile, ...] = ()
     must_match: bool = False
     leaf: str | None = None
@@ -164,7 +164,7 @@ def slices_of(files: EntryBatch, location: str) -> Iterator[DataFileSlice]:
         )
 
 
-def _vectors(files: EntryBatch, location: str) -> list[Vector | None]:
+def _vectors(files: EntryBatch, location: str) -> list[VectorPlace | None]:
     if not files.has("deletion_vector.location"):
         return [None] * files.num_rows
     columns = zip(
@@ -177,7 +177,7 @@ def _vectors(files: EntryBatch, location: str) -> list[Vector | None]:
     return [
         None
         if path is None
-        else Vector(
+        else VectorPlace(
             path=paths.resolve(location, path),
             offset=offset,
             size_in_bytes=size,

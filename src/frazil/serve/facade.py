@@ -58,7 +58,7 @@ _Kept = TypeVar("_Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownVersion:
     """One version of a table as clients see it; `document` is the metadata JSON."""
 
     metadata_location: str
@@ -79,7 +79,7 @@ class Facade:
         self._recent: dict[str, bytes] = {}
         self._named: dict[str, frozenset[str]] = {}
 
-    def show(self, handle: TableHandle, format_version: int | None = None) -> Shown:
+    def show(self, handle: TableHandle, format_version: int | None = None) -> ShownVersion:
         """The table as the handle last loaded it, published now if no client has loaded it
         before."""
         head = head_of(handle)
@@ -148,14 +148,14 @@ class Facade:
         log = [entry for entry in history.snapshot_log if int(entry.snapshot_id) in listed_ids]
         return History(snapshots=tuple(snapshots), snapshot_log=tuple(log))
 
-    def _as_it_is(self, handle: TableHandle) -> Shown:
+    def _as_it_is(self, handle: TableHandle) -> ShownVersion:
         """A v1 to v3 table of the same catalog: its own metadata."""
         where = handle.state.metadata_location
         if where is None:
             raise NotFound(f"{handle.name}: has no metadata file")
         return self._read(handle, json.dumps([where, 0]), handle.metadata.format_version)
 
-    def _read(self, handle: TableHandle, note: str, version: int) -> Shown:
+    def _read(self, handle: TableHandle, note: str, version: int) -> ShownVersion:
         where, _ = json.loads(note)
         document = self._recent.get(where)
         if document is None:
@@ -350,9 +350,9 @@ def _forget_documents(handle: TableHandle, version: int, keep: int) -> None:
             continue
 
 
-def _shown(where: str, document: bytes, version: int) -> Shown:
+def _shown(where: str, document: bytes, version: int) -> ShownVersion:
     name = where.rpartition("/")[2]
-    return Shown(
+    return ShownVersion(
         metadata_location=where, document=document, format_version=version, etag=f'"{name}"'
     )
 
@@ -366,4 +366,11 @@ def head_of(handle: TableHandle) -> TableHead:
     return found
 
 
-__all__ = ["SHOWN_VERSION", "Facade", "Shown", "head_of", "shown_properties", "shown_version"]
+__all__ = [
+    "SHOWN_VERSION",
+    "Facade",
+    "ShownVersion",
+    "head_of",
+    "shown_properties",
+    "shown_version",
+]

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier, Namespace, table_location
-from frazil.catalog.ownership import Place
+from frazil.catalog.ownership import TablePlace
 from frazil.errors import NotFound
 from frazil.format import paths
 from frazil.format.metadata import Snapshot, TableMetadata
@@ -104,7 +104,7 @@ def check_properties(fence: Fence, location: str, properties: Mapping[str, str])
 
 def folders_of(location: str, properties: Mapping[str, str]) -> tuple[str, ...]:
     """Where a table's files may lie by its location and its properties."""
-    place = Place.of("table", location, properties)
+    place = TablePlace.of("table", location, properties)
     shown = properties.get(SHOWN_LOCATION)
     return (place.location, *place.folders, *([shown] if shown else []))
 

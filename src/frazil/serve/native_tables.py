@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from frazil.catalog import remote_wire
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import Identifier
-from frazil.catalog.ownership import Neighbourhood, Place
+from frazil.catalog.ownership import Neighbourhood, TablePlace
 from frazil.catalog.pointers import TableHead
 from frazil.catalog.remote_wire import Definitions, Document, Known
 from frazil.catalog.sql_catalog import SqlCatalog
@@ -271,7 +271,7 @@ def _neighbourhood(service: Service, call: Call, body: native_wire.MaybeKeyed) -
     }
 
 
-def _placed(place: Place) -> Document:
+def _placed(place: TablePlace) -> Document:
     return {
         "name": place.name,
         "location": place.location,

@@ -22,7 +22,7 @@ from frazil.format.types import is_geo
 from frazil.legacy.published import DeleteFileRef
 from frazil.legacy.table_types import TableTypes
 from frazil.scan.plan import MUST_MATCH
-from frazil.serve.planning import Part
+from frazil.serve.planning import PlanPart
 from frazil.serve.wire_plans import ContentFile, IdMap, ScanTask, Tasks
 
 COUNTS: Final = {
@@ -67,7 +67,7 @@ class FileShapes:
     positions: Mapping[str, DeleteFileRef] | None = None
     omits_nulls: bool = False
 
-    def tasks(self, part: Part, rest: Sequence[str]) -> Tasks:
+    def tasks(self, part: PlanPart, rest: Sequence[str]) -> Tasks:
         """The tasks of a part; `rest` are the tokens of what is left."""
         if not part.files.num_rows:
             return Tasks(plan_tasks=list(rest))

@@ -25,7 +25,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
 from frazil.format.metadata import Snapshot
 from frazil.scan.plan import FILE_KEYS, MUST_MATCH, LeafPlan, LeafPlanner, plan, prune_context
-from frazil.serve.wire_filters import Filter, bound_filter
+from frazil.serve.wire_filters import PlanFilter, bound_filter
 from frazil.serve.wire_plans import PlanState
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.read import LEAF, LeafRef
@@ -40,12 +40,12 @@ _CANCELLED_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PlanPart:
     """Files of a plan with the deletes that apply (rows of `deletes` by row of `files`), and the
     states of the parts that are left."""
 
     files: EntryBatch
-    filter: Filter
+    filter: PlanFilter
     deletes: EntryBatch | None = None
     matches: dict[int, tuple[int, ...]] = field(default_factory=dict)
     rest: tuple[PlanState, ...] = ()
@@ -71,7 +71,7 @@ class Cancelled:
 
 def part_of(
     handle: TableHandle, state: PlanState, *, stats_keys: Sequence[str], max_files: int = MAX_FILES
-) -> Part:
+) -> PlanPart:
     """The files of one part of a plan."""
     snapshot = snapshot_of(handle, state.snapshot_id)
     schema, wanted = _filter(handle, snapshot, state)
@@ -93,7 +93,7 @@ def part_of(
     rest: tuple[PlanState, ...] = ()
     if stop < found.files.num_rows or window.has_more:
         rest = _rest(state, window, in_root=in_root, stop=stop)
-    return Part(
+    return PlanPart(
         files=found.files.slice(start, stop - start),
         filter=wanted,
         deletes=found.deletes,
@@ -110,7 +110,7 @@ def snapshot_of(handle: TableHandle, snapshot_id: int) -> Snapshot:
         raise InvalidInput(f"{handle.name}: has no snapshot {snapshot_id}") from error
 
 
-def _filter(handle: TableHandle, snapshot: Snapshot, state: PlanState) -> tuple[Schema, Filter]:
+def _filter(handle: TableHandle, snapshot: Snapshot, state: PlanState) -> tuple[Schema, PlanFilter]:
     """The filter, bound to the schema it fits: clients name columns as they are now or as they
     were, whatever they say of the schema."""
     metadata = handle.metadata
@@ -180,10 +180,10 @@ def _incremental(
     last: Snapshot,
     state: PlanState,
     schema: Schema,
-    wanted: Filter,
+    wanted: PlanFilter,
     keys: Sequence[str],
     max_files: int,
-) -> Part:
+) -> PlanPart:
     """Files that appends added after one snapshot and up to another. Deletes are no part of it."""
     reader = handle.reader()
     compiled = compile_filter(wanted.where, prune_context(handle.metadata, schema))
@@ -210,7 +210,7 @@ def _incremental(
     rest: tuple[PlanState, ...] = ()
     if stop < files.num_rows:
         rest = (structs.replace(state, leaf=-1, skip=stop, end=None),)
-    return Part(files=files.slice(state.skip, max_files), filter=wanted, rest=rest)
+    return PlanPart(files=files.slice(state.skip, max_files), filter=wanted, rest=rest)
 
 
 def _between(handle: TableHandle, start: int | None, last: Snapshot) -> list[Snapshot]:
@@ -231,4 +231,4 @@ def _between(handle: TableHandle, start: int | None, last: Snapshot) -> list[Sna
     return chain[::-1]
 
 
-__all__ = ["MAX_FILES", "Cancelled", "Part", "part_of", "snapshot_of"]
+__all__ = ["MAX_FILES", "Cancelled", "PlanPart", "part_of", "snapshot_of"]

@@ -44,7 +44,7 @@ _METADATA_PREFIX: Final = "_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class PlanFilter:
     """A filter for planning. When it `is_exact`, a file that it says matches whole does so for
     every client; otherwise clients must look at the rows."""
 
@@ -52,13 +52,13 @@ class Filter:
     is_exact: bool = True
 
 
-def bound_filter(raw: Any, schema: Schema, *, case_sensitive: bool = True) -> Filter:
+def bound_filter(raw: Any, schema: Schema, *, case_sensitive: bool = True) -> PlanFilter:
     """The filter of a request, or None."""
     if raw is None:
-        return Filter(where=AlwaysTrue())
+        return PlanFilter(where=AlwaysTrue())
     work = _Binding(ColumnIndex.of(schema), case_sensitive)
     where = work.bind(raw, negated=False, depth=0)
-    return Filter(where=where, is_exact=work.is_exact)
+    return PlanFilter(where=where, is_exact=work.is_exact)
 
 
 class _Binding:
@@ -149,4 +149,4 @@ def _literal(value: Any, kind: IcebergType, column: Column) -> Literal[Any]:
     raise InvalidInput(f"column '{column.name}': {value!r} is not a value")
 
 
-__all__ = ["Filter", "bound_filter"]
+__all__ = ["PlanFilter", "bound_filter"]

@@ -30,7 +30,7 @@ from frazil.spark.find_table import prepare
 from frazil.spark.loaded import ROWS, Loaded
 from frazil.spark.log import addresses, is_connect
 from frazil.spark.pushed import Pushed, understood
-from frazil.spark.scan_plan import Asked, scan_plan
+from frazil.spark.scan_plan import AskedColumns, scan_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -183,7 +183,7 @@ class Bridge(Answers):
         scan = held.scan if held is not None else loaded.scan  # type: ignore[union-attr]
         if _PARTITION in _struct(asked["schema"]).names:  # joined to the rows, file by file
             return {"native": False, "bytes": 1 << 20}
-        wanted = Asked.of(_struct(asked["schema"]), scan.table_schema)
+        wanted = AskedColumns.of(_struct(asked["schema"]), scan.table_schema)
         prepare(self.spark, (field.field_type for field in wanted.schema.fields))
         filters = [*asked["filters"], *asked.get("runtime", ())]
         pushed = understood(filters, scan.table_schema, is_all=asked["exact"])

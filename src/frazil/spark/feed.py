@@ -22,7 +22,7 @@ from frazil.data.read_files import Reading
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.legacy.legacy_decoder import LegacyDecoder
 from frazil.scan.change_feed import CHANGE_COLUMNS, ChangeType, RowFeed, feed_columns
-from frazil.scan.change_steps import Step, StepPlanner
+from frazil.scan.change_steps import ChangeStep, StepPlanner
 from frazil.scan.deletes_in_force import live_deletes
 from frazil.scan.tasks import Positions, Task, TaskReader
 from frazil.spark.arrow_route import task_bytes
@@ -113,9 +113,9 @@ class Cutter:
     def appended(self, snapshot: Snapshot, ordinal: int) -> list[Unit]:
         """The files that an append brought, whatever delete files are in force."""
         step = StepPlanner(reader=self.reader, reading=self.reading).snapshot(snapshot)
-        return self.pieces(Step(added=step.added), snapshot, ordinal)
+        return self.pieces(ChangeStep(added=step.added), snapshot, ordinal)
 
-    def pieces(self, step: Step, snapshot: Snapshot, ordinal: int) -> list[Unit]:
+    def pieces(self, step: ChangeStep, snapshot: Snapshot, ordinal: int) -> list[Unit]:
         """A step's files, those that went first."""
         paired = bool(step.removed and step.added)
         made: list[Unit] = [

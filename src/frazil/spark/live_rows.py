@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812
 
-from frazil.scan.tasks import Vector
+from frazil.scan.tasks import VectorPlace
 from frazil.spark.shipping import groups, received, spread
 from frazil.storage import Storage
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 KEY = "__frazil_deleted"
-Based = tuple[int, int, Vector]
+Based = tuple[int, int, VectorPlace]
 """A file's base and record count, and its vector."""
 
 

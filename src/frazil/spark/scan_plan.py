@@ -48,14 +48,14 @@ _THREADS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedColumns:
     """The columns that Spark asks for: those of the table as they are named, and computed ones."""
 
     schema: Schema
     names: tuple[str, ...]
 
     @staticmethod
-    def of(wanted: sql.StructType, table: Schema) -> Asked:
+    def of(wanted: sql.StructType, table: Schema) -> AskedColumns:
         """Columns by the names and nested parts of a Spark schema."""
         known = {field.name: field for field in table.fields}
         fields = []
@@ -65,11 +65,13 @@ class Asked:
                 raise InvalidInput(f"the table has no column {field.name!r}")
             if found is not None:
                 fields.append(_narrowed(found, field.dataType))
-        return Asked(schema=Schema(*fields), names=tuple(field.name for field in wanted.fields))
+        return AskedColumns(
+            schema=Schema(*fields), names=tuple(field.name for field in wanted.fields)
+        )
 
 
 def scan_plan(
-    planned: Planned, asked: Asked, *, addresses: Iterable[str], of: int
+    planned: Planned, asked: AskedColumns, *, addresses: Iterable[str], of: int
 ) -> dict[str, Any]:
     """What the Java side reads; `native` is false where Python has to bring the rows."""
     files = planned.plan.files
@@ -115,7 +117,7 @@ def scan_plan(
 class _Readers:
     """The ways to read the files of one plan: by own names or by id, with positions or without."""
 
-    def __init__(self, planned: Planned, asked: Asked) -> None:
+    def __init__(self, planned: Planned, asked: AskedColumns) -> None:
         scan = planned.scan
         self._names = ReadNames.of(scan._handle.metadata, scan.table_schema)
         self._numbers: dict[tuple[bool, bool], int] = {}

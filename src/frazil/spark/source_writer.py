@@ -27,7 +27,7 @@ from frazil.spark.writer import (
 
 
 @dataclass(frozen=True, slots=True)
-class Written(WriterCommitMessage):  # type: ignore[misc]
+class WrittenEntries(WriterCommitMessage):  # type: ignore[misc]
     """The files one task wrote, as packed entries."""
 
     entries: bytes
@@ -36,7 +36,11 @@ class Written(WriterCommitMessage):  # type: ignore[misc]
     def all_of(messages: Sequence[WriterCommitMessage | None]) -> EntryBatch:
         """The entries of every task that finished."""
         return EntryBatch.concat(
-            [unpacked(message.entries) for message in messages if isinstance(message, Written)]
+            [
+                unpacked(message.entries)
+                for message in messages
+                if isinstance(message, WrittenEntries)
+            ]
         )
 
 
@@ -64,12 +68,12 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task."""
-        return Written(packed(self._task.write(iterator)))
+        return WrittenEntries(packed(self._task.write(iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Add all files in one snapshot."""
         table = self._options.load()
-        entries = Written.all_of(messages)
+        entries = WrittenEntries.all_of(messages)
         change = replacing_all if self._overwrite else plain_change
         commit_added(table, entries, lambda: change(table, entries))
 
@@ -77,4 +81,4 @@ class FrazilWriter(DataSourceArrowWriter):  # type: ignore[misc]
         """Remove what finished tasks wrote, if no commit was tried."""
         if all(message is not None for message in messages):
             return
-        discard_entries(self._options.load(), Written.all_of(messages))
+        discard_entries(self._options.load(), WrittenEntries.all_of(messages))

@@ -15,7 +15,7 @@ from pyspark.sql import types as sql
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from frazil.spark.source_options import SourceOptions
-from frazil.spark.source_writer import Written
+from frazil.spark.source_writer import WrittenEntries
 from frazil.spark.stream_log import batch_summary, has_landed, query_id_of
 from frazil.spark.stream_options import StreamOptions
 from frazil.spark.write_task import WriteTask, packed
@@ -53,12 +53,12 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of one task."""
-        return Written(packed(self._task.write(iterator)))
+        return WrittenEntries(packed(self._task.write(iterator)))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Add the batch's files in one snapshot, unless it is there already."""
         table = self._options.load()
-        entries = Written.all_of(messages)
+        entries = WrittenEntries.all_of(messages)
         try:
             query_id = self._stream.query_id or query_id_of(self._stream.checkpoint)
             is_there = has_landed(table, query_id, batchId)
@@ -79,4 +79,4 @@ class StreamSink(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what finished tasks wrote, if no commit was tried."""
         if any(message is None for message in messages):
-            discard_entries(self._options.load(), Written.all_of(messages))
+            discard_entries(self._options.load(), WrittenEntries.all_of(messages))

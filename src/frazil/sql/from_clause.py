@@ -22,7 +22,7 @@ _REJECTS_NULL: Final = (
 
 
 @dataclass(slots=True)
-class Source:
+class FromItem:
     """One item of FROM. `entered` is the join that brought it in, 0 for the first."""
 
     node: exp.Expr
@@ -66,7 +66,7 @@ def without(known: dict[str, Cte], own: list[Cte], cte: Cte) -> dict[str, Cte]:
     return {name: each for name, each in known.items() if not any(each is x for x in later)}
 
 
-def resolve(node: exp.Expr, sources: Sequence[Source]) -> tuple[Source, tuple[str, ...]] | None:
+def resolve(node: exp.Expr, sources: Sequence[FromItem]) -> tuple[FromItem, tuple[str, ...]] | None:
     """The source and path of a column; None when it cannot be told."""
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
@@ -92,7 +92,7 @@ def is_inner(join: exp.Join) -> bool:
     )
 
 
-def _extends(join: exp.Join, at: int, source: Source) -> bool:
+def _extends(join: exp.Join, at: int, source: FromItem) -> bool:
     """Whether a join can put nulls in place of a row of the source."""
     if word(join, "kind") in ("SEMI", "ANTI"):
         return False
@@ -106,7 +106,7 @@ def _extends(join: exp.Join, at: int, source: Source) -> bool:
     return False
 
 
-def may_prune(condition: exp.Expr, stage: int, source: Source, joins: Sequence[exp.Join]) -> bool:
+def may_prune(condition: exp.Expr, stage: int, source: FromItem, joins: Sequence[exp.Join]) -> bool:
     """Whether rows of the source that fail the condition cannot matter to the result."""
     if stage <= len(joins):
         join = joins[stage - 1]

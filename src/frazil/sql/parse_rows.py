@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from frazil.sql.statements import (
-    Action,
+    ClauseAction,
     Delete,
     Insert,
     InsertMode,
@@ -269,9 +269,9 @@ def _clause(cursor: Cursor) -> MergeClause:
     at = cursor.offset
     action, columns, values = _action(cursor)
     wanted = (
-        (Action.INSERT, Action.NOTHING)
+        (ClauseAction.INSERT, ClauseAction.NOTHING)
         if matching is Matching.NOT_MATCHED
-        else (Action.UPDATE, Action.DELETE, Action.NOTHING)
+        else (ClauseAction.UPDATE, ClauseAction.DELETE, ClauseAction.NOTHING)
     )
     if action not in wanted:
         raise cursor.source.problem(
@@ -279,7 +279,11 @@ def _clause(cursor: Cursor) -> MergeClause:
             f"WHEN {matching.value} cannot {action.value}; it can "
             f"{' or '.join(each.value for each in wanted)}",
         )
-    if matching is Matching.NOT_MATCHED_BY_SOURCE and action is Action.UPDATE and values is None:
+    if (
+        matching is Matching.NOT_MATCHED_BY_SOURCE
+        and action is ClauseAction.UPDATE
+        and values is None
+    ):
         raise cursor.source.problem(at, "WHEN NOT MATCHED BY SOURCE has no source row to take * of")
     return MergeClause(
         start=start,
@@ -293,26 +297,26 @@ def _clause(cursor: Cursor) -> MergeClause:
 
 def _action(
     cursor: Cursor,
-) -> tuple[Action, tuple[Name, ...] | None, tuple[Part, ...] | None]:
+) -> tuple[ClauseAction, tuple[Name, ...] | None, tuple[Part, ...] | None]:
     if cursor.take("delete"):
-        return Action.DELETE, None, None
+        return ClauseAction.DELETE, None, None
     if cursor.take("do", "nothing"):
-        return Action.NOTHING, None, None
+        return ClauseAction.NOTHING, None, None
     if cursor.take("update"):
         if not cursor.take("set"):
             # DuckDB's short form: UPDATE alone takes every column of the source.
-            return Action.UPDATE, None, None
+            return ClauseAction.UPDATE, None, None
         if cursor.take_symbol("*"):
-            return Action.UPDATE, None, None
+            return ClauseAction.UPDATE, None, None
         pairs = _assignments(cursor, "when", "returning")
-        return Action.UPDATE, tuple(n for n, _ in pairs), tuple(part for _, part in pairs)
+        return ClauseAction.UPDATE, tuple(n for n, _ in pairs), tuple(part for _, part in pairs)
     if cursor.take("insert"):
         if cursor.token is None or cursor.ahead("when") or cursor.take_symbol("*"):
-            return Action.INSERT, None, None
+            return ClauseAction.INSERT, None, None
         columns: tuple[Name, ...] | None = None
         if cursor.take_symbol("("):
             columns = _names(cursor)
             cursor.expect_symbol(")")
         cursor.expect("values")
-        return Action.INSERT, columns, tuple(cursor.bracketed("a value"))
+        return ClauseAction.INSERT, columns, tuple(cursor.bracketed("a value"))
     raise cursor.unexpected("UPDATE SET, DELETE, INSERT or DO NOTHING")

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from frazil.sql.from_clause import Cte, Source, cte_of, is_inner, may_prune, resolve, without, word
+from frazil.sql.from_clause import (
+    Cte,
+    FromItem,
+    cte_of,
+    is_inner,
+    may_prune,
+    resolve,
+    without,
+    word,
+)
 
 Columns = Callable[[exp.Table], Sequence[str] | None]
 """The columns of a table of the catalog; None for everything else."""
@@ -23,7 +32,7 @@ Conjuncts = list[exp.Expr]
 _NESTED = (exp.Query, exp.Window, exp.AggFunc)
 
 
-_Meant = list[tuple[Source, tuple[str, ...]] | None] | None
+_Meant = list[tuple[FromItem, tuple[str, ...]] | None] | None
 
 
 @dataclass(slots=True)
@@ -50,7 +59,7 @@ class _Walk:
         self._columns = columns
         self.found = Found()
         # By identity, so what the numbers stand for is held as well.
-        self._columns_of: dict[tuple[int, int], tuple[exp.Expr, list[Source], _Meant]] = {}
+        self._columns_of: dict[tuple[int, int], tuple[exp.Expr, list[FromItem], _Meant]] = {}
 
     # Queries
 
@@ -169,7 +178,7 @@ class _Walk:
             for child in _listed(join.args.get("on")):
                 self._others(child, ctes)
 
-    def _give(self, source: Source, ctes: dict[str, Cte], alternatives: list[Conjuncts]) -> None:
+    def _give(self, source: FromItem, ctes: dict[str, Cte], alternatives: list[Conjuncts]) -> None:
         if source.is_closed:
             alternatives = [[]]
         if source.cte is not None:
@@ -184,7 +193,7 @@ class _Walk:
 
     def _sources(
         self, node: exp.Select, ctes: dict[str, Cte]
-    ) -> tuple[list[Source], list[exp.Join]]:
+    ) -> tuple[list[FromItem], list[exp.Join]]:
         start = node.args.get("from_")
         if start is None:
             return [], []
@@ -204,9 +213,9 @@ class _Walk:
                 found[at].is_closed = True
         return found, joins
 
-    def _source(self, node: exp.Expr, entered: int, ctes: dict[str, Cte]) -> Source:
+    def _source(self, node: exp.Expr, entered: int, ctes: dict[str, Cte]) -> FromItem:
         alias = (node.alias_or_name or "").lower()
-        made = Source(node=node, alias=alias, columns=None, entered=entered)
+        made = FromItem(node=node, alias=alias, columns=None, entered=entered)
         given = node.args.get("alias")
         renamed = [each.name for each in (given.args.get("columns") or ())] if given else []
         if isinstance(node, exp.Table):
@@ -239,8 +248,8 @@ class _Walk:
         self,
         condition: exp.Expr,
         stage: int,
-        source: Source,
-        sources: list[Source],
+        source: FromItem,
+        sources: list[FromItem],
         joins: list[exp.Join],
     ) -> exp.Expr | None:
         """The condition over the source's own columns if it speaks of this source alone and holds
@@ -264,7 +273,7 @@ class _Walk:
         made: exp.Expr = wrapper.this
         return made
 
-    def _meant(self, condition: exp.Expr, sources: list[Source]) -> _Meant:
+    def _meant(self, condition: exp.Expr, sources: list[FromItem]) -> _Meant:
         """The source and path of every column, found once; None where a query, a window or an
         aggregate stands inside."""
         key = (id(condition), id(sources))
@@ -279,8 +288,8 @@ class _Walk:
         self,
         condition: exp.Or,
         stage: int,
-        source: Source,
-        sources: list[Source],
+        source: FromItem,
+        sources: list[FromItem],
         joins: list[exp.Join],
     ) -> exp.Expr | None:
         """What every arm of an OR says of the source: one of that must hold."""
@@ -297,7 +306,7 @@ class _Walk:
         return exp.or_(*arms, copy=False)
 
     def _equalities(
-        self, sources: list[Source], joins: list[exp.Join], own: list[tuple[int, exp.Expr]]
+        self, sources: list[FromItem], joins: list[exp.Join], own: list[tuple[int, exp.Expr]]
     ) -> list[set[tuple[int, str]]]:
         """Columns that every row of the result has equal; for inner joins alone."""
         if any(not is_inner(join) for join in joins):
@@ -318,7 +327,7 @@ class _Walk:
                 classes.append(pair.union(*touching))
         return classes
 
-    def _note(self, pair: set[tuple[int, str]], sources: list[Source]) -> None:
+    def _note(self, pair: set[tuple[int, str]], sources: list[FromItem]) -> None:
         ends = [
             (id(sources[at].node), column)
             for at, column in pair
@@ -329,8 +338,8 @@ class _Walk:
 
     def _carried(
         self,
-        source: Source,
-        sources: list[Source],
+        source: FromItem,
+        sources: list[FromItem],
         joins: list[exp.Join],
         own: list[tuple[int, exp.Expr]],
         equal: list[set[tuple[int, str]]],
@@ -357,7 +366,7 @@ class _Walk:
     def _pushed(
         self,
         node: exp.Select,
-        sources: list[Source],
+        sources: list[FromItem],
         ctes: dict[str, Cte],
         outer: list[Conjuncts],
     ) -> list[Conjuncts]:
@@ -420,7 +429,7 @@ class _Walk:
         if not isinstance(node, exp.Select):
             return None
         made: list[tuple[str, exp.Expr | None]] = []
-        sources: list[Source] | None = None
+        sources: list[FromItem] | None = None
         for each in node.expressions:
             star = isinstance(each, exp.Star) or (
                 isinstance(each, exp.Column) and isinstance(each.this, exp.Star)

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import FrazilError
-from frazil.sql.binding import Engine
+from frazil.sql.binding import StatementEngine
 from frazil.sql.name_resolution import Names, TableMeant
-from frazil.sql.rewriting import Edit, Rewritten
+from frazil.sql.rewriting import Edit, RewrittenText
 from frazil.sql.text import Part, Source
 
 MOST_QUERIES: Final = 32
@@ -36,8 +36,8 @@ def key_of(source: Source, parts: Sequence[Part], parameters: Sequence[Edit], na
 class Ready:
     """A bound query."""
 
-    engine: Engine
-    ran: Rewritten
+    engine: StatementEngine
+    ran: RewrittenText
     tables: tuple[tuple[tuple[str, ...], object], ...]
     """The names of its tables and the states they were bound to."""
     has_arrow_types: bool

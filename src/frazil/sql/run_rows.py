@@ -15,7 +15,7 @@ from frazil.rows.merge import Merge
 from frazil.sql import statements as st
 from frazil.sql.parse_rows import table_and_alias
 from frazil.sql.query_result import Result, done
-from frazil.sql.rewriting import Edit, Rewritten
+from frazil.sql.rewriting import Edit, RewrittenText
 from frazil.sql.row_problems import placed
 from frazil.sql.run_tables import CountedRows
 from frazil.sql.scopes import Scope
@@ -138,7 +138,7 @@ def _update_from(statement: st.Update, table: Table, at: Statement) -> Result:
         start=statement.table.start,
         matching=st.Matching.MATCHED,
         condition=None,
-        action=st.Action.UPDATE,
+        action=st.ClauseAction.UPDATE,
         columns=tuple(name for name, _ in statement.assignments),
         values=tuple(part for _, part in statement.assignments),
     )
@@ -218,7 +218,7 @@ def _clause(
     """The merge with one more clause. DO NOTHING keeps its rows from the clauses after it."""
     own = None if clause.condition is None else at.row_binder.expression(clause.condition, scope)
     earlier = settled.setdefault(clause.matching, [])
-    if clause.action is st.Action.NOTHING:
+    if clause.action is st.ClauseAction.NOTHING:
         earlier.append("true" if own is None else own)
         return merge
     parts = [f"NOT coalesce(({each}), false)" for each in earlier]
@@ -228,13 +228,13 @@ def _clause(
     if clause.values is not None:
         values = _assigned(_pairs(clause, table, at), table, scope, at)
     match clause.matching, clause.action:
-        case st.Matching.MATCHED, st.Action.UPDATE:
+        case st.Matching.MATCHED, st.ClauseAction.UPDATE:
             return merge.when_matched_update(values, condition=condition)
         case st.Matching.MATCHED, _:
             return merge.when_matched_delete(condition=condition)
         case st.Matching.NOT_MATCHED, _:
             return merge.when_not_matched_insert(values, condition=condition)
-        case _, st.Action.UPDATE:
+        case _, st.ClauseAction.UPDATE:
             assert values is not None
             return merge.when_not_matched_by_source_update(values, condition=condition)
     return merge.when_not_matched_by_source_delete(condition=condition)
@@ -278,7 +278,7 @@ def _inserted(statement: st.Insert, table: Table, at: Statement) -> pa.RecordBat
         if statement.columns is not None or statement.fixed:
             raise at.source.problem(statement.query.start, "DEFAULT VALUES fills every column")
         values = ", ".join(f"{_default(f)} AS {quoted(f.name)}" for f in table.schema.fields)
-        return at.stream(Rewritten(f"SELECT {values}", ()))
+        return at.stream(RewrittenText(f"SELECT {values}", ()))
     at.binder.put(_defaults(statement, table, at))
     parts = [part for part in (statement.ctes, statement.query) if part is not None]
     ran = at.binder.query(*parts)
@@ -364,7 +364,11 @@ def _known(name: Name, known: dict[str, str], at: Statement) -> str:
 
 
 def _cast(
-    ran: Rewritten, given: list[str], targets: list[tuple[str, str]], table: Table, at: Statement
+    ran: RewrittenText,
+    given: list[str],
+    targets: list[tuple[str, str]],
+    table: Table,
+    at: Statement,
 ) -> pa.RecordBatchReader:
     """The query's rows in the types of the table's columns."""
     types = {field.name: field.field_type for field in table.schema.fields}
@@ -373,4 +377,4 @@ def _cast(
     )
     names = ", ".join(f"c{number}" for number in range(len(given)))
     text = f"SELECT {outputs} FROM (\n{ran.text}) AS q({names})"
-    return at.stream(Rewritten(text, ()))
+    return at.stream(RewrittenText(text, ()))

@@ -145,7 +145,7 @@ class Session:
         return done(status=bracket.value)
 
 
-class Database:
+class QueryDatabase:
     """The engine of a catalog, which all its sessions share, and the queries it knows."""
 
     def __init__(self) -> None:

@@ -79,7 +79,7 @@ class Matching(Enum):
     NOT_MATCHED_BY_SOURCE = "NOT MATCHED BY SOURCE"
 
 
-class Action(Enum):
+class ClauseAction(Enum):
     """What a clause of MERGE does."""
 
     UPDATE = "UPDATE"
@@ -95,7 +95,7 @@ class MergeClause:
     start: int
     matching: Matching
     condition: Part | None
-    action: Action
+    action: ClauseAction
     columns: tuple[Name, ...] | None = None
     values: tuple[Part, ...] | None = None
 

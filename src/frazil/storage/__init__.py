@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.limits import Limits
 from frazil.storage.base import (
-    Call,
     Counters,
     FileInfo,
     RandomAccess,
     Storage,
+    StorageCall,
     Verb,
     is_local,
     local_path,
@@ -50,7 +50,6 @@ if not TYPE_CHECKING:
 
 
 __all__ = [
-    "Call",
     "Counters",
     "FileInfo",
     "LocalStorage",
@@ -58,6 +57,7 @@ __all__ = [
     "Places",
     "RandomAccess",
     "Storage",
+    "StorageCall",
     "Verb",
     "check_absolute",
     "checked_location",

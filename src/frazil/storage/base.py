@@ -22,7 +22,7 @@ Verb = Literal["read", "write", "list", "delete", "head"]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class StorageCall:
     """One request to the storage: what, where, how many bytes."""
 
     verb: Verb
@@ -46,7 +46,7 @@ class Counters:
     calls: dict[str, int] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
 
-    def add(self, call: Call) -> None:
+    def add(self, call: StorageCall) -> None:
         """Count one call."""
         self.calls[call.verb] = self.calls.get(call.verb, 0) + 1
         self.bytes[call.verb] = self.bytes.get(call.verb, 0) + call.bytes
@@ -138,11 +138,11 @@ class Counted:
         self.counters = Counters()
         self.limits = limits
         self._lock = threading.Lock()
-        self._journals: list[list[Call]] = []
+        self._journals: list[list[StorageCall]] = []
 
     @contextmanager
-    def recording(self) -> Iterator[list[Call]]:
-        journal: list[Call] = []
+    def recording(self) -> Iterator[list[StorageCall]]:
+        journal: list[StorageCall] = []
         with self._lock:
             self._journals.append(journal)
         try:
@@ -152,7 +152,7 @@ class Counted:
                 self._journals = [kept for kept in self._journals if kept is not journal]
 
     def count(self, verb: Verb, path: str, size: int = 0) -> None:
-        call = Call(verb, path, size)
+        call = StorageCall(verb, path, size)
         with self._lock:
             self.counters.add(call)
             for journal in self._journals:

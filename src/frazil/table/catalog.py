@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from frazil.maintenance.purge import PurgeResult
     from frazil.paimon.adopt import Adopted
     from frazil.sql.query_result import Result
-    from frazil.sql.session import Database, Session
+    from frazil.sql.session import QueryDatabase, Session
 
 CACHE_BYTES = "cache.manifest-bytes"
 
@@ -258,7 +258,7 @@ class Catalog:
         size = (properties or {}).get(CACHE_BYTES)
         if size is not None and not size.isdigit():
             raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
-        self._engine: Database | None = None
+        self._engine: QueryDatabase | None = None
         self._cache = ManifestCache(int(size) if size is not None else DEFAULT_BYTES)
 
     def __repr__(self) -> str:
@@ -309,10 +309,10 @@ class Catalog:
 
     def session(self) -> Session:
         """A SQL session, which keeps `USE` and an open transaction between calls."""
-        from frazil.sql.session import Database
+        from frazil.sql.session import QueryDatabase
 
         if self._engine is None:
-            self._engine = Database()
+            self._engine = QueryDatabase()
         return self._engine.session(self)
 
     # Namespaces

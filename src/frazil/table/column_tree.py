@@ -127,7 +127,7 @@ def _children(kind: ice.IcebergType) -> Fields:
     return ()
 
 
-class Side(Enum):
+class SiblingSide(Enum):
     """Where among its siblings a column goes."""
 
     FIRST = "first"
@@ -137,36 +137,38 @@ class Side(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SiblingPlace:
     """A place among siblings: at an end, or beside the one named."""
 
-    side: Side
+    side: SiblingSide
     beside: str | None = None
 
     @staticmethod
-    def of(*, first: bool, before: str | None, after: str | None) -> Place | None:
+    def of(*, first: bool, before: str | None, after: str | None) -> SiblingPlace | None:
         """The place that at most one of the arguments says; None when none does."""
         said = [
-            *([Place(side=Side.FIRST)] if first else []),
-            *([Place(side=Side.BEFORE, beside=before)] if before is not None else []),
-            *([Place(side=Side.AFTER, beside=after)] if after is not None else []),
+            *([SiblingPlace(side=SiblingSide.FIRST)] if first else []),
+            *([SiblingPlace(side=SiblingSide.BEFORE, beside=before)] if before is not None else []),
+            *([SiblingPlace(side=SiblingSide.AFTER, beside=after)] if after is not None else []),
         ]
         if len(said) > 1:
             raise InvalidInput("say only one of first, before and after")
         return said[0] if said else None
 
 
-LAST: Final = Place(side=Side.LAST)
+LAST: Final = SiblingPlace(side=SiblingSide.LAST)
 
 
-def placed(fields: Fields, moved: ice.NestedField, beside: int | None, *, side: Side) -> Fields:
+def placed(
+    fields: Fields, moved: ice.NestedField, beside: int | None, *, side: SiblingSide
+) -> Fields:
     """The fields with one of them, new or old, at its place."""
     rest = [each for each in fields if each.field_id != moved.field_id]
-    if side is Side.LAST:
+    if side is SiblingSide.LAST:
         return (*rest, moved)
     at = 0
-    if side is not Side.FIRST:
-        at = [each.field_id for each in rest].index(beside or ROOT) + (side is Side.AFTER)
+    if side is not SiblingSide.FIRST:
+        at = [each.field_id for each in rest].index(beside or ROOT) + (side is SiblingSide.AFTER)
     return (*rest[:at], moved, *rest[at:])
 
 

@@ -24,7 +24,7 @@ from frazil.errors import InvalidInput
 from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
 from frazil.format.metadata import TableMetadata
-from frazil.table.column_tree import LAST, ROOT, Place, default_of, owners
+from frazil.table.column_tree import LAST, ROOT, SiblingPlace, default_of, owners
 from frazil.table.edits import Edits
 from frazil.table.evolve_partitions import EvolvePartitions, sort_order_update
 from frazil.table.schema_draft import ColumnPath, SchemaDraft, shown, split
@@ -97,7 +97,7 @@ class EvolveSchema(Edits):
             where=".".join((*parents, name)),
             default=default,
             allow_incompatible=allow_incompatible,
-            place=Place.of(first=first, before=before, after=after) or LAST,
+            place=SiblingPlace.of(first=first, before=before, after=after) or LAST,
         )
         return self
 
@@ -158,7 +158,7 @@ class EvolveSchema(Edits):
         """Move a column first, or before or after a sibling."""
         draft = self._open()
         field = draft.struct_field(path, "moved")
-        place = Place.of(first=first, before=before, after=after)
+        place = SiblingPlace.of(first=first, before=before, after=after)
         if place is None:
             raise InvalidInput(f"column '{shown(path)}': say first, before or after")
         draft.move(field, place)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from frazil.data.read_files import Reading
     from frazil.expr.condition import Where
     from frazil.maintenance.analyze import Health
-    from frazil.maintenance.compare import Comparison, Side
+    from frazil.maintenance.compare import ComparedState, Comparison
     from frazil.maintenance.expire import Expired
     from frazil.maintenance.orphans import Orphans
     from frazil.maintenance.problems import CheckReport
@@ -129,8 +129,8 @@ class HistoryOperations:
             return compare(left, other._side(None))
         return compare(left, self._side(other))
 
-    def _side(self, as_of: AsOf | None) -> Side:
-        from frazil.maintenance.compare import Side
+    def _side(self, as_of: AsOf | None) -> ComparedState:
+        from frazil.maintenance.compare import ComparedState
 
         handle = replace(self._handle)
         snapshot = handle.tip(self.branch_name) if as_of is None else self._at(as_of)
@@ -140,7 +140,9 @@ class HistoryOperations:
         if not is_branch and snapshot is not None:
             schema = handle.metadata.schema_of(snapshot)
         at = f"@{self.branch_name}" if as_of is None else f" as of {_label(as_of)}"
-        return Side(handle=handle, snapshot=snapshot, schema=schema, label=f"{handle.name}{at}")
+        return ComparedState(
+            handle=handle, snapshot=snapshot, schema=schema, label=f"{handle.name}{at}"
+        )
 
     def fast_forward(self, branch: str | None = None, *, to: AsOf) -> CommitResult:
         """Move a branch, by default this one, forward to a snapshot that descends from it."""

@@ -24,7 +24,7 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key
 from frazil.format.metadata import History, Snapshot
 from frazil.format.tracking import Status
-from frazil.table.inspect_files import PARTITION_KEYS, Shown
+from frazil.table.inspect_files import PARTITION_KEYS, ShownEntries
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, labelled
 
 _LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
@@ -281,8 +281,8 @@ class Inspect:
         return self._reader.tree(self.snapshot)
 
     @property
-    def _shown(self) -> Shown:
-        return Shown(
+    def _shown(self) -> ShownEntries:
+        return ShownEntries(
             location=self._handle.location, metadata=self._handle.metadata, schema=self._schema
         )
 

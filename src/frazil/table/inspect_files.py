@@ -44,7 +44,7 @@ PARTITION_KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shown:
+class ShownEntries:
     """How the entries of one table are shown: its location, partition fields and columns."""
 
     location: str

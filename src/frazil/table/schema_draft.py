@@ -20,7 +20,7 @@ from frazil.table.column_tree import (
     LAST,
     ROOT,
     Fields,
-    Place,
+    SiblingPlace,
     default_of,
     ids_in,
     keeps_partitions,
@@ -126,7 +126,7 @@ class SchemaDraft:
         where: str,
         default: Any = None,
         allow_incompatible: bool = False,
-        place: Place = LAST,
+        place: SiblingPlace = LAST,
     ) -> None:
         """Add a column to the struct of `owner`, with fresh ids."""
         self.check_name(owner, field.name)
@@ -142,7 +142,7 @@ class SchemaDraft:
             field = field.model_copy(update={"initial_default": value, "write_default": value})
         self._put(owner, renumbered(field, lambda: next(self._ids)), place)
 
-    def move(self, field: NestedField, place: Place) -> None:
+    def move(self, field: NestedField, place: SiblingPlace) -> None:
         """Put a column elsewhere among its siblings."""
         self._put(owners(self.root)[field.field_id], field, place)
 
@@ -158,7 +158,7 @@ class SchemaDraft:
 
         self._edit(siblings=without)
 
-    def _put(self, owner: int, field: NestedField, place: Place) -> None:
+    def _put(self, owner: int, field: NestedField, place: SiblingPlace) -> None:
         beside = None if place.beside is None else self._sibling(owner, place.beside)
         if beside == field.field_id:
             raise InvalidInput(f"column '{field.name}' cannot be put beside itself")

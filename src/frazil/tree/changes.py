@@ -89,7 +89,7 @@ def _with_partitions(reader: TreeReader, keys: Collection[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Appended:
+class AppendedFiles:
     """Data files that a run of appends added, oldest first; `by` is each one's place in the run."""
 
     files: EntryBatch
@@ -136,7 +136,7 @@ def _only_adds(snapshot: Snapshot) -> bool:
     )
 
 
-def appended(reader: TreeReader, run: Sequence[Snapshot]) -> Appended | None:
+def appended(reader: TreeReader, run: Sequence[Snapshot]) -> AppendedFiles | None:
     """What a run of appends added, from the last of their roots and the leaves written meanwhile.
 
     None where that is not what their summaries say: then each has to be asked for itself, as a
@@ -165,7 +165,7 @@ def appended(reader: TreeReader, run: Sequence[Snapshot]) -> Appended | None:
         if (counts[index], records[index]) != stated:
             return None
     order = np.lexsort((files.numpy("tracking.first_row_id"), by))
-    return Appended(files=files.take(order), by=by[order])
+    return AppendedFiles(files=files.take(order), by=by[order])
 
 
 def _added_by(ids: Rows, batch: EntryBatch) -> EntryBatch:

@@ -40,7 +40,7 @@ _CODECS = {"zstd", "snappy", "lz4", "gzip", "none", "uncompressed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenManifest:
     """A metadata file this commit wrote; `location` is relative to the table."""
 
     location: str
@@ -64,7 +64,7 @@ class TreeWriter:
         self._new_id = new_id
         self._layout = layout_of(metadata)
         self._revision = revision_to_write(metadata.properties)
-        self.written: list[Written] = []
+        self.written: list[WrittenManifest] = []
 
     def root(
         self, batch: EntryBatch, snapshot: Snapshot, *, branch: str | None = MAIN
@@ -154,8 +154,8 @@ class TreeWriter:
             return None
         return _only(batch.column("spec_id"))
 
-    def _write(self, location: str, data: pa.Buffer) -> Written:
-        written = Written(location=location, size=data.size)
+    def _write(self, location: str, data: pa.Buffer) -> WrittenManifest:
+        written = WrittenManifest(location=location, size=data.size)
         self.written.append(written)
         self._storage.write_new(paths.resolve(self._location, location), data)
         return written
@@ -225,7 +225,7 @@ def _only(column: pa.ChunkedArray) -> int | None:
 __all__ = [
     "COMPRESSION",
     "TreeWriter",
-    "Written",
+    "WrittenManifest",
     "clustered",
     "column_names",
     "leaf_counts",

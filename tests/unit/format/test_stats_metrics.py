@@ -9,7 +9,7 @@ from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
 from frazil.errors import InvalidInput
-from frazil.format.metrics import Keep, MetricsConfig, MetricsMode, check_properties
+from frazil.format.metrics import Kept, MetricsConfig, MetricsMode, check_properties
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType()),
@@ -72,7 +72,7 @@ def test_outer_columns_of_a_wide_table_come_before_nested_ones() -> None:
     )
     limit = {"write.metadata.metrics.max-inferred-column-defaults": "2"}
     config = MetricsConfig.from_properties(limit, schema)
-    assert [config.mode(i).keep for i in (2, 3, 4)] == [Keep.NONE, Keep.TRUNCATE, Keep.TRUNCATE]
+    assert [config.mode(i).keep for i in (2, 3, 4)] == [Kept.NONE, Kept.TRUNCATE, Kept.TRUNCATE]
 
 
 def test_an_explicit_default_lifts_the_limit() -> None:

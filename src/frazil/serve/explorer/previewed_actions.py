@@ -60,7 +60,7 @@ Params = Mapping[str, str | int | None]
 Outcome = CommitResult | Expired | Orphans | None
 
 
-class Action(msgspec.Struct, frozen=True):
+class PreviewedAction(msgspec.Struct, frozen=True):
     """How an action is previewed and done, the parameters it takes, and whether it only moves
     branches and tags."""
 
@@ -96,7 +96,7 @@ def post(service: Service, call: Call) -> Answer:
     )
 
 
-def _told(action: Action, table: Table, wanted: Wanted) -> dict[str, Any]:
+def _told(action: PreviewedAction, table: Table, wanted: Wanted) -> dict[str, Any]:
     title = action.preview(table, wanted.params).title if action.is_of_refs else ""
     outcome = action.run(table, wanted.params)
     snapshot = outcome.snapshot_id if isinstance(outcome, CommitResult) else None
@@ -340,50 +340,52 @@ def _orphans(table: Table, params: Params) -> Preview:
     )
 
 
-ACTIONS: Mapping[str, Action] = {
-    "rollback": Action(
+ACTIONS: Mapping[str, PreviewedAction] = {
+    "rollback": PreviewedAction(
         partial(_move_preview, verb="goes back to", within=True),
         lambda table, p: _on(table, p).rollback(_text(p, "to")),
         ("to", "branch"),
         True,
     ),
-    "set_current": Action(
+    "set_current": PreviewedAction(
         partial(_move_preview, verb="will point at", within=False),
         lambda table, p: _on(table, p).set_current(_text(p, "to")),
         ("to", "branch"),
         True,
     ),
-    "fast_forward": Action(
+    "fast_forward": PreviewedAction(
         _fast_forward,
         lambda table, p: table.fast_forward(_text(p, "branch", MAIN), to=_text(p, "to")),
         ("branch", "to"),
         True,
     ),
-    "tag": Action(
+    "tag": PreviewedAction(
         partial(_new_ref, kind=RefKind.TAG),
         lambda table, p: table.tag(_text(p, "name"), _text(p, "at", MAIN), max_age_ms=_age(p)),
         ("name", "at", "max_age_ms"),
         True,
     ),
-    "branch": Action(partial(_new_ref, kind=RefKind.BRANCH), _make_branch, ("name", "at"), True),
-    "drop_ref": Action(
+    "branch": PreviewedAction(
+        partial(_new_ref, kind=RefKind.BRANCH), _make_branch, ("name", "at"), True
+    ),
+    "drop_ref": PreviewedAction(
         _drop_ref, lambda table, p: table.drop_ref(_text(p, "name")), ("name",), True
     ),
-    "compact": Action(
+    "compact": PreviewedAction(
         _compact,
         lambda table, p: _on(table, p).compact(_text(p, "where") if p.get("where") else None),
         ("branch", "where"),
     ),
-    "compact_metadata": Action(
+    "compact_metadata": PreviewedAction(
         partial(_leaves, everything=False),
         lambda table, p: _on(table, p).compact_metadata(),
         ("branch",),
     ),
-    "rewrite_manifests": Action(
+    "rewrite_manifests": PreviewedAction(
         partial(_leaves, everything=True),
         lambda table, p: _on(table, p).rewrite_manifests(),
         ("branch",),
     ),
-    "expire_snapshots": Action(_expire, lambda table, p: table.expire_snapshots()),
-    "remove_orphan_files": Action(_orphans, lambda table, p: table.remove_orphan_files()),
+    "expire_snapshots": PreviewedAction(_expire, lambda table, p: table.expire_snapshots()),
+    "remove_orphan_files": PreviewedAction(_orphans, lambda table, p: table.remove_orphan_files()),
 }

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MOST = 5_000
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class SqlRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request. `table` is the table that is looked at: its namespace is in use."""
 
     sql: str
@@ -101,7 +101,7 @@ class _SeenCatalog(Catalog):
 
 def post(service: Service, call: Call) -> Answer:
     """POST sql."""
-    asked = call.decode(Asked)
+    asked = call.decode(SqlRequest)
     limit = max(1, min(asked.limit, _MOST))
     began = time.perf_counter()
     try:
@@ -154,7 +154,7 @@ def _sees_all(principal: Principal | None) -> bool:
 
 
 def _sandboxed(
-    catalog: Catalog, asked: Asked, principal: Principal | None, limit: int
+    catalog: Catalog, asked: SqlRequest, principal: Principal | None, limit: int
 ) -> dict[str, Any]:
     """Run in an engine that knows more folders each time, as views name further tables."""
     import duckdb
@@ -199,7 +199,7 @@ _PLACES = ("write.data.path", "write.object-storage.path", "write.folder-storage
 
 
 def _ran(
-    catalog: Catalog, asked: Asked, engine: duckdb.DuckDBPyConnection | None, limit: int
+    catalog: Catalog, asked: SqlRequest, engine: duckdb.DuckDBPyConnection | None, limit: int
 ) -> dict[str, Any]:
     from frazil.sql.session import Session
 
