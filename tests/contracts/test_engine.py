@@ -30,7 +30,7 @@ def embedded() -> Engine:
 
 
 def distributed() -> Engine:
-    from frazil.spark.engine import SparkEngine
+    from frazil.spark.spark_engine import SparkEngine
     from tests.support.spark_session import own_session, shared_session
 
     return SparkEngine(own_session(shared_session()))

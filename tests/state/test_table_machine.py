@@ -399,7 +399,7 @@ class SparkMachine(TableMachine):
 
     @property
     def engine(self) -> Engine | None:
-        from frazil.spark.engine import SparkEngine
+        from frazil.spark.spark_engine import SparkEngine
         from tests.support.spark_session import shared_session
 
         return SparkEngine(shared_session())

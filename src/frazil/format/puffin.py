@@ -43,7 +43,7 @@ _TAIL_BYTES = 16 * 1024
 Positions = npt.NDArray[np.int64]
 
 
-class RandomAccess(Protocol):
+class ByteRanges(Protocol):
     """Something that reads byte ranges, such as an open file of `frazil.storage`."""
 
     @property
@@ -152,7 +152,7 @@ def read_vector(
 
 
 def read_vector_at(
-    source: bytes | RandomAccess,
+    source: bytes | ByteRanges,
     *,
     offset: int,
     size_in_bytes: int,
@@ -219,7 +219,7 @@ def write_vectors(
 
 
 def read_footer(
-    source: bytes | RandomAccess, *, path: str | None = None, limits: Limits = DEFAULT
+    source: bytes | ByteRanges, *, path: str | None = None, limits: Limits = DEFAULT
 ) -> Footer:
     """The footer of a Puffin file, in one range read unless it is very large."""
     try:
@@ -228,13 +228,13 @@ def read_footer(
         raise FormatError(error.problem, path=path, field=error.field or "footer") from None
 
 
-def _read(source: bytes | RandomAccess, offset: int, size: int) -> bytes:
+def _read(source: bytes | ByteRanges, offset: int, size: int) -> bytes:
     if isinstance(source, bytes):
         return source[offset : offset + size]
     return source.read_at(offset, size)
 
 
-def _read_footer(source: bytes | RandomAccess, limits: Limits) -> Footer:
+def _read_footer(source: bytes | ByteRanges, limits: Limits) -> Footer:
     size = len(source) if isinstance(source, bytes) else source.size
     if size < _SMALLEST_FILE:
         raise FormatError(f"the file has {size} bytes; the smallest Puffin file has 20")

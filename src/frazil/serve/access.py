@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from frazil.catalog.names import Namespace, undotted
 from frazil.errors import InvalidInput
-from frazil.serve.errors import RestError
+from frazil.serve.rest_errors import RestError
 
 log = logging.getLogger("frazil.serve")
 

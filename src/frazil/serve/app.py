@@ -35,12 +35,12 @@ from frazil.serve import (
     view_endpoints,
 )
 from frazil.serve.access import authenticated
-from frazil.serve.errors import RestError, rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, namespace_of
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.explorer import static_files
 from frazil.serve.guard import API_HEADERS, check_not_a_page
 from frazil.serve.native_appends import Appends
+from frazil.serve.rest_errors import RestError, rest_error
 from frazil.serve.service import Service
 
 log = logging.getLogger("frazil.serve")

@@ -42,12 +42,12 @@ from frazil.format.metadata import (
     log_entry,
 )
 from frazil.serve import metadata_updates, table_endpoints, wire
-from frazil.serve.errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import head_of, shown_version
 from frazil.serve.locations import Fence, check_properties, folders_of
 from frazil.serve.metadata_updates import Added, PostedUpdates
 from frazil.serve.posted import PostedFiles
+from frazil.serve.rest_errors import RestError, bad_request, conflict, no_namespace
 from frazil.serve.service import Service
 from frazil.serve.translate import change_of
 

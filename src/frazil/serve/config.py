@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from frazil.serve import replay
 from frazil.serve.access import authenticated
-from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call, Endpoint
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 
 PREFIXES = {"v2": 2, "v3": 3}

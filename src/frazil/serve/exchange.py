@@ -11,7 +11,7 @@ import msgspec
 
 from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import InvalidInput
-from frazil.serve.errors import bad_request
+from frazil.serve.rest_errors import bad_request
 
 if TYPE_CHECKING:
     from frazil.serve.access import Principal

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from frazil.serve.errors import RestError
+from frazil.serve.rest_errors import RestError
 
 if TYPE_CHECKING:
     from frazil.serve.exchange import Call

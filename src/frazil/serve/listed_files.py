@@ -18,7 +18,7 @@ from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.legacy.legacy_decoder import LegacyDecoder
-from frazil.serve.errors import RestError
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 from frazil.tree.read import Tree, TreeReader
 

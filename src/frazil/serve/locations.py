@@ -20,10 +20,10 @@ from frazil.catalog.ownership import TablePlace
 from frazil.errors import NotFound
 from frazil.format import paths
 from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.serve.errors import RestError
 from frazil.serve.exchange import Call
 from frazil.serve.facade import SHOWN_LOCATION
 from frazil.serve.listed_files import check_listed, reader_of
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 from frazil.storage import Places, is_local, local_path
 

@@ -28,8 +28,8 @@ from frazil.format.metadata import (
     TableMetadata,
 )
 from frazil.serve import wire
-from frazil.serve.errors import RestError, bad_request, conflict
 from frazil.serve.facade import SHOWN_LOCATION, SHOWN_VERSION
+from frazil.serve.rest_errors import RestError, bad_request, conflict
 
 LAST_ADDED = -1
 

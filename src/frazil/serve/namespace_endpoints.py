@@ -9,9 +9,9 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.names import namespace_of as checked
 from frazil.errors import AlreadyExists, InvalidInput
 from frazil.serve import exchange, wire
-from frazil.serve.errors import RestError, bad_request, no_namespace, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.locations import check_namespace
+from frazil.serve.rest_errors import RestError, bad_request, no_namespace, taken
 from frazil.serve.service import Service
 
 ROOT = "/v1/{prefix}/namespaces"

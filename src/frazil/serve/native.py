@@ -15,10 +15,10 @@ from frazil.catalog.remote_wire import Document
 from frazil.catalog.views import ViewState
 from frazil.errors import CommitConflict, FormatError, FrazilError
 from frazil.serve import native_tables, native_wire
-from frazil.serve.errors import rest_error
 from frazil.serve.exchange import Answer, Call, Endpoint, Right
 from frazil.serve.locations import check_namespace
 from frazil.serve.native_tables import Answered
+from frazil.serve.rest_errors import rest_error
 from frazil.serve.service import Service
 
 ROOT = "/v1/frazil"

@@ -16,10 +16,10 @@ from typing import Any, cast
 from frazil.catalog import remote_wire
 from frazil.errors import FrazilError
 from frazil.serve import native, native_wire
-from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer
 from frazil.serve.native_tables import NativeTables
 from frazil.serve.replay import HEADER
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 
 PATH = f"{native.ROOT}/append"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from frazil.catalog import remote_wire
-from frazil.serve.errors import bad_request
+from frazil.serve.rest_errors import bad_request
 
 
 class Shape(msgspec.Struct, forbid_unknown_fields=True, rename="kebab", kw_only=True):

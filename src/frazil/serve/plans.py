@@ -20,11 +20,11 @@ from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput
 from frazil.legacy import published_notes
 from frazil.serve import plan_files, table_endpoints, wire_plans
-from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import head_of, shown_version
 from frazil.serve.plan_files import FileShapes
 from frazil.serve.planning import MAX_FILES, part_of, snapshot_of
+from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.serve.wire_plans import Planned, PlanState, Tasks
 

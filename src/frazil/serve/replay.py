@@ -14,8 +14,8 @@ from collections.abc import Callable
 from threading import Lock
 
 from frazil.catalog.notes import Notes
-from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call
+from frazil.serve.rest_errors import RestError
 
 HEADER = "idempotency-key"
 LIFETIME_S = 30 * 60

@@ -5,11 +5,11 @@ from __future__ import annotations
 from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import NotFound
 from frazil.serve.access import Access
-from frazil.serve.errors import no_namespace, no_table
 from frazil.serve.facade import Facade
 from frazil.serve.guard import Guard
 from frazil.serve.planning import Cancelled
 from frazil.serve.replay import Replay
+from frazil.serve.rest_errors import no_namespace, no_table
 from frazil.serve.settings import Settings
 from frazil.serve.watch import Watch
 from frazil.table import Catalog, Table

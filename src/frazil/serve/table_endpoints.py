@@ -19,10 +19,10 @@ from frazil.errors import AlreadyExists, NotFound
 from frazil.format.metadata import TableMetadata, new_table
 from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.serve import facade, namespace_endpoints, wire
-from frazil.serve.errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
 from frazil.serve.facade import SHOWN_VERSION
 from frazil.serve.locations import Fence, check_properties, check_registered
+from frazil.serve.rest_errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.service import Service
 from frazil.storage import is_local
 from frazil.storage.base import local_path

@@ -13,15 +13,15 @@ from frazil.catalog.views import ViewState
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.format.checks import METADATA_PATH
 from frazil.serve import namespace_endpoints, table_endpoints, view_metadata, wire
-from frazil.serve.errors import (
+from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
+from frazil.serve.locations import Fence
+from frazil.serve.rest_errors import (
     bad_request,
     conflict,
     no_namespace,
     no_view,
     taken,
 )
-from frazil.serve.exchange import NO_CONTENT, Answer, Call, Endpoint
-from frazil.serve.locations import Fence
 from frazil.serve.service import Service
 
 ROOT = f"{namespace_endpoints.ONE}/views"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pyiceberg.schema import Schema
 
 from frazil.serve import wire
-from frazil.serve.errors import RestError
+from frazil.serve.rest_errors import RestError
 
 Metadata = dict[str, Any]
 LAST_ADDED = -1

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from frazil.spark.change_frame import changes
     from frazil.spark.connect_sql import sql
     from frazil.spark.delete import delete
-    from frazil.spark.engine import SparkEngine
     from frazil.spark.foreach import foreach_batch
     from frazil.spark.iceberg_runtime import iceberg_session
     from frazil.spark.jar import jar_path
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from frazil.spark.overwrites import overwrite, overwrite_partitions
     from frazil.spark.paimon_merge import merge_paimon
     from frazil.spark.register import register
+    from frazil.spark.spark_engine import SparkEngine
     from frazil.spark.spark_types import spark_schema, table_schema
     from frazil.spark.table_frame import table
     from frazil.spark.update import update
@@ -54,7 +54,7 @@ __all__ = [
 
 _PLACES: Final = {
     "Merge": "merge",
-    "SparkEngine": "engine",
+    "SparkEngine": "spark_engine",
     "append": "writer",
     "changes": "change_frame",
     "delete": "delete",

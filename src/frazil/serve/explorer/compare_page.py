@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.format import paths
-from frazil.serve.errors import bad_request
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer.evolution import schema_changes
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import number
+from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.tree.read import leaf_refs

@@ -19,12 +19,12 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import partition_key, stats_key
 from frazil.format.metadata import Snapshot
 from frazil.format.stats import tracked_fields
-from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.leaf import ROOT, partitions
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import bins, number
+from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.tree.changes import changes_of
 from frazil.tree.read import POSITION, LeafRef, leaf_refs

@@ -7,11 +7,11 @@ from typing import Any
 
 from frazil.commit import summary as keys
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
-from frazil.serve.errors import bad_request
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import RootView, died, gone, leaf_name, live_rows, number
+from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.words import counted, listed, size

@@ -17,13 +17,13 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, partition_key, stats_key
 from frazil.format.stats import TrackedField
 from frazil.scan.plan import prune_context
-from frazil.serve.errors import RestError, bad_request
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.plan_page import scan_of
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject, whole
 from frazil.serve.explorer.tree import MOST_CELLS, RootView, cell_bounds, cell_counts, leaf_name
+from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.tree.read import POSITION, LeafRef
 

@@ -21,10 +21,10 @@ from frazil.maintenance.compact import files_due
 from frazil.maintenance.expire import Expired
 from frazil.maintenance.orphans import Orphans
 from frazil.maintenance.rewrite_manifests import leaves_due
-from frazil.serve.errors import bad_request, conflict
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer.health_page import LABELS
 from frazil.serve.explorer.tree import live_rows, number
+from frazil.serve.rest_errors import bad_request, conflict
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.table.refs import is_ancestor

@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from frazil.errors import redacted
 from frazil.serve.access import Principal, authenticated
-from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 
 

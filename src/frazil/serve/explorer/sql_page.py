@@ -17,9 +17,9 @@ from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers, TableName
 from frazil.errors import FrazilError, InvalidInput, NotFound
 from frazil.serve.access import Principal, may_read
-from frazil.serve.errors import RestError
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer.rows_page import cells
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 from frazil.table import Catalog, Table
 

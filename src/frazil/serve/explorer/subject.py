@@ -9,8 +9,8 @@ from pyiceberg.schema import Schema
 
 from frazil.format.metadata import RefKind, Snapshot
 from frazil.format.stats import TrackedField, has_bounds, tracked_fields
-from frazil.serve.errors import bad_request
 from frazil.serve.exchange import Call
+from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.tree.read import TreeReader
