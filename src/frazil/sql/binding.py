@@ -40,7 +40,7 @@ from frazil.sql.name_resolution import (
     metadata_rows,
 )
 from frazil.sql.pushed_conditions import Found, conditions
-from frazil.sql.rewriting import Edit, RewrittenText, rewrite
+from frazil.sql.rewriting import Edit, EngineText, rewrite
 from frazil.sql.scopes import Scope, aliases_around, is_cte
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, tokens
 from frazil.sql.times import TimeTravel, time_travels
@@ -70,7 +70,7 @@ class Pruned:
 
 
 @dataclass(slots=True)
-class StatementEngine:
+class SqlEngine:
     """The connection one statement runs on, and what was made known to it."""
 
     connection: duckdb.DuckDBPyConnection
@@ -134,11 +134,7 @@ class Binder:
     """Binds the queries and expressions of one statement."""
 
     def __init__(
-        self,
-        engine: StatementEngine,
-        source: Source,
-        found: Sequence[Token],
-        parameters: Sequence[Edit],
+        self, engine: SqlEngine, source: Source, found: Sequence[Token], parameters: Sequence[Edit]
     ) -> None:
         self.engine = engine
         self.source = source
@@ -164,16 +160,14 @@ class Binder:
         self.tables: list[tuple[tuple[str, ...], Meant]] | None = None
         """The tables of the query that was bound, if to bind it again would only do the same for as
         long as these tables stay as they are."""
-        self.expressions: list[tuple[Part, RewrittenText]] = []
+        self.expressions: list[tuple[Part, EngineText]] = []
         """What was bound for row-level changes, each behind SELECT."""
 
     def plain(self, part: Part) -> str:
         """A part with parameters put in, for constants."""
         return rewrite(self.source, [part], self._parameters).text.strip()
 
-    def query(
-        self, *parts: Part, outer: Sequence[exp.Expr] = (), prefix: str = ""
-    ) -> RewrittenText:
+    def query(self, *parts: Part, outer: Sequence[exp.Expr] = (), prefix: str = "") -> EngineText:
         """A query as the engine takes it; its tables are bound."""
         return self._bind(parts, prefix, outer)
 
@@ -194,7 +188,7 @@ class Binder:
         self.expressions.append((part, made))
         return expression_text(made)
 
-    def rows_of(self, part: Part) -> RewrittenText:
+    def rows_of(self, part: Part) -> EngineText:
         """All columns of a table, or of a query in brackets."""
         return self._bind([part], "SELECT * FROM ", ())
 
@@ -206,7 +200,7 @@ class Binder:
         scope: Scope | None = None,
         *,
         suffix: str = "",
-    ) -> RewrittenText:
+    ) -> EngineText:
         changes = [edit for part in parts for edit in self._change_functions(part)]
         edits = [
             edit
@@ -228,7 +222,7 @@ class Binder:
 
     # Finding tables
 
-    def _by_tree(self, tree: exp.Expr, read: RewrittenText) -> list[_Reference]:
+    def _by_tree(self, tree: exp.Expr, read: EngineText) -> list[_Reference]:
         found: list[_Reference] = []
         for node in tree.find_all(exp.Table):
             starts = [part.meta["start"] for part in node.parts if "start" in part.meta]
@@ -528,7 +522,7 @@ class Binder:
         return edits
 
     def _scoped(
-        self, tree: exp.Expr | None, read: RewrittenText, part: Part, scope: Scope
+        self, tree: exp.Expr | None, read: EngineText, part: Part, scope: Scope
     ) -> list[Edit]:
         """Columns of the changed table under the names that row-level changes have for them."""
         if tree is None:
@@ -557,7 +551,7 @@ class Binder:
                 edits.append((at, self._tokens[self._index[at]].end, quoted(spelled)))
         return edits
 
-    def _unreadable(self, part: Part, read: RewrittenText) -> FrazilError:
+    def _unreadable(self, part: Part, read: EngineText) -> FrazilError:
         """Why an expression cannot be read, in the words of the engine's own parser."""
         try:
             self.engine.connection.extract_statements(read.text)
@@ -566,7 +560,7 @@ class Binder:
         return self.source.problem(part.start, "the expression cannot be read")
 
 
-def expression_text(made: RewrittenText) -> str:
+def expression_text(made: EngineText) -> str:
     """A bound expression without the SELECT before it."""
     return made.text.removeprefix("SELECT ").strip()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import FrazilError, InvalidInput
 from frazil.rows.duckdb_scan import duckdb_kind, duckdb_problem
-from frazil.sql.rewriting import RewrittenText
+from frazil.sql.rewriting import EngineText
 from frazil.sql.text import Source
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def failure(
     error: Exception,
     source: Source,
     shown: Mapping[str, str],
-    ran: RewrittenText | None = None,
+    ran: EngineText | None = None,
 ) -> FrazilError:
     """An error of the engine in the user's words and places."""
     if isinstance(error, FrazilError):
@@ -54,7 +54,7 @@ def _message(text: str) -> str:
     return plain[:1].lower() + plain[1:] if plain[1:2].islower() else plain
 
 
-def _place(text: str, source: Source, ran: RewrittenText) -> str:
+def _place(text: str, source: Source, ran: EngineText) -> str:
     """Where the engine's caret points, in the user's text."""
     match = _LINE.search(text)
     if match is None:

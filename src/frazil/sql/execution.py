@@ -18,12 +18,12 @@ from frazil.expr.quotes import quoted
 from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
-from frazil.sql.binding import Binder, StatementEngine
+from frazil.sql.binding import Binder, SqlEngine
 from frazil.sql.duckdb_calls import failure, value_of
 from frazil.sql.name_resolution import AsOf, Names
 from frazil.sql.query_result import Result
 from frazil.sql.ready_queries import Ready, ReadyQueries, key_of, state_of
-from frazil.sql.rewriting import Parameters, RewrittenText
+from frazil.sql.rewriting import EngineText, Parameters
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, tokens
 from frazil.sql.transactions import Transactions
 from frazil.table.catalog import Catalog
@@ -110,7 +110,7 @@ class Statement:
     def _new_binder(self, shared: duckdb.DuckDBPyConnection | None) -> Binder:
         connection = shared or new_cursor(self._database())
         scan = partial(_scan, self.transactions)  # not a method: the engine must not hold on to us
-        engine = StatementEngine(
+        engine = SqlEngine(
             connection,
             self.names,
             self._given,
@@ -128,7 +128,7 @@ class Statement:
             yield tx
 
     @property
-    def engine(self) -> StatementEngine:
+    def engine(self) -> SqlEngine:
         """The engine of this statement."""
         return self.binder.engine
 
@@ -186,7 +186,7 @@ class Statement:
             weakref.finalize(self._binder, self._ready.give_back, key, found)
         return found
 
-    def _keep(self, parts: Sequence[Part], ran: RewrittenText, *, has_arrow_types: bool) -> None:
+    def _keep(self, parts: Sequence[Part], ran: EngineText, *, has_arrow_types: bool) -> None:
         """Keep what was bound for the next query that is the same."""
         bound = self.binder.tables
         if self._ready is None or bound is None:
@@ -210,7 +210,7 @@ class Statement:
     def _has_word(self, word: str) -> bool:
         return any(token.is_word(word) for token in self.tokens)
 
-    def stream(self, ran: RewrittenText) -> pa.RecordBatchReader:
+    def stream(self, ran: EngineText) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
         return _streamed(_in_arrow_types(self.relation(ran)).to_arrow_reader, self, ran)
 
@@ -233,7 +233,7 @@ class Statement:
             ran = Binder(self.engine, source, added, edits).query(Part(ctes.start, len(text)))
             self._given[name.lower()] = self.stream(ran).read_all()
 
-    def relation(self, ran: RewrittenText) -> duckdb.DuckDBPyRelation:
+    def relation(self, ran: EngineText) -> duckdb.DuckDBPyRelation:
         """A text as a relation; problems are reported at positions of the user's text."""
         connection = self.engine.connection
         try:
@@ -256,7 +256,7 @@ class Statement:
         if kinds != ["SELECT"]:
             raise self.source.problem(self.tokens[0].start, "only one query is run at a time")
 
-    def failed(self, error: Exception, ran: RewrittenText | None = None) -> FrazilError:
+    def failed(self, error: Exception, ran: EngineText | None = None) -> FrazilError:
         """An error of the engine as one of ours."""
         told = failure(error, self.source, self.engine.shown, ran)
         if str(told).startswith("line "):
@@ -330,7 +330,7 @@ def _read(
 
 
 def _streamed(
-    read: Callable[[int], pa.RecordBatchReader], statement: Statement, ran: RewrittenText
+    read: Callable[[int], pa.RecordBatchReader], statement: Statement, ran: EngineText
 ) -> pa.RecordBatchReader:
     """The rows as they come; an error while reading is reported like an earlier one."""
     engine = statement.engine

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import FrazilError
-from frazil.sql.binding import StatementEngine
+from frazil.sql.binding import SqlEngine
 from frazil.sql.name_resolution import Names, TableMeant
-from frazil.sql.rewriting import Edit, RewrittenText
+from frazil.sql.rewriting import Edit, EngineText
 from frazil.sql.text import Part, Source
 
 MOST_QUERIES: Final = 32
@@ -36,8 +36,8 @@ def key_of(source: Source, parts: Sequence[Part], parameters: Sequence[Edit], na
 class Ready:
     """A bound query."""
 
-    engine: StatementEngine
-    ran: RewrittenText
+    engine: SqlEngine
+    ran: EngineText
     tables: tuple[tuple[tuple[str, ...], object], ...]
     """The names of its tables and the states they were bound to."""
     has_arrow_types: bool

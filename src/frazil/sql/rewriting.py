@@ -18,7 +18,7 @@ Edit = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class RewrittenText:
+class EngineText:
     """A text made from parts of another; knows where its characters came from."""
 
     text: str
@@ -39,7 +39,7 @@ def rewrite(
     *,
     prefix: str = "",
     suffix: str = "",
-) -> RewrittenText:
+) -> EngineText:
     """The parts of a text, one after the other, with edits made in them."""
     made = prefix
     starts: list[tuple[int, int, int]] = [(0, parts[0].start, 0)]
@@ -56,7 +56,7 @@ def rewrite(
             at = end
         starts.append((len(made), at, part.end - at))
         made += source.text[at : part.end] + "\n"
-    return RewrittenText(made + suffix, tuple(starts))
+    return EngineText(made + suffix, tuple(starts))
 
 
 class Parameters:

@@ -21,7 +21,7 @@ from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from frazil.sql.execution import Statement
-    from frazil.sql.rewriting import RewrittenText
+    from frazil.sql.rewriting import EngineText
 
 _EMPTY = "frazil_empty_source"
 
@@ -88,7 +88,7 @@ def _judged(
 
 
 def _told(
-    at: Statement, error: Exception, shown: Mapping[str, str], ran: RewrittenText
+    at: Statement, error: Exception, shown: Mapping[str, str], ran: EngineText
 ) -> FrazilError | None:
     told = failure(error, at.source, shown, ran)
     return told if str(told).startswith("line ") else None

@@ -15,7 +15,7 @@ from frazil.rows.merge import Merge
 from frazil.sql import statements as st
 from frazil.sql.parse_rows import table_and_alias
 from frazil.sql.query_result import Result, done
-from frazil.sql.rewriting import Edit, RewrittenText
+from frazil.sql.rewriting import Edit, EngineText
 from frazil.sql.row_problems import placed
 from frazil.sql.run_tables import CountedRows
 from frazil.sql.scopes import Scope
@@ -278,7 +278,7 @@ def _inserted(statement: st.Insert, table: Table, at: Statement) -> pa.RecordBat
         if statement.columns is not None or statement.fixed:
             raise at.source.problem(statement.query.start, "DEFAULT VALUES fills every column")
         values = ", ".join(f"{_default(f)} AS {quoted(f.name)}" for f in table.schema.fields)
-        return at.stream(RewrittenText(f"SELECT {values}", ()))
+        return at.stream(EngineText(f"SELECT {values}", ()))
     at.binder.put(_defaults(statement, table, at))
     parts = [part for part in (statement.ctes, statement.query) if part is not None]
     ran = at.binder.query(*parts)
@@ -364,7 +364,7 @@ def _known(name: Name, known: dict[str, str], at: Statement) -> str:
 
 
 def _cast(
-    ran: RewrittenText,
+    ran: EngineText,
     given: list[str],
     targets: list[tuple[str, str]],
     table: Table,
@@ -377,4 +377,4 @@ def _cast(
     )
     names = ", ".join(f"c{number}" for number in range(len(given)))
     text = f"SELECT {outputs} FROM (\n{ran.text}) AS q({names})"
-    return at.stream(RewrittenText(text, ()))
+    return at.stream(EngineText(text, ()))
