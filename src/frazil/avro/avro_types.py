@@ -271,6 +271,13 @@ def number(data: bytes, at: int) -> tuple[int, int]:
             raise IndexError("a number longer than ten bytes")
 
 
+def item_count(data: bytes, at: int) -> tuple[int, int]:
+    """How many items of a list or map follow, 0 at its end, and where they start. A negative
+    number says that the size of the items in bytes comes first."""
+    count, at = number(data, at)
+    return (count, at) if count >= 0 else (-count, number(data, at)[1])
+
+
 def _skip_number(data: bytes, at: int) -> int:
     while data[at] >= 0x80:
         at += 1
@@ -306,14 +313,12 @@ def _skip_record(fields: tuple[Skip, ...]) -> Skip:
 def _skip_items(item: Skip) -> Skip:
     def skip(data: bytes, at: int) -> int:
         while True:
-            count, at = number(data, at)
+            count, at = item_count(data, at)
             if count == 0:
                 return at
-            if count < 0:
-                _, at = number(data, at)
-            if abs(count) > len(data):
+            if count > len(data):
                 raise IndexError("more items than bytes")
-            for _ in range(abs(count)):
+            for _ in range(count):
                 at = item(data, at)
 
     return skip

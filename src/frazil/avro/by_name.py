@@ -352,12 +352,9 @@ def _array_reader(item: Reader) -> Reader:
     def read_array(data: bytes, at: int) -> tuple[Any, int]:
         values: list[Any] = []
         while True:
-            count, at = avro_types.number(data, at)
+            count, at = avro_types.item_count(data, at)
             if count == 0:
                 return values, at
-            if count < 0:
-                _, at = avro_types.number(data, at)
-                count = -count
             if count > len(data) - at:
                 raise FormatError(f"a list of {count} items does not fit")
             for _ in range(count):

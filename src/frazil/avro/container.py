@@ -69,12 +69,10 @@ def _metadata(data: bytes) -> tuple[dict[str, str], int]:
     found: dict[str, str] = {}
     at = len(MAGIC)
     while True:
-        count, at = avro_types.number(data, at)
+        count, at = avro_types.item_count(data, at)
         if count == 0:
             return found, at
-        if count < 0:
-            _, at = avro_types.number(data, at)
-        for _ in range(abs(count)):
+        for _ in range(count):
             key, at = sized_bytes(data, at)
             value, at = sized_bytes(data, at)
             found[key.decode()] = value.decode()

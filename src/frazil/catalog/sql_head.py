@@ -254,7 +254,7 @@ class SqlHead:
         if draft.removed_snapshot_ids:
             sql_rows.remove_snapshots(transaction, self._table_id, draft.removed_snapshot_ids)
         if entry is not None:
-            (row,) = sql_rows.snapshot_log_rows(self._table_id, version, [entry])
+            (row,) = sql_rows.log_rows(self._table_id, version, [entry])
             transaction.run(sql_rows.ADD_SNAPSHOT_LOG, row)
         elif after.current_snapshot_id is None and before.current_snapshot_id is not None:
             transaction.run(sql_rows.CLEAR_SNAPSHOT_LOG, {"table_id": self._table_id})

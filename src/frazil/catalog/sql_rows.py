@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -237,47 +237,26 @@ def snapshot_rows(
     table_id: int, version: int, snapshots: Iterable[Snapshot]
 ) -> list[dict[str, Any]]:
     """Rows for snapshots that one version adds."""
-    return [
-        {
-            "table_id": table_id,
-            "snapshot_id": snapshot.snapshot_id,
-            "version": version,
-            "position": position,
-            "record": metadata_json.snapshot_text(snapshot),
-        }
-        for position, snapshot in enumerate(snapshots)
-    ]
+    values = (
+        {"snapshot_id": one.snapshot_id, "record": metadata_json.snapshot_text(one)}
+        for one in snapshots
+    )
+    return _numbered(table_id, version, values)
 
 
-def snapshot_log_rows(
-    table_id: int, version: int, entries: Iterable[SnapshotLogEntry]
+def log_rows(
+    table_id: int, version: int, entries: Iterable[SnapshotLogEntry | MetadataLogEntry]
 ) -> list[dict[str, Any]]:
-    """Rows for snapshot-log entries that one version adds."""
-    return [
-        {
-            "table_id": table_id,
-            "version": version,
-            "position": position,
-            "snapshot_id": entry.snapshot_id,
-            "timestamp_ms": entry.timestamp_ms,
-        }
-        for position, entry in enumerate(entries)
-    ]
+    """Rows for entries of the snapshot log, or of the metadata log, that one version adds."""
+    return _numbered(table_id, version, map(asdict, entries))
 
 
-def metadata_log_rows(
-    table_id: int, version: int, entries: Iterable[MetadataLogEntry]
+def _numbered(
+    table_id: int, version: int, values: Iterable[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Rows for metadata-log entries that one version adds."""
     return [
-        {
-            "table_id": table_id,
-            "version": version,
-            "position": position,
-            "metadata_file": entry.metadata_file,
-            "timestamp_ms": entry.timestamp_ms,
-        }
-        for position, entry in enumerate(entries)
+        {"table_id": table_id, "version": version, "position": position, **each}
+        for position, each in enumerate(values)
     ]
 
 
@@ -356,7 +335,7 @@ def record_export(
     if not transaction.run(RENDERED, {**key, "version": version}):
         return None
     transaction.run(POINT_TO_JSON, {**key, "metadata_location": written.metadata_file})
-    transaction.run_each(ADD_METADATA_LOG, metadata_log_rows(table_id, version, [written]))
+    transaction.run_each(ADD_METADATA_LOG, log_rows(table_id, version, [written]))
     stale = transaction.rows(METADATA_LOG, key)[: -(keep + 1)]
     transaction.run_each(
         FORGET_METADATA_LOG, [{**key, "version": row[2], "position": row[3]} for row in stale]
@@ -393,8 +372,8 @@ def insert_table(
         log = (*log, written)
     transaction.run(_ADD_DEFINITION, {"table_id": table_id, "definition": definition.text})
     transaction.run_each(ADD_SNAPSHOT, snapshot_rows(table_id, 0, history.snapshots))
-    transaction.run_each(ADD_SNAPSHOT_LOG, snapshot_log_rows(table_id, 0, history.snapshot_log))
-    transaction.run_each(ADD_METADATA_LOG, metadata_log_rows(table_id, 0, log))
+    transaction.run_each(ADD_SNAPSHOT_LOG, log_rows(table_id, 0, history.snapshot_log))
+    transaction.run_each(ADD_METADATA_LOG, log_rows(table_id, 0, log))
     return int(table_id)
 
 

@@ -24,7 +24,7 @@ from frazil.errors import InvalidInput
 from frazil.words import counted
 
 if TYPE_CHECKING:
-    from frazil.table import Catalog
+    from frazil.table import Catalog, Table
 
 
 @app.command()
@@ -184,11 +184,12 @@ def register(
     Example: `frazil register shop.orders /data/orders/metadata/00042-….metadata.json`
     """
     made = open_catalog(catalog).register_table(table, metadata)
-    output.emit_text(
-        f"{made.name} at {made.location}",
-        {"table": made.name, "location": made.location},
-        as_json=as_json,
-    )
+    _say_where(made, as_json=as_json)
+
+
+def _say_where(made: Table, *, as_json: bool) -> None:
+    value = {"table": made.name, "location": made.location}
+    output.emit_text(f"{made.name} at {made.location}", value, as_json=as_json)
 
 
 @app.command()
@@ -207,11 +208,7 @@ def clone(
     source = open_table(table, catalog)
     with output.bar("cloning", quiet=as_json) as step:
         made = source.clone(opened, name, as_of=as_of, progress=step)
-    output.emit_text(
-        f"{made.name} at {made.location}",
-        {"table": made.name, "location": made.location},
-        as_json=as_json,
-    )
+    _say_where(made, as_json=as_json)
 
 
 @app.command()

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.commit.change import CarriedDeletes, Change
-from frazil.commit.deletion_vectors import VECTOR_KEYS
 from frazil.commit.resolve import Resolved
 from frazil.commit.summary import ENTRIES_FLUSHED, LEAVES_MERGED, LEAVES_SPLIT, LEAVES_WRITTEN
 from frazil.errors import CommitConflict, Conflict, InvalidInput, Unsupported
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil.format.fields import VECTOR_KEYS, ContentType
 from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
 from frazil.tree import clusters, policy

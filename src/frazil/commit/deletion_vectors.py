@@ -16,15 +16,10 @@ from frazil.commit.change import Positions, StoredVector, VectorEdit
 from frazil.errors import Conflict, InvalidInput
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch
+from frazil.format.fields import VECTOR_KEYS
 from frazil.storage import Storage
 
 CREATED_BY = "frazil"
-VECTOR_KEYS = (
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

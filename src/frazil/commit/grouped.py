@@ -29,12 +29,20 @@ _OWN: Final = "frazil."
 """Keys that Frazil reads back from summaries belong to one append alone."""
 
 
+def shareable(change: Change, base: State) -> EntryBatch | None:
+    """What a change adds, if it is an append that may share a snapshot with others."""
+    if not _is_plain_append(change) or not is_grouped(base.metadata.properties):
+        return None
+    check_keys(change.summary)
+    return change.added
+
+
 def is_grouped(properties: Mapping[str, str]) -> bool:
     """Whether a table's appends may share a snapshot."""
     return properties.get(GROUP, "true").lower() != "false"
 
 
-def is_plain_append(change: Change) -> bool:
+def _is_plain_append(change: Change) -> bool:
     """Whether a change is an append that can share a snapshot with others."""
     added = change.added
     if added is None or not 0 < added.num_rows <= MOST_ENTRIES:
@@ -70,15 +78,11 @@ def append_together(
     change: Change, *, head: Head, base: State, new_id: Callable[[], int]
 ) -> Committed | None:
     """Land an append through a head that groups them; None when it has to go its own way."""
-    if not isinstance(head, Appender) or not is_plain_append(change):
+    if not isinstance(head, Appender) or (added := shareable(change, base)) is None:
         return None
-    if not is_grouped(base.metadata.properties):
-        return None
-    check_keys(change.summary)
-    assert change.added is not None
     done = head.append(
         base,
-        change.added,
+        added,
         branch=change.branch,
         summary=change.summary,
         append_id=new_id(),
@@ -88,7 +92,7 @@ def append_together(
     return Committed(
         state=done.state,
         snapshot=done.snapshot,
-        counts=own_counts(change.added),
+        counts=own_counts(added),
         attempts=1,
         metadata_files=done.metadata_files,
         metadata_bytes=done.metadata_bytes,
@@ -134,6 +138,6 @@ __all__ = [
     "append_together",
     "group_summary",
     "is_grouped",
-    "is_plain_append",
     "own_counts",
+    "shareable",
 ]

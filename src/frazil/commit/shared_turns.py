@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from frazil.commit.change import Change
-from frazil.commit.grouped import GROUP_SIZE, group_summary, is_grouped, is_plain_append, own_counts
+from frazil.commit.grouped import GROUP_SIZE, group_summary, own_counts, shareable
 from frazil.commit.head import Head, Offer, OffersChanged, Seat, SharedQueue, State
 from frazil.commit.loop import Committed, commit
-from frazil.commit.summary import LEAVES_WRITTEN, METADATA_BYTES_WRITTEN, check_keys
+from frazil.commit.summary import LEAVES_WRITTEN, METADATA_BYTES_WRITTEN
 from frazil.commit.surroundings import Surroundings
 from frazil.errors import CommitUnknown, FrazilError
 from frazil.format.batch import EntryBatch
@@ -31,17 +31,13 @@ def append_in_turn(
     change: Change, *, head: Head, around: Surroundings, base: State
 ) -> Committed | None:
     """Land an append with those that others offer; None when it has to go its own way."""
-    if not isinstance(head, SharedQueue) or not is_plain_append(change):
+    if not isinstance(head, SharedQueue) or (added := shareable(change, base)) is None:
         return None
-    if not is_grouped(base.metadata.properties):
-        return None
-    check_keys(change.summary)
-    assert change.added is not None
     offer = Offer(
         id=around.new_snapshot_id(),
         branch=change.branch,
         summary=change.summary,
-        entries=change.added,
+        entries=added,
     )
     work = _Work(change=change, offer=offer, head=head, around=around)
     with head.seat(offer) as seat:

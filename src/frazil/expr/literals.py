@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, time
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
@@ -71,6 +72,20 @@ class Place:
     value: Any = None
 
 
+_LITERALS: Final[dict[type[ice.IcebergType], Callable[[Any], Literal[Any]]]] = {
+    ice.DecimalType: DecimalLiteral,
+    ice.BooleanType: BooleanLiteral,
+    ice.FloatType: FloatLiteral,
+    ice.DoubleType: DoubleLiteral,
+    ice.DateType: DateLiteral,
+    ice.TimeType: TimeLiteral,
+    ice.TimestampType: TimestampLiteral,
+    ice.TimestamptzType: TimestampLiteral,
+    ice.StringType: StringLiteral,
+    ice.UUIDType: UUIDLiteral,
+    ice.FixedType: FixedLiteral,
+    ice.BinaryType: BinaryLiteral,
+}
 _BELOW: Final = Place(where=Where.BELOW)
 _ABOVE: Final = Place(where=Where.ABOVE)
 
@@ -104,29 +119,7 @@ def typed(value: Any, type_: ice.IcebergType) -> Literal[Any]:
 
     Nanosecond timestamps are plain longs: PyIceberg's timestamp literal counts microseconds.
     """
-    if isinstance(type_, ice.DecimalType):
-        return DecimalLiteral(value)
-    if isinstance(type_, ice.BooleanType):
-        return BooleanLiteral(value)
-    if isinstance(type_, ice.FloatType):
-        return FloatLiteral(value)
-    if isinstance(type_, ice.DoubleType):
-        return DoubleLiteral(value)
-    if isinstance(type_, ice.DateType):
-        return DateLiteral(value)
-    if isinstance(type_, ice.TimeType):
-        return TimeLiteral(value)
-    if isinstance(type_, ice.TimestampType | ice.TimestamptzType):
-        return TimestampLiteral(value)
-    if isinstance(type_, ice.StringType):
-        return StringLiteral(value)
-    if isinstance(type_, ice.UUIDType):
-        return UUIDLiteral(value)
-    if isinstance(type_, ice.FixedType):
-        return FixedLiteral(value)
-    if isinstance(type_, ice.BinaryType):
-        return BinaryLiteral(value)
-    return LongLiteral(value)
+    return _LITERALS.get(type(type_), LongLiteral)(value)
 
 
 def _bad_moment(problem: str) -> InvalidInput:
@@ -141,9 +134,7 @@ def _mismatch(literal: Literal[Any], type_: ice.IcebergType, hint: str = "") -> 
 
 def _number(literal: Literal[Any], type_: ice.IcebergType) -> Decimal:
     value = literal.value
-    if isinstance(literal, LongLiteral):
-        return Decimal(value)
-    if isinstance(literal, DecimalLiteral):
+    if isinstance(literal, LongLiteral | DecimalLiteral):
         return Decimal(value)
     if isinstance(literal, DoubleLiteral | FloatLiteral):
         return Decimal(repr(float(value)))

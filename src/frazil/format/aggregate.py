@@ -169,18 +169,14 @@ class _Children:
 
     def _all_tight(self) -> bool | None:
         column = self.column("tight_bounds")
-        if column is None:
-            return None
-        if self._lacking(column):
+        if column is None or self._lacking(column):
             return None
         return bool(pc.all(column).as_py())
 
     def average_size(self) -> int | None:
         """The average weighted by values that are not null, or by rows where those are unknown."""
         column = self.column("avg_value_size_in_bytes")
-        if column is None:
-            return None
-        if self._lacking(column):
+        if column is None or self._lacking(column):
             return None
         weights = self._values_left()
         if (weights < 0).any():

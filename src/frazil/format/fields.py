@@ -76,6 +76,13 @@ DELETION_VECTOR: Final = Field(
         _leaf(149, "key_metadata", _BINARY, "encryption key metadata"),
     ),
 )
+VECTOR_KEYS: Final = (
+    "deletion_vector.location",
+    "deletion_vector.offset",
+    "deletion_vector.size_in_bytes",
+    "deletion_vector.cardinality",
+)
+"""Where a vector is and how many rows it deletes."""
 PARTITION: Final = Field(
     id=102, name="partition", doc="union of the partition fields of all specs, by field id"
 )

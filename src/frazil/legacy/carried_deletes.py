@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import numpy as np
-
 from frazil.data.delete_files import read_position_deletes
 from frazil.data.slices import DataFileSlice
-from frazil.format import bitmap, paths, puffin
+from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import FILE_PATH, ContentType, stats_key
+from frazil.format.fields import FILE_PATH, VECTOR_KEYS, ContentType, stats_key
+from frazil.scan.tasks import VectorPlace
 from frazil.tree.decoder import Positions
 from frazil.tree.read import Tree, TreeReader, delete_leaves
 
@@ -27,10 +26,7 @@ _KEYS = (
     "record_count",
     "file_size_in_bytes",
     "referenced_file",
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
+    *VECTOR_KEYS,
     stats_key(FILE_PATH, "lower_bound"),
     stats_key(FILE_PATH, "upper_bound"),
 )
@@ -68,15 +64,13 @@ def _positions(
     path = paths.resolve(reader.location, row["location"])
     target = row.get("referenced_file")
     if row.get("deletion_vector.offset") is not None and target is not None:
-        blob = puffin.read_vector_at(
-            reader.storage.open(path),
+        vector = VectorPlace(
+            path=path,
             offset=row["deletion_vector.offset"],
             size_in_bytes=row["deletion_vector.size_in_bytes"],
-            path=path,
             cardinality=row["deletion_vector.cardinality"],
-            limits=reader.storage.limits,
         )
-        return {paths.relativise(reader.location, target): np.asarray(blob, dtype=np.int64)}
+        return {paths.relativise(reader.location, target): vector.positions(reader.storage)}
     source = DataFileSlice(
         path=path,
         file_format=row["file_format"],

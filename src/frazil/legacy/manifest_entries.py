@@ -27,7 +27,7 @@ from frazil.avro.walker import Path
 from frazil.errors import FormatError
 from frazil.format import fields, paths, single_value, stats
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil.format.fields import VECTOR_KEYS, ContentType
 from frazil.format.metadata import TableMetadata
 from frazil.legacy import interim, table_types
 from frazil.limits import DEFAULT, Limits
@@ -132,7 +132,7 @@ def _all_keys(context: table_types.TableTypes) -> set[str]:
 
 def _wanted_paths(keys: frozenset[str], context: table_types.TableTypes) -> set[Path]:
     found = {PATHS[key] for key in keys if key in PATHS}
-    if keys & _VECTOR_KEYS_ALL:
+    if keys.intersection(VECTOR_KEYS):
         found |= {PATHS[key] for key in ("deletion_vector.offset", "location", "record_count")}
     for key in keys:
         if key.startswith(fields.PARTITION_PREFIX):
@@ -150,11 +150,6 @@ def _wanted_paths(keys: frozenset[str], context: table_types.TableTypes) -> set[
             elif name.startswith("upper_"):
                 found.add((_DATA_FILE, BOUNDS["upper_bound"], field_id))
     return found
-
-
-_VECTOR_KEYS_ALL: Final = frozenset(
-    {*_VECTOR_KEYS, "deletion_vector.offset", "deletion_vector.size_in_bytes"}
-)
 
 
 def _fixed_columns(

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from frazil.commit.deletion_vectors import VECTOR_KEYS, read_vector
+from frazil.commit.deletion_vectors import read_vector
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import DELETED_FILE_PATH, DELETED_POS
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import FILE_PATH, stats_key
+from frazil.format.fields import FILE_PATH, VECTOR_KEYS, stats_key
 from frazil.legacy.published import DeleteFileRef
 
 _WHERE, _OFFSET = VECTOR_KEYS[:2]

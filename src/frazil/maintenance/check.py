@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from frazil.commit.handle import TableHandle
 from frazil.format import manifest, paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil.format.fields import VECTOR_KEYS, ContentType
 from frazil.format.metadata import History, Snapshot
 from frazil.maintenance.check_files import FileChecks
 from frazil.maintenance.check_leaf import (
@@ -44,10 +44,7 @@ FILE_KEYS = (
     "file_format",
     "record_count",
     "file_size_in_bytes",
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
+    *VECTOR_KEYS,
     "tracking.sequence_number",
     "tracking.first_row_id",
 )

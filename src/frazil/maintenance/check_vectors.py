@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from frazil.commit.deletion_vectors import VECTOR_KEYS, read_vector
+from frazil.commit.deletion_vectors import read_vector
 from frazil.commit.handle import TableHandle
 from frazil.format import bitmap
+from frazil.format.fields import VECTOR_KEYS
 from frazil.maintenance.problems import Problems
 from frazil.scan.change_steps import FileSets
 from frazil.tree.changes import TreeChanges

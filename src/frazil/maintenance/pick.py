@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from frazil.commit.change import Change, VectorEdit
-from frazil.commit.deletion_vectors import VECTOR_KEYS, VectorMerger, read_vector
+from frazil.commit.deletion_vectors import VectorMerger, read_vector
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
@@ -20,7 +20,7 @@ from frazil.commit.updates import RemoveRef, SetRef
 from frazil.errors import CommitUnknown, InvalidInput, Unsupported
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil.format.fields import VECTOR_KEYS, ContentType
 from frazil.format.metadata import RefKind, Snapshot, SnapshotRef
 from frazil.maintenance.ancestry import Ancestry
 from frazil.scan.change_steps import FileSets, without_vector

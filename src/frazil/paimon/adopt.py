@@ -14,7 +14,7 @@ import json
 import logging
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyiceberg.table.name_mapping import NameMapping
@@ -387,15 +387,7 @@ def _continue(
     stored = tuple(json.loads(metadata.properties.get(EXCLUDE, "[]")))
     if options.exclude and options.exclude != stored:
         raise InvalidInput(f"{name} was adopted without {list(stored)}; that cannot change")
-    options = Options(
-        history=options.history,
-        snapshot_id=options.snapshot_id,
-        tags=options.tags,
-        branches=options.branches,
-        exclude=stored,
-        verify=options.verify,
-        merge=options.merge,
-    )
+    options = replace(options, exclude=stored)
     run = Run(head=head, around=_around(catalog, metadata.location, cache), state=state)
     since = run.reached()
     _check_not_rolled_back(table, since, run, name)

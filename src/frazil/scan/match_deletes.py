@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import FILE_PATH, PARTITION_PREFIX, ContentType, stats_key
+from frazil.format.fields import FILE_PATH, PARTITION_PREFIX, VECTOR_KEYS, ContentType, stats_key
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -30,10 +30,7 @@ DELETE_KEYS = (
     "spec_id",
     "equality_ids",
     "referenced_file",
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
+    *VECTOR_KEYS,
     "tracking.sequence_number",
     "tracking.file_sequence_number",
     "tracking.snapshot_id",

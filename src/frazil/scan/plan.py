@@ -21,7 +21,7 @@ from frazil.expr.filter_display import shown
 from frazil.expr.prune import Codes, PruneContext, PruneResult, Reason, compile_filter
 from frazil.format import tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType
+from frazil.format.fields import PARTITION_PREFIX, VECTOR_KEYS, ContentType
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
 from frazil.scan.report import LeafReport, LevelReport, ScanReport
@@ -42,10 +42,7 @@ FILE_KEYS = (
     "record_count",
     "file_size_in_bytes",
     "spec_id",
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
+    *VECTOR_KEYS,
     "tracking.sequence_number",
     "tracking.first_row_id",
 )

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from frazil.commit.change import Positions
 from frazil.data.delete_files import read_position_deletes
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, InvalidInput
-from frazil.format import paths, puffin
+from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import TableMetadata
 from frazil.format.tracking import Status
 from frazil.legacy import manifest_entries, manifest_list
+from frazil.scan.tasks import VectorPlace
 from frazil.serve.translate import Manifests, Net, net
 from frazil.storage import Storage
 from frazil.tree.read import LeafRef, leaf_refs
@@ -106,11 +106,13 @@ class PostedFiles:
             target = row.get("referenced_file")
             if target is None:
                 raise InvalidInput(f"{path}: a deletion vector that names no data file")
-            data = self.storage.open(path).read_at(
-                row[_OFFSET], row["deletion_vector.size_in_bytes"]
+            vector = VectorPlace(
+                path=path,
+                offset=row[_OFFSET],
+                size_in_bytes=row["deletion_vector.size_in_bytes"],
+                cardinality=row["record_count"],
             )
-            found = puffin.read_vector(data, path=path, cardinality=row["record_count"])
-            return {target: np.asarray(found, dtype=np.int64)}
+            return {target: vector.positions(self.storage)}
         source = DataFileSlice(
             path=path,
             file_format=row["file_format"],

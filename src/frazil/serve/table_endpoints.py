@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,20 +87,33 @@ def drop_table(service: Service, call: Call) -> Answer:
 
 def rename_table(service: Service, call: Call) -> Answer:
     """POST tables/rename."""
+    pointers = service.catalog._pointers
+    return renamed(service, call, "Table", pointers.table_exists, pointers.rename, no_table)
+
+
+def renamed(
+    service: Service,
+    call: Call,
+    what: str,
+    exists: Callable[[Identifier], bool],
+    rename: Callable[[Identifier, Identifier], object],
+    missing: Callable[[Identifier], RestError],
+) -> Answer:
+    """Rename a table or view."""
     wanted = call.decode(wire.Rename)
     source, target = name_of(wanted.source), name_of(wanted.destination)
     call.check("write", source.namespace, target.namespace)
-    if not service.catalog._pointers.table_exists(source):
-        raise no_table(source)
+    if not exists(source):
+        raise missing(source)
     if not service.catalog._pointers.namespace_exists(target.namespace):
         raise no_namespace(target.namespace)
     check_target(service, source, target)
     try:
-        service.catalog._pointers.rename(source, target)
+        rename(source, target)
     except NotFound as error:
-        raise no_table(source) from error
+        raise missing(source) from error
     except AlreadyExists as error:
-        raise taken("Table", target) from error
+        raise taken(what, target) from error
     return NO_CONTENT
 
 

@@ -18,7 +18,6 @@ from frazil.serve.locations import Fence
 from frazil.serve.rest_errors import (
     bad_request,
     conflict,
-    no_namespace,
     no_view,
     taken,
 )
@@ -111,25 +110,8 @@ def drop_view(service: Service, call: Call) -> Answer:
 
 def rename_view(service: Service, call: Call) -> Answer:
     """POST views/rename."""
-    wanted = call.decode(wire.Rename)
-    source, target = (
-        table_endpoints.name_of(wanted.source),
-        table_endpoints.name_of(wanted.destination),
-    )
-    call.check("write", source.namespace, target.namespace)
-    pointers = service.catalog._pointers
-    if not pointers.views.exists(source):
-        raise no_view(source)
-    if not pointers.namespace_exists(target.namespace):
-        raise no_namespace(target.namespace)
-    table_endpoints.check_target(service, source, target)
-    try:
-        pointers.views.rename(source, target)
-    except NotFound as error:
-        raise no_view(source) from error
-    except AlreadyExists as error:
-        raise taken("View", target) from error
-    return NO_CONTENT
+    views = service.catalog._pointers.views
+    return table_endpoints.renamed(service, call, "View", views.exists, views.rename, no_view)
 
 
 def _need_free(service: Service, identifier: Identifier) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from frazil.errors import InvalidInput
+from frazil.errors import FrazilError, InvalidInput
 from frazil.expr.quotes import quoted
 from frazil.expr.type_text import parse_type
 from frazil.sql.statements import (
@@ -274,11 +274,7 @@ def _columns(cursor: Cursor) -> tuple[list[ColumnDefinition], list[str]]:
         if cursor.take("primary", "key"):
             keys += [cursor.source.of(part).strip('"`') for part in cursor.bracketed("a column")]
         elif any(cursor.ahead(word) for word in ("constraint", "foreign", "check", "unique")):
-            raise cursor.source.unsupported(
-                cursor.offset,
-                f"{cursor.advance().value.upper()} is not supported: tables enforce NOT NULL only",
-                feature="constraints",
-            )
+            raise _constraint(cursor)
         else:
             columns.append(column(cursor))
         if not cursor.take_symbol(","):
@@ -290,6 +286,14 @@ def _columns(cursor: Cursor) -> tuple[list[ColumnDefinition], list[str]]:
         raise cursor.source.problem(twice[0].name.start, f"column {twice[0].name} is defined twice")
     keys += [str(each.name) for each in columns if each.is_key]
     return columns, keys
+
+
+def _constraint(cursor: Cursor) -> FrazilError:
+    return cursor.source.unsupported(
+        cursor.offset,
+        f"{cursor.advance().value.upper()} is not supported: tables enforce NOT NULL only",
+        feature="constraints",
+    )
 
 
 def column(cursor: Cursor) -> ColumnDefinition:
@@ -313,11 +317,7 @@ def column(cursor: Cursor) -> ColumnDefinition:
         elif cursor.take("after"):
             more["after"] = cursor.name("a column")
         elif any(cursor.ahead(word) for word in ("references", "check", "unique", "generated")):
-            raise cursor.source.unsupported(
-                cursor.offset,
-                f"{cursor.advance().value.upper()} is not supported: tables enforce NOT NULL only",
-                feature="constraints",
-            )
+            raise _constraint(cursor)
         else:
             break
     return ColumnDefinition(name=name, type=kind, **more)

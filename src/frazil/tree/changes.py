@@ -16,7 +16,7 @@ import numpy as np
 
 from frazil.format import bitmap, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import partition_key
+from frazil.format.fields import VECTOR_KEYS, partition_key
 from frazil.format.metadata import Snapshot
 from frazil.format.tracking import Status
 from frazil.tree.locate import Rows
@@ -32,10 +32,7 @@ CHANGE_KEYS = (
     "split_offsets",
     "equality_ids",
     "referenced_file",
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
+    *VECTOR_KEYS,
     "tracking.status",
     "tracking.snapshot_id",
     "tracking.sequence_number",

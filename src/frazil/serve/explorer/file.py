@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from frazil.errors import FrazilError
 from frazil.format import paths, puffin, tracking
 from frazil.format.batch import EntryBatch
-from frazil.format.fields import partition_key, stats_key
+from frazil.format.fields import VECTOR_KEYS, partition_key, stats_key
 from frazil.format.metadata import Snapshot
 from frazil.format.stats import tracked_fields
 from frazil.serve.exchange import Answer, Call
@@ -37,10 +37,7 @@ _KEYS = (
     "file_size_in_bytes",
     "spec_id",
     "sort_order_id",
-    "deletion_vector.location",
-    "deletion_vector.offset",
-    "deletion_vector.size_in_bytes",
-    "deletion_vector.cardinality",
+    *VECTOR_KEYS,
     "tracking.snapshot_id",
     "tracking.sequence_number",
     "tracking.first_row_id",
