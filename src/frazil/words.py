@@ -36,6 +36,11 @@ def size(number: int) -> str:
     return f"{value:.1f} {_UNITS[unit]}"
 
 
+def first_line(error: Exception) -> str:
+    """What an error says first; its class when it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def listed(parts: Mapping[str, int], *, of: str) -> str:
     """What happened to things of one kind; empty when nothing did.
 

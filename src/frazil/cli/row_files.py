@@ -17,6 +17,7 @@ import pyarrow.parquet
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput, NotFound
 from frazil.table import Table
+from frazil.words import first_line
 
 
 def read_rows(files: Sequence[Path], *, into: Table | None = None) -> pa.Table:
@@ -47,7 +48,7 @@ def _read(path: Path, wanted: pa.Schema | None) -> pa.Table:
         if ending == ".arrows":
             return pa.ipc.open_stream(source).read_all()
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{name}: {str(error).splitlines()[0]}") from error
+        raise InvalidInput(f"{name}: {first_line(error)}") from error
     raise InvalidInput(f"{name}: expected a .csv, .json, .jsonl, .parquet, .arrow or .arrows file")
 
 

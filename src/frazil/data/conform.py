@@ -96,8 +96,8 @@ def _reshaped(plan: Plan, source: pa.Array | None, rows: int) -> pa.Array:
     too large for it until it is copied."""
     try:
         return reshape.reshape(plan, source, rows)
-    except pa.ArrowInvalid as error:
-        if source is None or "too large" not in str(error):
+    except pa.ArrowInvalid:
+        if source is None:
             raise
         return reshape.reshape(plan, source.take(pa.array(range(rows))), rows)
 

@@ -24,6 +24,8 @@ from frazil.format.types import plain
 Rows: TypeAlias = Any
 """Arrow table, batch or reader; pandas or Polars frame; dict of columns; list of dicts; …"""
 
+NO_ARROW_FORM = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What pyarrow raises for Python values that it cannot take."""
 _PYTHON_BATCH_ROWS = 10_000
 _NONE = object()
 
@@ -62,7 +64,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def schema_of(data: Rows) -> Schema:
     """A table schema for rows that come with one of their own, with fresh field ids."""
     if isinstance(data, Mapping | list | tuple):
-        data = _inferred(data)
+        data = inferred(data)
     return iceberg_schema(record_batches(data, None).schema)
 
 
@@ -113,7 +115,7 @@ def _needed(schema: Schema | None) -> Schema:
 def _pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
+    except NO_ARROW_FORM as error:
         raise InvalidInput(f"The pandas frame has no Arrow form: {error}") from error
 
 
@@ -138,7 +140,8 @@ def _iterable(data: Iterable[Any], schema: Schema | None) -> pa.RecordBatchReade
     )
 
 
-def _inferred(data: Any) -> pa.Table:
+def inferred(data: Any) -> pa.Table:
+    """A dict of columns or a list of dicts, in the types that Arrow finds for them."""
     try:
         if isinstance(data, Mapping):
             return pa.table(dict(data))
@@ -146,7 +149,7 @@ def _inferred(data: Any) -> pa.Table:
             if not isinstance(row, Mapping):
                 raise TypeError(f"a row is a {type(row).__name__}; expected a dict")
         return pa.Table.from_pylist(list(data))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+    except NO_ARROW_FORM as error:
         raise InvalidInput(f"The column types cannot be inferred from the rows: {error}") from error
 
 
@@ -175,7 +178,7 @@ def _untyped(name: str, values: Any) -> Any:
         return values
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError) as error:
+    except NO_ARROW_FORM as error:
         raise InvalidInput(f"column '{name}': no Arrow form: {error}") from error
 
 

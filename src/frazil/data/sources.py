@@ -23,6 +23,7 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.format import seal
 from frazil.storage import RandomAccess, Storage
+from frazil.words import first_line
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 64 * 1024
@@ -106,8 +107,7 @@ def explained(path: str) -> Iterator[None]:
     except FrazilError:
         raise
     except (pa.ArrowException, OSError, EOFError) as error:
-        first_line = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
-        raise FormatError(f"cannot be read: {first_line}", path=path) from error
+        raise FormatError(f"cannot be read: {first_line(error)}", path=path) from error
 
 
 class ParquetSource:

@@ -26,6 +26,7 @@ from frazil.format.nest import ColumnNames, Nesting, nest
 from frazil.format.seal import check_seal, sealed
 from frazil.format.shape import ManifestColumns, columns_of
 from frazil.limits import DEFAULT, Limits
+from frazil.words import first_line
 
 Content = Literal["root", "data", "delete"]
 FORMAT_VERSION = revisions.FORMAT_VERSION
@@ -143,7 +144,7 @@ def decode(
             flat[_FILE_FORMAT] = pa.repeat(pa.scalar(file_format), table.num_rows)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         raise FormatError(
-            f"not a readable Parquet manifest: {_first_line(error)}", path=path
+            f"not a readable Parquet manifest: {first_line(error)}", path=path
         ) from error
     checked = _checked(flat, keys, path, known.revision)
     batch = revisions.in_memory(checked, known.revision, keys)
@@ -288,10 +289,6 @@ def _checked(
     return columns
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
 def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping[str, Any]:
     """Key-value metadata, row count and columns of a manifest, from its footer alone."""
     try:
@@ -300,7 +297,7 @@ def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping
         )
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(
-            f"not a readable Parquet manifest: {_first_line(error)}", path=path
+            f"not a readable Parquet manifest: {first_line(error)}", path=path
         ) from error
     known = columns_of(file.schema_arrow)
     return {

@@ -20,6 +20,7 @@ from frazil.avro.walker import Path
 from frazil.errors import FormatError
 from frazil.format import parquet_limits
 from frazil.limits import DEFAULT, Limits
+from frazil.words import first_line
 
 MAGIC: Final = b"PAR1"
 _FIELD_ID: Final = b"PARQUET:field_id"
@@ -45,8 +46,9 @@ def decode(
         rows = file.metadata.num_rows
         raw = file.metadata.metadata or {}
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        reason = (str(error) or type(error).__name__).splitlines()[0]
-        raise FormatError(f"not a readable Parquet manifest: {reason}", path=path) from error
+        raise FormatError(
+            f"not a readable Parquet manifest: {first_line(error)}", path=path
+        ) from error
     arrays: dict[Path, pa.Array] = {}
     for leaf, column in chosen.items():
         array = _column(table, known[column])

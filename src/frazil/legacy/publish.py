@@ -104,7 +104,7 @@ def publish_if_asked(handle: TableHandle, done: Committed) -> str | None:
 def _check_types(handle: TableHandle, format_version: int) -> None:
     try:
         handle.metadata.schema().check_format_version_compatibility(format_version)
-    except Exception as error:  # PyIceberg's validators let several kinds through
+    except ValueError as error:
         raise Unsupported(
             f"{handle.name}: its schema cannot be published as v{format_version}: {error}",
             feature=f"publishing as v{format_version}",

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from frazil.errors import FormatError
-from frazil.words import card, counted
+from frazil.errors import FormatError, FrazilError
+from frazil.words import card, counted, first_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +118,10 @@ class Problems:
             yield
         except FormatError as error:
             self.add(error.path or path, error.field or "", error.problem, snapshot_id=snapshot_id)
+        except FrazilError as error:
+            self.add(path, "", f"cannot be read: {error}", snapshot_id=snapshot_id)
         except Exception as error:
-            what = f"cannot be read: {str(error) or type(error).__name__}"
+            what = f"cannot be read ({type(error).__name__}): {first_line(error)}"
             self.add(path, "", what, snapshot_id=snapshot_id)
 
     @property

@@ -18,6 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
+from frazil.data.row_input import NO_ARROW_FORM
 from frazil.data.schema import nested_arrow_type
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
@@ -230,7 +231,7 @@ class _Values:
                 raise InvalidInput(f"column {name}: {problem}") from None
         try:
             array = pa.array([value.value], nested_arrow_type(kind))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        except NO_ARROW_FORM as error:
             raise InvalidInput(f"column {name}: {value.value!r} is not a {kind}") from error
         table = f"__frazil_value_{uuid.uuid4().hex[:12]}"
         self._connection.register(table, pa.table({"v": array}))

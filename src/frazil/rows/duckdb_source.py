@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
 
-from frazil.data.row_input import record_batches
+from frazil.data.row_input import inferred, record_batches
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
 from frazil.rows.duckdb_scan import explained
@@ -137,15 +137,8 @@ def given(rows: Any, schema: Schema) -> pa.RecordBatchReader:
     fields = {field.name: field for field in schema.fields}
     unknown = [str(name) for name in names if name not in fields]
     if unknown:
-        return record_batches(_inferred(rows), schema)
+        return record_batches(inferred(rows), schema)
     return record_batches(rows, Schema(*(fields[name] for name in names)))
-
-
-def _inferred(rows: Any) -> pa.Table:
-    try:
-        return pa.table(dict(rows)) if isinstance(rows, Mapping) else pa.Table.from_pylist(rows)
-    except (pa.ArrowInvalid, TypeError, ValueError) as error:
-        raise InvalidInput(f"The rows have no Arrow form: {error}") from error
 
 
 def _readable(stream: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:

@@ -183,7 +183,7 @@ def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
     if wanted < 3:
         try:
             metadata.schema().check_format_version_compatibility(wanted)
-        except Exception:  # PyIceberg's validators let several kinds through
+        except ValueError:
             return 3
     return wanted
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
+from pyspark.errors import PySparkException
 from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
@@ -134,7 +135,7 @@ def _spatial(
     try:
         if srid is not None:
             return sql.GeometryType(srid) if is_plane else sql.GeographyType(srid)
-    except Exception as error:  # Spark's own refusal of the reference system
+    except PySparkException as error:
         problems.append(f"column '{path}': {kind}: {error}")
         return sql.NullType()
     problems.append(f"column '{path}': {kind}: Spark does not know this reference system")

@@ -218,3 +218,23 @@ def test_a_pandas_frame_with_mixed_values_is_refused() -> None:
     frame = pd.DataFrame({"id": [1, 2], "name": pd.Series(["a", 1], dtype=object)})
     with pytest.raises(InvalidInput, match="name"):
         conformed(frame, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"id": np.array([1j])},
+        {"id": [1], "other": [2**70]},
+        pd.DataFrame({"id": [2**70]}),
+        pd.DataFrame({"id": [1j]}),
+    ],
+    ids=["complex column", "large number", "large number in a frame", "complex frame"],
+)
+def test_values_that_arrow_cannot_take_are_refused(data: Any) -> None:
+    with pytest.raises(InvalidInput, match="no Arrow form"):
+        conformed(data, SCHEMA)
+
+
+def test_types_are_not_inferred_of_numbers_that_no_type_holds() -> None:
+    with pytest.raises(InvalidInput, match="cannot be inferred"):
+        schema_of([{"a": 2**70}])
