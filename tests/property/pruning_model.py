@@ -105,14 +105,18 @@ KINDS: Final = (
         name="f",
         type=FloatType(),
         values=(NAN, -math.inf, -1.5, -0.0, 0.0, 0.5, 2.0, math.inf),
-        literals=_same(-1.5, 0.0, -0.0, 0.5, 1.0, 2.0, 1e300, -1e300, math.inf, 2, NAN),
+        literals=(*_same(-1.5, 0.0, -0.0, 0.5, 1.0, 2.0, 1e300, -1e300, math.inf, 2), ("NaN", NAN)),
     ),
     Kind(
         field_id=4,
         name="d",
         type=DoubleType(),
         values=(NAN, -math.inf, -1.5, -0.0, 0.0, 0.1, 2.0, math.inf),
-        literals=(*_same(-1.5, 0.0, -0.0, 0.1, 1.0, 2.0, -math.inf, 0, NAN), (10**400, math.inf)),
+        literals=(
+            *_same(-1.5, 0.0, -0.0, 0.1, 1.0, 2.0, -math.inf, 0),
+            (10**400, math.inf),
+            ("NaN", NAN),
+        ),
     ),
     Kind(
         field_id=5,

@@ -286,24 +286,14 @@ def test_any_damage_to_a_small_manifest_is_refused_or_changes_nothing(
     assert found is None or found.table.equals(_WHOLE[data].table)
 
 
-@settings(max_examples=200, deadline=None)
-@given(large, st.data())
-def test_damage_to_the_entries_of_a_large_manifest_is_refused_or_changes_nothing(
-    data: bytes, draw: st.DataObject
-) -> None:
-    found = _decoded(_damaged(data, 4, _footer_at(data) - 1, draw))
-    assert found is None or found.table.equals(_WHOLE[data].table)
-
-
 @settings(max_examples=300, deadline=None)
-@given(large, st.data())
-def test_damage_to_the_footer_never_takes_a_column_away_or_changes_its_type(
-    data: bytes, draw: st.DataObject
+@given(large, st.data(), st.booleans())
+def test_any_damage_to_a_large_manifest_is_refused_or_changes_nothing(
+    data: bytes, draw: st.DataObject, in_footer: bool
 ) -> None:
-    found = _decoded(_damaged(data, _footer_at(data), len(data) - 1, draw))
-    if found is not None:
-        assert found.table.schema.equals(_WHOLE[data].table.schema)
-        assert found.num_rows == 2_000
+    first = _footer_at(data) if in_footer else 0
+    found = _decoded(_damaged(data, first, len(data) - 1, draw))
+    assert found is None or found.table.equals(_WHOLE[data].table)
 
 
 @settings(max_examples=150, deadline=None)

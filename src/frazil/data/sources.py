@@ -7,7 +7,6 @@ them; positions stay right because every block knows where it starts. Nothing he
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,10 +24,6 @@ from frazil.format import seal
 from frazil.storage import RandomAccess, Storage
 from frazil.words import first_line
 
-_MAGIC = b"PAR1"
-_TAIL_BYTES = 64 * 1024
-"""What Arrow reads first to find the footer; storages keep it, so it is fetched once."""
-_PIECE_BYTES = 8 << 20
 _FEW_VALUES = 1 << 17  # handing so few to other threads costs more than decoding them
 
 
@@ -118,12 +113,14 @@ class ParquetSource:
 
     def __init__(self, access: RandomAccess, *, verify_checksums: bool = True) -> None:
         opened = access.arrow()
-        is_whole = verify_checksums and _check_sealed(opened, access.size, access.path)
+        verified = seal.Verified.NOTHING
+        if verify_checksums:
+            verified = seal.verify(opened, path=access.path, all_pages=True)
         self._file = pq.ParquetReader()
         self._file.open(
             opened,
             pre_buffer=not isinstance(opened, pa.BufferReader),  # it is in memory already
-            page_checksum_verification=verify_checksums and not is_whole,
+            page_checksum_verification=verify_checksums and verified is not seal.Verified.WHOLE,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
         )
@@ -173,44 +170,9 @@ class ParquetSource:
             first_row += rows
 
 
-def _check_sealed(file: pa.NativeFile, size: int, path: str) -> bool:
-    """Check the footer, and the rest too when the file is in memory as a whole; whether it was."""
-    is_whole = isinstance(file, pa.BufferReader)
-    tail = memoryview(file.read_buffer(size) if is_whole else _tail(file, size))
-    if len(tail) > seal.TRAILER_BYTES and tail[-4:] == _MAGIC:
-        stated = seal.check_footer(tail, path=path)
-        if stated is not None and is_whole:
-            pages = tail[: seal.footer_start(tail) - seal.DATA_SEAL_BYTES]
-            seal.check_pages(zlib.crc32(pages), stated, path=path)
-            return True
-    return False
-
-
-def _tail(file: pa.NativeFile, size: int) -> bytes:
-    """The footer with the seal before it."""
-    tail: bytes = file.read_at(min(_TAIL_BYTES, size), max(0, size - _TAIL_BYTES))
-    missing = seal.DATA_SEAL_BYTES - seal.footer_start(memoryview(tail))
-    if missing <= 0 or len(tail) + missing > size:
-        return tail
-    wanted = len(tail) + missing
-    longer: bytes = file.read_at(wanted, size - wanted)
-    return longer
-
-
 def check_whole(storage: Storage, path: str) -> None:
     """Read a whole data file and compare it with its seal, if it has one."""
-    access = storage.open(path)
-    tail = _tail(access.arrow(), access.size)
-    if len(tail) <= seal.TRAILER_BYTES or tail[-4:] != _MAGIC:
-        return
-    stated = seal.check_footer(memoryview(tail), path=path)
-    if stated is None:
-        return
-    end = access.size - len(tail) + seal.footer_start(memoryview(tail)) - seal.DATA_SEAL_BYTES
-    crc = 0
-    for start in range(0, end, _PIECE_BYTES):
-        crc = zlib.crc32(access.read_at(start, min(_PIECE_BYTES, end - start)), crc)
-    seal.check_pages(crc, stated, path=path)
+    seal.verify_whole(storage.open(path).arrow(), path=path)
 
 
 class OrcSource:

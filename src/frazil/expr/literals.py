@@ -43,6 +43,7 @@ from frazil.errors import InvalidInput
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _DAY_NS: Final = 86_400_000_000_000
+_NOT_FINITE: Final = re.compile(r"\s*(?:nan|[+-]?inf(?:inity)?)\s*", re.IGNORECASE)
 _FLOAT_MAX: Final = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
 _DOUBLE_MAX: Final = struct.unpack("<d", b"\xff\xff\xff\xff\xff\xff\xef\x7f")[0]
 _INT_RANGE: Final = (-(2**31), 2**31 - 1)
@@ -177,15 +178,10 @@ def _scaled(number: Decimal, type_: ice.DecimalType) -> Place:
 def _floating(literal: Literal[Any], type_: ice.IcebergType) -> Place:
     """Literals are rounded to the nearest value of the column's type, as Iceberg does."""
     largest = _FLOAT_MAX if isinstance(type_, ice.FloatType) else _DOUBLE_MAX
-    if isinstance(literal, StringLiteral) and literal.value.strip().lower().lstrip("+-") in (
-        "inf",
-        "infinity",
-    ):
+    if isinstance(literal, StringLiteral) and _NOT_FINITE.fullmatch(literal.value):
         return Place(where=Where.EXACT, value=float(literal.value))
-    if isinstance(literal, DoubleLiteral | FloatLiteral) and math.isinf(literal.value):
+    if isinstance(literal, DoubleLiteral | FloatLiteral) and not math.isfinite(literal.value):
         return Place(where=Where.EXACT, value=literal.value)
-    if isinstance(literal, DoubleLiteral | FloatLiteral) and math.isnan(literal.value):
-        return Place(where=Where.EXACT, value=math.nan)
     number = _number(literal, type_)
     value = float(number)
     if math.isinf(value):

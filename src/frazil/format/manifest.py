@@ -2,11 +2,11 @@
 
 Written lean: no Arrow schema blob, no column that is null in every row, numbers and text as
 differences, and no Parquet statistics but, in a large manifest, those of the file format. A small
-manifest has one checksum over all of it, a large one has one per page; both are verified.
+manifest has one checksum over all of it, a large one has one per page and one of its footer; all
+are verified.
 Read by projection: only the columns whose keys are asked for are fetched and decoded. Columns that
 are unknown are ignored. The revision of a manifest follows from its shape; ids and types that fit
-no
-revision are refused.
+no revision are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from frazil.format import fields, parquet_limits, revisions, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import Revision
 from frazil.format.nest import ColumnNames, Nesting, nest
-from frazil.format.seal import check_seal, sealed
+from frazil.format.seal import Verified, sealed, sealed_for_ranges, verify
 from frazil.format.shape import ManifestColumns, columns_of
 from frazil.limits import DEFAULT, Limits
 from frazil.words import first_line
@@ -72,13 +72,17 @@ def encode(
     batch = revisions.on_disk(batch, revision)
     table, nesting = nest(batch, names, revision)
     shape = f"{batch.num_rows} {nesting.checksum}"
-    stated = {"format-version": str(FORMAT_VERSION), "content": content, **(metadata or {})}
+    stated = {
+        "format-version": str(FORMAT_VERSION),
+        "content": content,
+        **(metadata or {}),
+        COLUMNS: f"{shape} {_SEALED}",
+    }
     if batch.num_rows * len(batch.keys) <= _SEALED_VALUES:
-        whole = {**stated, COLUMNS: f"{shape} {_SEALED}"}
-        data = sealed(_parquet(table, nesting, codec, whole, page_checksums=False))
+        data = sealed(_parquet(table, nesting, codec, stated, page_checksums=False))
         if data.size <= SEALED_BYTES:
             return data
-    return _parquet(table, nesting, codec, {**stated, COLUMNS: shape}, page_checksums=True)
+    return sealed_for_ranges(_parquet(table, nesting, codec, stated, page_checksums=True))
 
 
 def _parquet(
@@ -115,18 +119,20 @@ def decode(
 ) -> Manifest:
     """Read a manifest: all columns, or those of `keys` (status and content type always)."""
     try:
-        opened, is_sealed = _verified(source, path)
+        opened = _opened(source)
+        verified = verify(opened, path=path)
         file = pq.ParquetReader(memory_pool=_POOL)
         file.open(
             opened,
             pre_buffer=False,
             arrow_extensions_enabled=False,
-            page_checksum_verification=True,
+            page_checksum_verification=verified is not Verified.WHOLE,
         )
         metadata = _metadata(file.metadata, path)
         known = columns_of(file.schema_arrow)
         if known.problem is not None:
             raise FormatError(known.problem[1], path=path, field=known.problem[0])
+        is_sealed = verified is not Verified.NOTHING
         _check_columns(file, known, metadata, path, is_sealed=is_sealed)
         stored = opened.size()
         _refuse_column_files(file, known, stored=stored, limits=limits, path=path)
@@ -134,7 +140,9 @@ def decode(
         if keys is not None:
             wanted = revisions.keys_on_disk(keys, known.revision)
             columns = {key: column for key, column in columns.items() if key in wanted}
-        file_format = _only_format(file.metadata, known.indices.get(columns.get(_FILE_FORMAT, "")))
+        file_format = None
+        if is_sealed and _FILE_FORMAT in columns:
+            file_format = _only_format(file.metadata, known.indices[columns[_FILE_FORMAT]][0])
         if file_format is not None:
             del columns[_FILE_FORMAT]
         indices = [index for column in columns.values() for index in known.indices[column]]
@@ -162,17 +170,8 @@ def decode(
     )
 
 
-def _verified(
-    source: pa.NativeFile | pa.Buffer | bytes, path: str
-) -> tuple[pa.NativeFile, bool | None]:
-    """The source, and whether it has a good seal; None when it is not in memory as a whole."""
-    if isinstance(source, pa.BufferReader):
-        source = source.read_buffer()
-    if isinstance(source, bytes):
-        source = pa.py_buffer(source)
-    if not isinstance(source, pa.Buffer):
-        return source, None
-    return pa.BufferReader(source), check_seal(source, path=path)
+def _opened(source: pa.NativeFile | pa.Buffer | bytes) -> pa.NativeFile:
+    return pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else source
 
 
 def _metadata(footer: pq.FileMetaData, path: str) -> dict[str, str]:
@@ -202,14 +201,15 @@ def _check_columns(
     metadata: Mapping[str, str],
     path: str,
     *,
-    is_sealed: bool | None,
+    is_sealed: bool,
 ) -> None:
-    """Pages have checksums, the footer has none: a damaged id would make a column disappear."""
+    """Refuse a file that is not what its footer says of it. Files of Frazil 0.1 need this: their
+    large manifests are not sealed, and a damaged id would make a column disappear."""
     stated = metadata.get(COLUMNS)
     if stated is None:
         return
     seen = f"{file.metadata.num_rows} {known.checksum}"
-    if is_sealed or (is_sealed is None and stated.endswith(_SEALED)):
+    if is_sealed:
         seen = f"{seen} {_SEALED}"
     if seen != stated:
         raise FormatError(
@@ -237,14 +237,12 @@ def _refuse_column_files(
         )
 
 
-def _only_format(footer: pq.FileMetaData, indices: range | None) -> str | None:
+def _only_format(footer: pq.FileMetaData, leaf: int) -> str | None:
     """The file format of all entries, where the statistics of the column say that there is one:
-    thousands of equal texts take a fifth of the time of a listing."""
-    if indices is None:
-        return None
+    thousands of equal texts take a fifth of the time of a listing. The footer must be verified."""
     found = set()
     for group in range(footer.num_row_groups):
-        told = footer.row_group(group).column(indices[0]).statistics
+        told = footer.row_group(group).column(leaf).statistics
         if told is None or not told.has_min_max or told.null_count or told.min != told.max:
             return None
         found.add(told.max)
@@ -292,9 +290,9 @@ def _checked(
 def describe(source: pa.NativeFile | pa.Buffer | bytes, *, path: str) -> Mapping[str, Any]:
     """Key-value metadata, row count and columns of a manifest, from its footer alone."""
     try:
-        file = pq.ParquetFile(
-            pa.BufferReader(source) if isinstance(source, pa.Buffer | bytes) else source
-        )
+        opened = _opened(source)
+        verify(opened, path=path)
+        file = pq.ParquetFile(opened)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise FormatError(
             f"not a readable Parquet manifest: {first_line(error)}", path=path

@@ -396,6 +396,32 @@ def test_a_large_manifest_has_a_checksum_per_page() -> None:
     assert _decode(damaged, keys=["record_count"]).num_rows == 4_000
 
 
+def test_the_footer_of_a_large_manifest_is_compared_before_it_is_parsed() -> None:
+    data = _encode([DATA] * 4_000).to_pybytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    assert data[footer - 12 : footer - 8] == b"FZ\x02C"
+    for at in range(footer, len(data) - 8, 7):  # some end the process when pyarrow meets them
+        with pytest.raises(FormatError, match="checksum of the footer"):
+            _decode(data[:at] + bytes([data[at] ^ 0x5E]) + data[at + 1 :])
+    unmarked = data[: footer - 12] + b"FZ\x03C" + data[footer - 8 :]
+    with pytest.raises(FormatError, match="The file is damaged"):
+        _decode(unmarked)
+    # Other readers pass over it.
+    assert pq.read_table(pa.BufferReader(data)).num_rows == 4_000
+
+
+def test_a_large_manifest_of_version_0_1_has_no_seal_and_is_read() -> None:
+    data = _encode([DATA] * 4_000).to_pybytes()
+    table = pq.read_table(pa.BufferReader(data))
+    stated = pq.read_metadata(pa.BufferReader(data)).metadata
+    kept = {**stated, b"frazil.columns": stated[b"frazil.columns"].removesuffix(b" sealed")}
+    sink = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata(kept), sink, write_page_checksum=True)
+    read = _decode(sink.getvalue()).table
+    assert read.equals(_decode(data).table.select(read.column_names))
+    assert read.num_columns == _decode(data).table.num_columns
+
+
 def test_a_small_manifest_of_many_columns_is_not_small() -> None:
     keys = [f"content_stats.{n}.value_count" for n in range(1, 400)]
     wide = EntryBatch.from_rows(
