@@ -12,6 +12,7 @@ import pyarrow as pa
 import frazil
 from frazil.format.metadata import MAIN
 from frazil.rows.editor import RowEditor
+from tests.support.rewrites import rewrite_files
 
 SCHEMA = pa.schema([("id", pa.int64()), ("colour", pa.string())])
 SMALL_TREE = {
@@ -51,7 +52,7 @@ def _rewrite(table: frazil.Table) -> None:
     editor = RowEditor(handle=table._handle, metadata=table.metadata, snapshot=None, branch=MAIN)
     columns = ["id", "colour", "_row_id", "_last_updated_sequence_number"]
     merged = editor.write(table.scan(columns=columns).to_batches(), with_lineage=True)
-    table._rewrite_files(files, merged)
+    rewrite_files(table, files, merged)
 
 
 def _transaction(table: frazil.Table) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import frazil
 from frazil.format.metadata import MAIN, Snapshot
 from frazil.rows.editor import RowEditor
+from tests.support.rewrites import rewrite_files
 
 Row = dict[int, Any]
 """Values of a row by field id."""
@@ -78,4 +79,4 @@ def compacted(table: frazil.Table) -> None:
     columns = [column.name for column in table.schema.fields]
     rows = table.scan(columns=[*columns, "_row_id", "_last_updated_sequence_number"]).to_batches()
     editor = RowEditor(handle=table._handle, metadata=table.metadata, snapshot=None, branch=MAIN)
-    table._rewrite_files(files.pylist("location"), editor.write(rows, with_lineage=True))
+    rewrite_files(table, files.pylist("location"), editor.write(rows, with_lineage=True))

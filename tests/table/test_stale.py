@@ -12,6 +12,7 @@ import pytest
 import frazil
 from frazil.commit.handle import now_ms
 from frazil.errors import CommitConflict
+from tests.support.rewrites import rewrite_files
 from tests.table.conftest import orders
 
 YEAR_MS = 365 * 24 * 3_600_000
@@ -64,10 +65,11 @@ def test_a_rewrite_of_an_expired_snapshot_is_a_conflict(
     assert base is not None
     files = table.refresh().scan().plan().files
     with pytest.raises(CommitConflict, match="expired"):
-        table._rewrite_files(
+        rewrite_files(
+            table,
             files.pylist("location"),
             files.select(["location", "content_type", "record_count", "file_size_in_bytes"]),
-            base_snapshot_id=base.snapshot_id,
+            base=base.snapshot_id,
         )
 
 

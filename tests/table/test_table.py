@@ -20,6 +20,7 @@ import frazil
 from frazil.errors import CommitConflict, InvalidInput, NotFound, Unsupported
 from frazil.rows.editor import RowEditor
 from frazil.storage import local_path
+from tests.support.rewrites import rewrite_files
 from tests.table.conftest import ORDERS, orders
 
 
@@ -254,12 +255,12 @@ def test_a_rewrite_keeps_rows_and_row_ids_and_fails_when_rows_change(
     other = catalog.load_table("shop.plain")
     base = table.current_snapshot()
     assert base is not None
-    table._rewrite_files(files, merged)
+    rewrite_files(table, files, merged)
     assert row_ids(table) == before
     assert table.scan().plan().files.num_rows == 1
     assert len(table.changes(since=base).to_arrow()) == 0
     with pytest.raises(CommitConflict):
-        other._rewrite_files(files, merged)
+        rewrite_files(other, files, merged)
 
 
 def test_tables_are_listed_renamed_and_dropped(catalog: frazil.Catalog) -> None:

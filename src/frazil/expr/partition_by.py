@@ -42,16 +42,14 @@ _SIZED: Final = ("bucket", "truncate")
 _MAX_WIDTH: Final = 2**31 - 1
 
 
-def parse_partition_by(
-    terms: Sequence[str], schema: Schema, *, spec_id: int = 0, case_sensitive: bool = True
-) -> PartitionSpec:
+def parse_partition_by(terms: Sequence[str], schema: Schema) -> PartitionSpec:
     """The partition spec that the terms describe, with field ids from 1000 on."""
     if isinstance(terms, str):
         terms = [terms]
     columns = ColumnIndex.of(schema)
     fields: list[PartitionField] = []
     for position, text in enumerate(terms):
-        column, transform = parse_term(text, columns, case_sensitive=case_sensitive)
+        column, transform = parse_term(text, columns)
         name = field_name(column, transform)
         _refuse_clash(text, name, column, transform, fields, columns)
         fields.append(
@@ -62,11 +60,11 @@ def parse_partition_by(
                 name=name,
             )
         )
-    return PartitionSpec(*fields, spec_id=spec_id)
+    return PartitionSpec(*fields, spec_id=0)
 
 
 def parse_term(
-    text: str, columns: ColumnIndex, *, case_sensitive: bool = True, what: str = "partition_by"
+    text: str, columns: ColumnIndex, *, what: str = "partition_by"
 ) -> tuple[Column, Transform[Any, Any]]:
     """The column and transform of one term; refuses unknown ones and types that do not fit.
 
@@ -88,7 +86,7 @@ def parse_term(
     elif any(character in named for character in "()[],"):
         raise bad("it is neither a column nor transform(column)")
     try:
-        column = columns.named(_unquoted(named), case_sensitive=case_sensitive)
+        column = columns.named(_unquoted(named))
     except InvalidInput as problem:
         raise bad(str(problem)) from None
     type_ = column.field.field_type

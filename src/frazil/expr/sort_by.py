@@ -24,9 +24,7 @@ _TERM: Final = re.compile(
 )
 
 
-def parse_sort_order(
-    terms: Sequence[str], schema: Schema, *, case_sensitive: bool = True
-) -> SortOrder:
+def parse_sort_order(terms: Sequence[str], schema: Schema) -> SortOrder:
     """The sort order that the terms describe; no terms make the table unsorted."""
     if isinstance(terms, str):
         terms = [terms]
@@ -38,9 +36,7 @@ def parse_sort_order(
             raise InvalidInput(f"sort_by {text!r}: a term is text, such as 'price desc'")
         match = _TERM.fullmatch(text.strip())
         assert match is not None
-        column, transform = parse_term(
-            match["term"], columns, case_sensitive=case_sensitive, what="sort_by"
-        )
+        column, transform = parse_term(match["term"], columns, what="sort_by")
         key = (column.field.field_id, str(transform))
         if key in seen:
             raise InvalidInput(f"sort_by '{text}': '{column.name}' is sorted by twice")

@@ -21,7 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from frazil.errors import FrazilError
@@ -63,8 +63,8 @@ def endpoints() -> tuple[Endpoint, ...]:
     return (config.endpoint(found), *found)
 
 
-def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
-    """The application. `more` are routes beside the REST catalog, such as pages for people."""
+def build(service: Service) -> Starlette:
+    """The application."""
     rest = _Rest(
         service,
         endpoints(),
@@ -87,7 +87,6 @@ def build(service: Service, *, more: Sequence[BaseRoute] = ()) -> Starlette:
         Route("/", _page),
         Route("/explorer", _page),
         Route("/explorer/{path:path}", _page),
-        *more,
     ]
     middleware = [Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1)]
     return _Served(service, routes=routes, middleware=middleware)

@@ -40,7 +40,7 @@ class EvolvePartitions(Edits):
 
     def add(self, term: str, name: str | None = None) -> EvolvePartitions:
         """Partition by one more term, such as `day(ts)`, `bucket[16](id)` or `country`."""
-        column, transform = parse_term(term, self._columns, case_sensitive=True)
+        column, transform = parse_term(term, self._columns)
         for other in self._fields:
             same_source = other.source_id == column.field.field_id
             if same_source and other.transform.dedup_name == transform.dedup_name:
@@ -91,7 +91,7 @@ class EvolvePartitions(Edits):
                 return each
         problem = ""
         try:
-            column, transform = parse_term(what, self._columns, case_sensitive=True)
+            column, transform = parse_term(what, self._columns)
         except InvalidInput as error:
             problem = f" ({error})"
         else:

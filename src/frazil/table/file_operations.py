@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.commit.handle import TableHandle
 from frazil.entrance import entrance
-from frazil.errors import CommitConflict, CommitUnknown, Conflict, InvalidInput, NotFound
+from frazil.errors import CommitUnknown, InvalidInput
 from frazil.format import paths
 from frazil.format.metadata import TableMetadata
 
@@ -70,53 +70,6 @@ class FileOperations:
         tip = self._handle.state.tip(self.branch_name)
         base = None if tip is None else int(tip.snapshot_id)
         return RowDelta(_handle=self._handle, branch=self.branch_name, base_snapshot_id=base)
-
-    def _rewrite_files(
-        self,
-        remove: Sequence[str],
-        add: EntryBatch,
-        *,
-        base_snapshot_id: int | None = None,
-        summary: Mapping[str, str] | None = None,
-    ) -> CommitResult:
-        """Replace files with others that hold the same rows. Row changes since `base_snapshot_id`,
-        by default the last loaded snapshot, are conflicts."""
-        from frazil.commit.change import Change
-        from frazil.format.batch import EntryBatch
-
-        if not remove:
-            raise InvalidInput("rewrite needs files to remove")
-        tip = self._handle.state.tip(self.branch_name)
-        base = base_snapshot_id if base_snapshot_id is not None or tip is None else tip.snapshot_id
-        change = Change(
-            branch=self.branch_name,
-            base_snapshot_id=base,
-            added=_aged(add, self._handle, base),
-            replaced=EntryBatch.from_rows(
-                [{"location": paths.relativise(self._handle.location, path)} for path in remove]
-            ),
-            is_rewrite=True,
-            summary={} if summary is None else summary,
-        )
-        return self._handle.commit(change)
-
-
-def _aged(add: EntryBatch, handle: TableHandle, base: int | None) -> EntryBatch:
-    """Rewritten rows keep the age of the snapshot they were read from, so that equality deletes
-    committed meanwhile still apply to them."""
-    if base is None or not add.num_rows:
-        return add
-    given = add.column("tracking.sequence_number")
-    if given.null_count < add.num_rows:
-        return add
-    try:
-        age = handle.snapshot(base).sequence_number
-    except NotFound as error:
-        raise CommitConflict(
-            f"snapshot {base}, which the files were rewritten from, has expired; run it again",
-            [Conflict(what="history was expired", where=str(base))],
-        ) from error
-    return add.with_constant("tracking.sequence_number", age)
 
 
 @entrance

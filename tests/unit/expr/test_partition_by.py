@@ -82,11 +82,6 @@ def test_one_term_needs_no_list() -> None:
     assert parse_partition_by("country", SCHEMA).fields[0].name == "country"
 
 
-def test_names_can_ignore_case() -> None:
-    spec = parse_partition_by(["COUNTRY"], SCHEMA, case_sensitive=False)
-    assert spec.fields[0].source_id == 2
-
-
 @pytest.mark.parametrize(
     ("terms", "problem"),
     [

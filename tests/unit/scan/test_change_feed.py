@@ -27,6 +27,7 @@ from tests.support.history import (
     state_of,
     told,
 )
+from tests.support.rewrites import rewrite_files
 
 
 @pytest.fixture
@@ -178,7 +179,7 @@ def test_rewritten_data_files_change_nothing(table: Table) -> None:
     start = snapshot_id(table)
     table.delete("id = 2")
     old, new = _copied(table)
-    table._rewrite_files(old, new)
+    rewrite_files(table, old, new)
     table.update({"v": "y"}, where="id = 1")
     assert told(table.changes(since=start)) == [
         (0, "delete", "x", 2),
