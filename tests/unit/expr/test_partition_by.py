@@ -46,7 +46,6 @@ def test_every_form_of_a_term() -> None:
             'identity("odd name")',
         ],
         SCHEMA,
-        spec_id=3,
     )
     assert spec == PartitionSpec(
         PartitionField(3, 1000, DayTransform(), "order_date_day"),
@@ -57,7 +56,7 @@ def test_every_form_of_a_term() -> None:
         PartitionField(9, 1005, VoidTransform(), "price_null"),
         PartitionField(6, 1006, BucketTransform(8), "address.zip_bucket_8"),
         PartitionField(10, 1007, IdentityTransform(), "odd name"),
-        spec_id=3,
+        spec_id=0,
     )
 
 
