@@ -77,6 +77,19 @@ def test_misuse_has_exit_code_2(run: Run, arguments: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("compact", "'maintain compact' or 'maintain compact-metadata'"),
+        ("expire", "'maintain expire-snapshots'"),
+        ("tabels", "'tables'"),
+    ],
+)
+def test_a_command_is_found_where_it_is(run: Run, command: str, meant: str) -> None:
+    told = " ".join(run(command, "shop.orders").err.split())
+    assert told == f"No such command {command!r}. Did you mean {meant}?"
+
+
+@pytest.mark.parametrize(
     ("arguments", "code"),
     [
         (("scan", "shop.nothing"), 3),

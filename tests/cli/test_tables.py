@@ -30,6 +30,9 @@ def test_tables_are_listed_with_their_size(shop: Run) -> None:
     assert line["table"] == "shop.orders"
     assert line["format"] == 4
     assert (line["files"], line["rows"]) == (2, 5)
+    shop("create", "shop.empty", "--column", "x:int")
+    (line, _) = shop("tables", "--json").json
+    assert (line["table"], line["files"], line["rows"]) == ("shop.empty", 0, 0)
 
 
 def test_create_takes_columns_partitions_and_properties(run: Run) -> None:

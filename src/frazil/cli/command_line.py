@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import frazil
@@ -19,8 +20,31 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+
+class _Commands(TyperGroup):
+    """The commands. One that belongs to a group is found there: `compact` is `maintain compact`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments begin with."""
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as error:
+            groups = {name: getattr(each, "commands", ()) for name, each in self.commands.items()}
+            near = [
+                f"{group} {name}"
+                for group, names in groups.items()
+                for name in names
+                if name.startswith(args[0])
+            ]
+            if near:
+                meant = " or ".join(repr(each) for each in sorted(near, key=len))
+                error.message = f"No such command {args[0]!r}. Did you mean {meant}?"
+            raise
+
+
 app = typer.Typer(
     name="frazil",
+    cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",

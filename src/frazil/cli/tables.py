@@ -60,7 +60,7 @@ def tables(
 
 def _line(table: Table) -> dict[str, Any]:
     snapshot = table.current_snapshot()
-    summary = {} if snapshot is None else snapshot.summary
+    summary = {"total-data-files": "0"} if snapshot is None else snapshot.summary
     return {
         "table": table.name,
         "format": table.metadata.format_version,
