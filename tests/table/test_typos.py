@@ -65,7 +65,7 @@ def test_a_folder_may_be_called_like_a_database(
 
 
 def test_unknown_options_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no option 'werehouse'; did you mean warehouse"):
+    with pytest.raises(InvalidInput, match=r"no option 'werehouse'\. Did you mean warehouse"):
         frazil.connect(tmp_path / "lake", werehouse="/data")
     frazil.connect(tmp_path / "lake", **{"s3.endpoint": "http://127.0.0.1:1"}).close()
 

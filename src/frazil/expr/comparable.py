@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import DecimalType, IcebergType
 
+from frazil.format.batch import one_piece
 from frazil.format.types import arrow_type
 
 Mask: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -78,7 +79,7 @@ def vector(
     """
     if column.null_count == len(column):
         return None
-    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    array = one_piece(column)
     wanted = arrow_type(type_)
     if array.type != wanted:
         try:

@@ -129,7 +129,7 @@ class EntryBatch:
     def arrays(self) -> Iterator[tuple[str, pa.Array]]:
         """Keys and values of the columns that are present, each in one piece."""
         for key, column in self._columns.items():
-            yield key, column if isinstance(column, pa.Array) else _one_piece(column)
+            yield key, column if isinstance(column, pa.Array) else one_piece(column)
 
     @property
     def nbytes(self) -> int:
@@ -254,7 +254,10 @@ def _keys(batches: Sequence[EntryBatch]) -> Iterable[str]:
     return keys
 
 
-def _one_piece(column: pa.ChunkedArray) -> pa.Array:
+def one_piece(column: Column) -> pa.Array:
+    """A column as one array."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format import fields, parquet_limits, revisions, tracking
-from frazil.format.batch import EntryBatch
+from frazil.format.batch import EntryBatch, one_piece
 from frazil.format.fields import Revision
 from frazil.format.nest import ColumnNames, Nesting, nest
 from frazil.format.seal import Verified, sealed, sealed_for_ranges, verify
@@ -261,7 +261,7 @@ def _flatten(table: pa.Table, keys: Mapping[str, str]) -> dict[str, pa.Array]:
                 visit(f"{path}.{child.name}", values)
 
     for name, column in zip(table.column_names, table.columns, strict=True):
-        visit(name, column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+        visit(name, one_piece(column))
     return flat
 
 

@@ -57,10 +57,7 @@ def clone(
     check_properties(properties or {})
     if catalog.table_exists(identifier):
         raise AlreadyExists(f"table {identifier} already exists")
-    if location is None:
-        place = catalog.location_for(identifier)
-    else:
-        place = checked_location(location)
+    place = catalog.location_for(identifier) if location is None else checked_location(location)
     if not same_store(place, handle.location):
         raise Unsupported(
             f"{place}: a clone reads its source's files through one storage; "

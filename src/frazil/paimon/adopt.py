@@ -81,18 +81,18 @@ class Adopted:
 
     def __str__(self) -> str:
         lines = [f"{self.identifier}: {'adopted' if self.is_new else 'brought up to date'}"]
-        for taken in self.snapshots:
-            lines.append(
-                f"snapshot {taken.paimon_snapshot_id} of {taken.branch} is {taken.snapshot_id}: "
-                f"{counted(taken.added_files, 'file')} added, {taken.removed_files:,} removed, "
-                f"{counted(taken.changed_vectors, 'deletion vector')} changed"
-            )
+        lines += [
+            f"snapshot {taken.paimon_snapshot_id} of {taken.branch} is {taken.snapshot_id}: "
+            f"{counted(taken.added_files, 'file')} added, {taken.removed_files:,} removed, "
+            f"{counted(taken.changed_vectors, 'deletion vector')} changed"
+            for taken in self.snapshots
+        ]
         if not self.snapshots:
             lines.append("nothing new in Paimon")
-        for passed in self.passed_over:
-            lines.append(
-                f"snapshot {passed.paimon_snapshot_id} of {passed.branch} skipped: {passed.reason}"
-            )
+        lines += [
+            f"snapshot {passed.paimon_snapshot_id} of {passed.branch} skipped: {passed.reason}"
+            for passed in self.passed_over
+        ]
         for kind, names in (("tags", self.tags), ("branches", self.branches)):
             if names:
                 lines.append(f"{kind}: {', '.join(names)}")
@@ -318,12 +318,11 @@ def _why_not(takeover: Takeover, options: Options, *, is_goal: bool) -> str | No
     """What stands in the way of a snapshot. Merging is for the latest one only."""
     reasons = list(takeover.problems)
     if takeover.merged.any() and (options.merge is None or not is_goal):
-        for line in takeover.summary.to_pylist():
-            if line["verdict"] == "needs a merge":
-                reasons.append(
-                    f"{line['files']} files ({line['example']}, …): {line['reason']}; "
-                    f"{line['advice']}"
-                )
+        reasons += [
+            f"{line['files']} files ({line['example']}, …): {line['reason']}; {line['advice']}"
+            for line in takeover.summary.to_pylist()
+            if line["verdict"] == "needs a merge"
+        ]
     return "".join(f"\n  - {reason}" for reason in reasons) if reasons else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -28,6 +27,7 @@ from frazil.rows.actions import Action
 from frazil.rows.editor import RowEditor, assigned
 from frazil.rows.engine import Assignments, KeyPair, MergeClause, MergePlan
 from frazil.rows.merge_clauses import Clause, MergeClauses, Side, check_insert
+from frazil.words import did_you_mean
 
 Condition = str | Expression | None
 Run = Callable[[Callable[[RowEditor], Change], Mapping[str, str]], CommitResult]
@@ -92,8 +92,7 @@ class Merge(MergeClauses[str | Expression]):
         if name not in tables or name not in source:
             where = "table" if name not in tables else "source"
             known = tables if name not in tables else list(source)
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(name, known)
             raise InvalidInput(f"key column {name!r} is not in the {where}{hint}")
         return KeyPair(target=name, source=name)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frazil.catalog.names import Identifier
@@ -240,7 +240,6 @@ def _create(service: Service, call: Call, identifier: Identifier, posted: wire.C
         service=service,
         posted=posted,
         around=around,
-        lists={},
         format_version=3,
         call=call,
         identifier=identifier,
@@ -325,7 +324,6 @@ class _Work:
             posted=self.posted,
             around=self.handle.around,
             handle=self.handle,
-            lists={},
             format_version=version,
             call=self.call,
             identifier=self.identifier,
@@ -341,9 +339,9 @@ class _Plan:
     identifier: Identifier
     posted: wire.CommitTable
     around: Surroundings
-    lists: dict[int, str]
     format_version: int
     handle: TableHandle | None = None
+    lists: dict[int, str] = field(default_factory=dict, init=False)
 
     def changes(self, state: State) -> list[Change]:
         """The changes; each builds on the one before."""
@@ -359,7 +357,8 @@ class _Plan:
             nonlocal metadata
             if not pending:
                 return ()
-            update = PostedUpdates(updates=tuple(pending), added=replace_added(added))
+            # A copy: updates are applied again when the change is built.
+            update = PostedUpdates(updates=tuple(pending), added=replace(added))
             metadata = metadata_updates.applied(
                 metadata, pending, added, now_ms=metadata.last_updated_ms
             )
@@ -467,11 +466,6 @@ class _Plan:
         return self.service.facade.list_of(self.handle, snapshot, version)
 
 
-def replace_added(added: Added) -> Added:
-    """A copy: updates are applied again when the change is built."""
-    return Added(schema_id=added.schema_id, spec_id=added.spec_id, order_id=added.order_id)
-
-
 def _branches(
     posted: Sequence[wire.AnyUpdate], snapshots: Mapping[int, wire.PostedSnapshot]
 ) -> dict[int, str | None]:
@@ -481,11 +475,9 @@ def _branches(
         if (
             isinstance(update, wire.SetRef)
             and update.type.lower() == "branch"
-            and update.snapshot_id in found
+            and found.get(update.snapshot_id, update.ref_name) is None
         ):
-            known = found[update.snapshot_id]
-            if known is None:
-                found[update.snapshot_id] = update.ref_name
+            found[update.snapshot_id] = update.ref_name
     # A snapshot that another one of the request follows is on the way to that one's branch.
     for snapshot in reversed(list(snapshots.values())):
         parent = snapshot.parent_snapshot_id

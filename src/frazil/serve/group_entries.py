@@ -161,7 +161,7 @@ def _check_values(entries: EntryBatch, metadata: TableMetadata, layout: Layout) 
             raise InvalidInput(f"{key} is negative")
     formats = set(entries.pylist("file_format"))
     if not formats <= _FORMATS:
-        raise InvalidInput(f"file_format is {sorted(formats - _FORMATS)[0]!r}")
+        raise InvalidInput(f"file_format is {min(formats - _FORMATS)!r}")
     for name in entries.pylist("location"):
         if name.startswith("/") or paths.is_absolute(name):
             raise InvalidInput(f"{name}: is not a path inside the table")

@@ -32,6 +32,7 @@ from frazil.data.metadata_columns import (
     SPEC_ID,
 )
 from frazil.expr.filter_columns import Column as Reference
+from frazil.format.batch import one_piece
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Planned
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
@@ -344,7 +345,7 @@ def _partitions(files: Any, partition: ice.NestedField) -> pa.Array:
     target = arrow_of(spark_schema(Schema(partition)))[0].type
     children = [
         column_into_spark(
-            _chunk(files.column(f"partition.{field.field_id}")),
+            one_piece(files.column(f"partition.{field.field_id}")),
             field.field_type,
             target.field(at).type,
         )
@@ -353,7 +354,3 @@ def _partitions(files: Any, partition: ice.NestedField) -> pa.Array:
     if not children:
         return pa.array([{}] * files.num_rows, pa.struct([]))
     return pa.StructArray.from_arrays(children, fields=list(target))
-
-
-def _chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

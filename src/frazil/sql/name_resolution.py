@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from frazil.errors import InvalidInput, NotFound
 from frazil.rows.unsliced import UnslicedRows, is_misread, unsliced
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
+from frazil.words import did_you_mean
 
 METADATA_TABLES: Final = (
     "all_data_files",
@@ -209,15 +209,13 @@ class Names:
             return TableMeant(table=table.branch(part.removeprefix("branch_"), create=False))
         if part.startswith("tag_"):
             return TableMeant(table=table, as_of=part.removeprefix("tag_"))
-        near = difflib.get_close_matches(part, [*METADATA_TABLES, CHANGES], n=3)
-        hint = f" Did you mean {', '.join(near)}?" if near else ""
+        known = (*METADATA_TABLES, CHANGES)
         raise NotFound(
-            f"{table.name} has no metadata table {part!r}; there are "
-            f"{', '.join((*METADATA_TABLES, CHANGES))}, branch_<name> and tag_<name>.{hint}"
+            f"{table.name} has no metadata table {part!r}; there are {', '.join(known)}, "
+            f"branch_<name> and tag_<name>{did_you_mean(part, known)}"
         )
 
     def _missing(self, parts: Sequence[str]) -> NotFound:
         name = ".".join(parts)
-        near = difflib.get_close_matches(name, self.catalog.list_tables(), n=2, cutoff=0.7)
-        hint = f" Did you mean {' or '.join(near)}?" if near else ""
-        return NotFound(f"table {name} does not exist.{hint}")
+        hint = did_you_mean(name, self.catalog.list_tables())
+        return NotFound(f"table {name} does not exist{hint}")

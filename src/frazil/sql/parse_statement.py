@@ -6,7 +6,6 @@ refused with its place otherwise.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
@@ -30,6 +29,7 @@ from frazil.sql.statements import (
     Use,
 )
 from frazil.sql.text import Cursor, Name, Part, Source, chain, statements, tokens
+from frazil.words import did_you_mean
 
 _READS: Final = ("select", "from", "values", "table", "pivot", "unpivot", "summarize")
 _CHANGES: Final[dict[str, Callable[..., Insert | Delete | Update | Merge]]] = {
@@ -123,8 +123,7 @@ def parse_statement(cursor: Cursor) -> Statement:
 def _hint(word: str) -> str:
     if word in _INSTEAD:
         return f"; {_INSTEAD[word]}"
-    near = difflib.get_close_matches(word, _FIRST_WORDS, n=1)
-    return f". Did you mean {near[0].upper()}?" if near else ""
+    return did_you_mean(word.upper(), map(str.upper, _FIRST_WORDS))
 
 
 def _with(cursor: Cursor) -> Statement:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from frazil.sql import statements as st
 from frazil.sql.query_result import Result
 from frazil.table import refs
 from frazil.table.table import Table
+from frazil.words import did_you_mean
 
 if TYPE_CHECKING:
     from frazil.sql.execution import Statement
@@ -60,9 +60,7 @@ def run(statement: st.Call, at: Statement) -> Result:
 def _instead(name: str) -> str:
     if name in INSTEAD:
         return INSTEAD[name]
-    near = difflib.get_close_matches(name, PROCEDURES, n=3)
-    hint = f" Did you mean {', '.join(near)}?" if near else ""
-    return f"there are {', '.join(PROCEDURES)}.{hint}"
+    return f"there are {', '.join(PROCEDURES)}{did_you_mean(name, PROCEDURES)}"
 
 
 def _arguments(statement: st.Call, found: Procedure, at: Statement) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
 
@@ -182,8 +181,7 @@ def _check_options(properties: Mapping[str, str]) -> None:
     """Properties have dots or hyphens in their names; any other name is a mistake."""
     for name in properties:
         if "." not in name and "-" not in name:
-            near = get_close_matches(name, ("uri", "warehouse", "name", "create", "token"), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            hint = did_you_mean(name, ("uri", "warehouse", "name", "create", "token"))
             raise InvalidInput(f"connect has no option {name!r}{hint}")
     check_texts(properties, "connection property")
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
 from frazil.format import bitmap, paths
-from frazil.format.batch import EntryBatch
+from frazil.format.batch import EntryBatch, one_piece
 from frazil.format.fields import ContentType, partition_key, split_stats_key
 from frazil.format.metadata import TableMetadata
 from frazil.format.stats import StatsColumn, stats_columns, tracked_fields
@@ -121,7 +121,7 @@ class ShownEntries:
             return pa.nulls(batch.num_rows, pa.string())
         if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
-        return _whole(paths.resolve_all(self.location, column))
+        return one_piece(paths.resolve_all(self.location, column))
 
     # Partitions and metrics
 
@@ -284,13 +284,13 @@ class ShownEntries:
             grouped = grouped.slice(0, 0)
         columns: dict[str, Any] = {}
         if names:
-            parts = {name: _whole(grouped.column(f"partition.{name}")) for name in names}
+            parts = {name: one_piece(grouped.column(f"partition.{name}")) for name in names}
             columns["partition"] = _struct(parts, grouped.num_rows)
             columns["spec_id"] = grouped.column("spec_id")
         for name, how in sums[:-1]:
             wide = name.endswith(("record_count", "bytes"))
             columns[name] = grouped.column(f"{name}_{how}").cast(_LONG if wide else _INT)
-        last = _whole(grouped.column("last_max"))
+        last = one_piece(grouped.column("last_max"))
         known = pc.if_else(pc.greater_equal(last, 0), last, pa.scalar(None, last.type))
         columns["last_updated_at"] = pa.array(committed_at, _MILLIS).take(known)
         columns["last_updated_snapshot_id"] = pa.array(snapshot_ids, _LONG).take(known)
@@ -371,13 +371,7 @@ def _flat(batch: EntryBatch, key: str, kind: pa.DataType | None = None) -> pa.Ar
     """A column as one array; nulls of `kind` when it is absent."""
     if kind is not None and not batch.has(key):
         return pa.nulls(batch.num_rows, kind)
-    return _whole(batch.column(key))
-
-
-def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return one_piece(batch.column(key))
 
 
 def _struct(
