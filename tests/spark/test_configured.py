@@ -23,6 +23,8 @@ pytestmark = pytest.mark.spark
 
 CONFIGURED = """
 import json, sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pyspark.sql import SparkSession
 from frazil.spark import jar_path
 
@@ -54,6 +56,11 @@ found = {"session": type(spark).__module__}
 found["rows"] = [list(row) for row in spark.sql("SELECT * FROM lake.s.t ORDER BY id").collect()]
 found["tagged"] = spark.sql("SELECT * FROM lake.s.t.tag_first").count()
 found["expired"] = len(spark.sql("CALL lake.system.expire_snapshots(table => 's.t')").collect())
+source = spark.read.format("frazil").option("catalog", warehouse).load("s.t").where("id > 1")
+found["source"] = sorted(row.id for row in source.collect())
+with redirect_stdout(StringIO()) as told:
+    source.explain()
+found["plan"] = told.getvalue()
 try:
     spark.sql("SHOW TABLES IN nowhere.s").collect()
 except Exception as error:
@@ -94,6 +101,8 @@ def test_a_catalog_of_the_configuration_serves_plain_sql(tmp_path: Path, mode: s
     assert (".connect." in found["session"]) == (mode == "connect")
     assert found["rows"] == [[1, "a"], [3, "C"], [9, "n"]]
     assert (found["tagged"], found["expired"]) == (3, 1)
+    assert found["source"] == [3, 9]
+    assert "frazil s.t (" in found["plan"]  # the driver's scan, not Spark's Python source
     assert "set spark.sql.catalog.nowhere.uri" in found["refused"]
     with frazil.connect(tmp_path / "warehouse") as catalog:
         assert catalog.load_table("s.t").scan().count() == 3
@@ -124,7 +133,14 @@ for name in sys.argv[2:]:
 
     check_file(Path("tests/sql") / f"{name}.test", "spark", run)
     done.append(name)
-print("FOUND " + json.dumps({"version": pyspark.__version__, "done": done}))
+spark = own_session(shared)
+place = f"{sys.argv[1]}/source"
+table = frazil.connect(place).create_table("s.t", [{"id": 1}, {"id": 2}])
+frazil.spark.register(spark, place)
+spark.range(3, 5).write.format("frazil").option("catalog", place).mode("append").save("s.t")
+rows = spark.read.format("frazil").option("catalog", place).load("s.t").where("id > 1")
+source = sorted(row.id for row in rows.collect())
+print("FOUND " + json.dumps({"version": pyspark.__version__, "done": done, "source": source}))
 shared.stop()
 """
 
@@ -135,4 +151,4 @@ def test_statements_on_the_oldest_spark(tmp_path: Path) -> None:
     older = str(ICEBERG_SPARK.ready().site_packages)
     names = ["merge", "delete", "update", "branches"]
     found = ran(OLDER, str(tmp_path), *names, cwd=ROOT, path=(older,))
-    assert found == {"version": "4.1.4", "done": names}
+    assert found == {"version": "4.1.4", "done": names, "source": [2, 3, 4]}

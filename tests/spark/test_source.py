@@ -1,8 +1,14 @@
-"""The data source: options, pinned snapshots, filters pushed into planning, writes."""
+"""The data source: options, pinned snapshots, filters, writes.
+
+Everything holds on both routes: Spark's Python source, and Frazil's own scan where the session's
+driver has been asked for a catalog.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +21,7 @@ from frazil.spark.source import FrazilSource
 from frazil.spark.source_options import SourceOptions
 from frazil.spark.source_writer import FrazilWriter, WrittenEntries
 from frazil.spark.write_task import packed, unpacked
+from tests.support.spark_session import own_session
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +45,15 @@ def sales(first: int, last: int) -> list[dict[str, Any]]:
         }
         for i in range(first, last)
     ]
+
+
+@pytest.fixture(params=["workers", "driver"])
+def spark(request: pytest.FixtureRequest, spark_context: Any, catalog: frazil.Catalog) -> Any:
+    """A session that plans in Python workers, or one that asks its driver."""
+    made = own_session(spark_context)
+    if request.param == "driver":
+        frazil.spark.register(made, catalog)
+    return made
 
 
 @pytest.fixture
@@ -167,6 +183,78 @@ def test_options_are_checked() -> None:
     parsed = SourceOptions.parse({**good, "s3.endpoint": "http://x", "Split-Size": "5"})
     assert parsed.properties == {"s3.endpoint": "http://x"}
     assert parsed.split_bytes == 5
+
+
+def test_metadata_tables_are_read_by_option(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    (first,) = table.snapshots()
+    frame = load(spark, options, metadata="snapshots")
+    assert [row["snapshot_id"] for row in frame.collect()] == [first.snapshot_id]
+    files = load(spark, options, metadata="files")
+    assert [row["record_count"] for row in files.collect()] == [10] * 4
+    table.append(sales(40, 41))
+    assert files.select("file_path").count() == 4
+    writer = spark.range(1).write.format("frazil").options(**options, metadata="snapshots")
+    with pytest.raises(Exception, match="metadata tables cannot be written to"):
+        writer.mode("append").save("shop.sales")
+
+
+def test_the_state_before_the_first_commit_and_older_columns_are_read(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    before = table.schema.schema_id
+    table.evolve_schema().rename_column("price", "amount").commit()
+    assert load(spark, options, snapshot="0").count() == 0
+    assert load(spark, options).columns == ["id", "day", "amount", "st"]
+    frame = load(spark, options, **{"schema-id": str(before)})
+    assert ids(frame.where("price = 0.5")) == [1]
+
+
+def test_what_a_read_cannot_give_is_refused(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    with pytest.raises(Exception, match="unknown option snapshotid"):
+        load(spark, options, snapshotId="1").collect()
+    with pytest.raises(Exception, match="only an engine can evaluate"):
+        load(spark, options, where="abs(id) = 3").collect()
+    with pytest.raises(Exception, match="changes are read as a stream"):
+        load(spark, options, **{"stream-mode": "changes"}).collect()
+    asked = spark.read.schema("id string, nope int").format("frazil").options(**options)
+    with pytest.raises(Exception, match=r"(?s)'id': asked for as string.*'nope'"):
+        asked.load("shop.sales").collect()
+
+
+def test_nested_parts_and_columns_of_partitions_are_read(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    frame = load(spark, options, columns="st.a,_partition,_pos", where="id < 5")
+    assert frame.schema.simpleString() == (
+        "struct<st:struct<a:int>,_partition:struct<day:date>,_pos:bigint>"
+    )
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    wanted = table.scan("id < 5", ["st.a", "_partition", "_pos"]).to_pylist()
+    assert sorted(map(str, found)) == sorted(map(str, wanted))
+
+
+def test_the_driver_prunes_by_every_filter_from_every_thread(
+    spark_context: Any, table: frazil.Table, options: dict[str, str], catalog: frazil.Catalog
+) -> None:
+    spark = own_session(spark_context)
+    frazil.spark.register(spark, catalog)
+    told: list[str] = []
+
+    def read() -> None:
+        frame = load(spark, options)
+        for each in (frame, frame.where("day = date'2024-01-02'"), frame.where("id = 0")):
+            told.append(each._jdf.queryExecution().executedPlan().toString())
+
+    read()
+    other = Thread(target=read)
+    other.start()
+    other.join()
+    found = [re.search(r"frazil shop.sales \((\d) of 4 files", each) for each in told]
+    assert [each and each[1] for each in found] == ["4", "1", "1"] * 2
 
 
 def test_a_schema_that_does_not_fit_is_refused(

@@ -66,7 +66,9 @@ def batches(table: frazil.Table) -> list[str]:
     return [each.summary["frazil.stream.batch-id"] for each in table.snapshots()]
 
 
+@pytest.mark.parametrize("route", ["workers", "driver"])
 def test_a_stream_copies_a_table_and_a_replayed_batch_commits_nothing(
+    route: str,
     spark: Any,
     catalog: frazil.Catalog,
     source: frazil.Table,
@@ -74,6 +76,8 @@ def test_a_stream_copies_a_table_and_a_replayed_batch_commits_nothing(
     tmp_path: Path,
 ) -> None:
     checkpoint = tmp_path / "checkpoint"
+    if route == "driver":
+        frazil.spark.register(spark, catalog)
 
     def copied() -> None:
         stream = read(spark, catalog, max_files_per_batch="3")

@@ -31,6 +31,8 @@ import scala.collection.immutable.Seq;
 
 /** The files that a plan of the tree leaves, as tasks for Spark's Parquet reader. */
 public class FrazilScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  /** Row groups are not divided: a task for every few bytes would find none. */
+  private static final long SMALLEST = 64L << 10;
   private final Bridge bridge;
   private final SparkSession session;
   private final Map request;
@@ -126,7 +128,10 @@ public class FrazilScan implements Scan, Batch, SupportsReportStatistics, Suppor
     long openCost = Long.parseLong(session.conf().get("spark.sql.files.openCostInBytes").replaceAll("[^0-9]", ""));
     List slices = new ArrayList();
     for (int i = 0; i < files.size(); i++) total += files.at(i).at(1).number() + openCost;
-    long most = org.apache.spark.sql.internal.SQLConf.get().filesMaxPartitionBytes();
+    long most =
+        plan.has("split")
+            ? Math.max(SMALLEST, plan.of("split").number())
+            : org.apache.spark.sql.internal.SQLConf.get().filesMaxPartitionBytes();
     long each = Math.min(most, Math.max(openCost, total / session.sparkContext().defaultParallelism()));
     for (int i = 0; i < files.size(); i++) {
       Slice whole = slice(files.at(i));

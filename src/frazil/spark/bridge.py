@@ -31,6 +31,7 @@ from frazil.spark.loaded import ROWS, Loaded
 from frazil.spark.log import addresses, is_connect
 from frazil.spark.pushed import Pushed, understood
 from frazil.spark.scan_plan import AskedColumns, scan_plan
+from frazil.spark.source_verbs import SourceVerbs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,16 +89,25 @@ class Bridge(Answers):
     def __init__(self, spark: SparkSession) -> None:
         from pyspark.java_gateway import ensure_callback_server_started
 
-        super().__init__({"plan": self._plan, "rows": self._rows})
+        self.tables: dict[str, Table] = {}
+        source = SourceVerbs(spark, self.tables)
+        super().__init__(
+            {
+                "plan": self._plan,
+                "rows": self._rows,
+                "source": source.described,
+                "source insert": source.insert,
+            }
+        )
         ensure_callback_server_started(spark.sparkContext._gateway)
         self.spark = spark
-        self.tables: dict[str, Table] = {}
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._plans: OrderedDict[str, str] = OrderedDict()
         self.is_installed = False
         self._lock = threading.Lock()
         self._next = 0
         self.java = jar.new(spark, "Bridge", self)
+        jar.call(spark, "Source", "serve", spark._jsparkSession, self.java)
 
     # Frames
 
@@ -183,6 +193,8 @@ class Bridge(Answers):
         scan = held.scan if held is not None else loaded.scan  # type: ignore[union-attr]
         if _PARTITION in _struct(asked["schema"]).names:  # joined to the rows, file by file
             return {"native": False, "bytes": 1 << 20}
+        if loaded is not None and scan.matching is not None:  # a filter in Frazil's own grammar
+            return {"native": False, "bytes": 1 << 20}
         wanted = AskedColumns.of(_struct(asked["schema"]), scan.table_schema)
         prepare(self.spark, (field.field_type for field in wanted.schema.fields))
         filters = [*asked["filters"], *asked.get("runtime", ())]
@@ -194,12 +206,15 @@ class Bridge(Answers):
         total = _files_of(scan)
         if held is not None:
             planned, total = held.kept(planned, pushed), total
-        return scan_plan(
+        made = scan_plan(
             planned,
             wanted,
             addresses=addresses(self.spark, planned.paths),
             of=total,
         )
+        if loaded is not None and loaded.split_bytes is not None:
+            made["split"] = loaded.split_bytes
+        return made
 
     def _rows(self, request: str) -> Any:
         """The rows of a scan that only Python can read, as Spark's own rows."""
@@ -214,7 +229,11 @@ class Bridge(Answers):
             scan = held.scan if held is not None else loaded.scan  # type: ignore[union-attr]
             pushed = understood(asked["filters"], scan.table_schema, is_all=False)
             columns = tuple(name for name in wanted if name != KEY)
-            narrowed = replace(scan, matching=pushed.expression, columns=columns, max_rows=None)
+            narrowed = replace(scan, columns=columns, max_rows=None)
+            if held is not None or scan.matching is None:
+                narrowed = replace(narrowed, matching=pushed.expression)
+            else:
+                narrowed = narrowed.where(pushed.expression)
             planned = Planned.of(narrowed)
             if held is not None:
                 planned = held.kept(planned, pushed)

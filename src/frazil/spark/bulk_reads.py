@@ -39,6 +39,7 @@ from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark import arrow_route, log
 from frazil.spark.conditions import condition, quoted
 from frazil.spark.find_table import prepare
+from frazil.spark.group_reader import GroupReader
 from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
@@ -89,7 +90,7 @@ def frame(
     )
     rest = np.flatnonzero(~native)
     if len(rest) or not parts:
-        reader = arrow_route.GroupReader(reading=scan._reading(), key=key)
+        reader = GroupReader(reading=scan._reading(), key=key)
         parts.append(
             arrow_route.frame(spark, planned, rest, reader, split_bytes=split_bytes)
             if len(rest)

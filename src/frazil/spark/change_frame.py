@@ -16,9 +16,9 @@ from frazil.scan.change_feed import Changes, ChangeType
 from frazil.scan.change_steps import StepPlanner
 from frazil.scan.net_changes import net_files
 from frazil.scan.row_changes import feed_columns
-from frazil.spark.arrow_route import OPEN_COST_BYTES
 from frazil.spark.feed import AGE, CHANGE_FIELDS, SINCE, Cutter, Piece, Unit, UnitReader
 from frazil.spark.find_table import CatalogLike, prepare, session, table_of
+from frazil.spark.group_reader import OPEN_COST_BYTES
 from frazil.spark.shipping import groups, received, spread
 from frazil.spark.spark_types import spark_schema
 from frazil.table.refs import AsOf

@@ -25,7 +25,7 @@ from frazil.scan.change_feed import CHANGE_COLUMNS, ChangeType, RowFeed, feed_co
 from frazil.scan.change_steps import ChangeStep, StepPlanner
 from frazil.scan.deletes_in_force import live_deletes
 from frazil.scan.tasks import Positions, Task, TaskReader
-from frazil.spark.arrow_route import task_bytes
+from frazil.spark.group_reader import task_bytes
 from frazil.spark.spark_types import arrow_of, into_spark, spark_schema
 from frazil.storage import Storage
 from frazil.tree.read import TreeReader

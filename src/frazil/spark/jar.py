@@ -24,6 +24,7 @@ _HERE = Path(__file__).resolve().parent
 PACKAGED = _HERE / "frazil-spark.jar"
 _MARK = "frazil.spark.loader"
 _FRAMES = "_frazil_frames"
+_APPLICATION = "org.apache.spark.util.MutableURLClassLoader"
 
 
 def classes(spark: SparkSession) -> Any:
@@ -35,9 +36,21 @@ def classes(spark: SparkSession) -> Any:
     mark = f"{_MARK}.{spark.sparkContext.applicationId}"
     if not properties.containsKey(mark):
         if loader.getResource("frazil/spark/FrazilCatalog.class") is None:
-            spark._jsparkSession.sessionState().resourceLoader().addJar(str(jar(spark)))
+            _add(spark, jar(spark))
         properties.put(mark, "loaded")
     return loader
+
+
+def _add(spark: SparkSession, path: Path) -> None:
+    """Give the jar to the session and its executors, and to all threads of the driver.
+
+    A session's own loader is known to the thread that adds a jar; other threads, which look up the
+    data source too, have the application's.
+    """
+    application = spark._jvm.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+    if application.getClass().getName() == _APPLICATION:
+        application.addURL(spark._jvm.java.io.File(str(path)).toURI().toURL())
+    spark._jsparkSession.sessionState().resourceLoader().addJar(str(path))
 
 
 def new(spark: SparkSession, name: str, *arguments: Any) -> Any:
@@ -110,9 +123,9 @@ def _made(version: str, class_path: str, java_home: Path | None) -> Path:
 
 def source_files() -> list[Path]:
     """The Java sources: beside this package in a wheel, at the top of a checkout."""
-    for folder in (_HERE / "java", _HERE.parents[2] / "java" / "frazil" / "spark"):
+    for folder in (_HERE / "java", _HERE.parents[2] / "java" / "frazil"):
         if folder.is_dir():
-            return sorted(folder.glob("*.java"))
+            return sorted(folder.rglob("*.java"))
     raise Unsupported(
         "this installation of frazil has neither the jar nor the sources of its Spark classes; "
         "install it from a wheel or a checkout",

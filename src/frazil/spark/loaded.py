@@ -52,12 +52,16 @@ _METADATA_COLUMNS: Final = sql.StructType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """One table at one snapshot; `kind` is `rows`, `changes` or a metadata table's name."""
+    """One table at one snapshot; `kind` is `rows`, `changes` or a metadata table's name.
+
+    `split_bytes` is how much one task reads, if the reader said so.
+    """
 
     table: Table
     scan: Scan
     kind: str = ROWS
     is_pinned: bool = False
+    split_bytes: int | None = None
 
     @staticmethod
     def named(catalog: Catalog, request: Mapping[str, Any]) -> Loaded | None:
@@ -76,8 +80,19 @@ class Loaded:
         """What a token stands for."""
         snapshot = None if token["snapshot"] is None else table.snapshot(token["snapshot"])
         schema = table.metadata.schema_by_id(token["schema"])
-        scan = Scan(_handle=table._handle, snapshot=snapshot, schema_override=schema)
-        return Loaded(table=table, scan=scan, kind=token["kind"], is_pinned=token["pinned"])
+        scan = Scan(
+            _handle=table._handle,
+            snapshot=snapshot,
+            schema_override=schema,
+            matching=token.get("where"),
+        )
+        return Loaded(
+            table=table,
+            scan=scan,
+            kind=token["kind"],
+            is_pinned=token["pinned"],
+            split_bytes=token.get("split"),
+        )
 
     def token(self, key: str) -> str:
         """A text to load the same again by; `key` says where the table is found."""
@@ -90,6 +105,8 @@ class Loaded:
                 "schema": self.scan.table_schema.schema_id,
                 "kind": self.kind,
                 "pinned": self.is_pinned,
+                "where": self.scan.matching,
+                "split": self.split_bytes,
             }
         )
 

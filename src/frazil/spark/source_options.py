@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidInput
-from frazil.rows.scan import DEFAULT_SPLIT_BYTES
-from frazil.table.catalog import connect_existing
-from frazil.table.refs import AsOf
-from frazil.table.table import Table
 
+if TYPE_CHECKING:
+    from frazil.table.refs import AsOf
+    from frazil.table.table import Table
+
+CHANGES_ARE_STREAMS = "changes are read as a stream, or with frazil.spark.changes"
 METADATA_TABLES = (
     "snapshots",
     "files",
@@ -77,7 +79,7 @@ class SourceOptions:
     branch: str | None = None
     where: str | None = None
     columns: tuple[str, ...] | None = None
-    split_bytes: int = DEFAULT_SPLIT_BYTES
+    split_bytes: int | None = None
     metadata: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -113,19 +115,26 @@ class SourceOptions:
             branch=given.get("branch"),
             where=given.get("where"),
             columns=_names(given.get("columns")),
-            split_bytes=number(given, "split-size") or DEFAULT_SPLIT_BYTES,
+            split_bytes=number(given, "split-size") or None,
             metadata=_metadata(given.get("metadata")),
             properties={key: value for key, value in given.items() if "." in key},
         )
 
     def load(self) -> Table:
         """The table, on the branch asked for."""
+        from frazil.table.catalog import connect_existing
+
         options = {**self.properties, "name": self.catalog_name}
         if self.warehouse is not None:
             options["warehouse"] = self.warehouse
         catalog = connect_existing(self.catalog, **options)
         found = catalog.load_table(self.table)
         return found if self.branch is None else found.branch(self.branch, create=False)
+
+    def check_writable(self) -> None:
+        """Refuse a write to what is only read."""
+        if self.metadata is not None:
+            raise InvalidInput("metadata tables cannot be written to")
 
     def moment(self, table: Table) -> AsOf | None:
         """What to read, as `Table.scan` takes it; None for the table's own tip."""

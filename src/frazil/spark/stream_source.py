@@ -24,8 +24,9 @@ from pyspark.sql.streaming.datasource import (
 
 from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
-from frazil.spark.arrow_route import OPEN_COST_BYTES
+from frazil.rows.scan import DEFAULT_SPLIT_BYTES
 from frazil.spark.feed import Cutter, Unit, UnitReader, feed_spark_schema
+from frazil.spark.group_reader import OPEN_COST_BYTES
 from frazil.spark.shipping import groups
 from frazil.spark.source_options import SourceOptions
 from frazil.spark.spark_types import spark_schema
@@ -141,9 +142,10 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             stop = end["units"] if name == end["snapshot"] and end["units"] >= 0 else None
             chosen += self._units(snapshot, starts_whole=starts_whole)[first:stop]
         weights = [unit.weight for unit in chosen]
+        split_bytes = self._options.split_bytes or DEFAULT_SPLIT_BYTES
         return [
             InputPartition([chosen[at] for at in group])
-            for group in groups(weights, self._options.split_bytes, cost=OPEN_COST_BYTES)
+            for group in groups(weights, split_bytes, cost=OPEN_COST_BYTES)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -26,8 +26,8 @@ from frazil.format import bitmap
 from frazil.format.fields import ContentType
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.scan.tasks import Positions, Task, TaskReader, tasks_of
-from frazil.spark.arrow_route import OPEN_COST_BYTES, task_bytes
 from frazil.spark.find_table import CatalogLike, session, table_of
+from frazil.spark.group_reader import OPEN_COST_BYTES, task_bytes
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.shipping import groups, received, spread
 from frazil.table.table import Table
