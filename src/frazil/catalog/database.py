@@ -97,19 +97,10 @@ class Database:
         return f"Database({self.uri!r})"
 
     def rows(self, statement: str, parameters: Parameters = _NOTHING) -> list[Row]:
-        """Run one reading statement on its own; asked again if the held connection had gone."""
-        for attempt in (1, 2):
-            connection = self._checkout()
-            try:
-                found = self.send(connection, statement, parameters)
-            except self._driver.Error as error:
-                gone = self._give_up(connection, error)
-                if gone and attempt == 1:
-                    continue
-                raise self._failed(error) from error
-            connection.close()
-            return found
-        raise AssertionError("unreachable")
+        """Run one reading statement on its own."""
+        connection, found = self._asked(statement, parameters)
+        connection.close()
+        return found
 
     @contextmanager
     def transaction(self, *, write: bool = True) -> Iterator[DatabaseTransaction]:
@@ -218,16 +209,20 @@ class Database:
             begin = "BEGIN IMMEDIATE" if write else "BEGIN"
         else:
             begin = "BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        return self._asked(begin, _NOTHING)[0]
+
+    def _asked(self, statement: str, parameters: Parameters) -> tuple[Any, list[Row]]:
+        """A connection and its first answer; asked again if the held connection had gone."""
         for attempt in (1, 2):
             connection = self._checkout()
             try:
-                self.send(connection, begin, _NOTHING)
+                found = self.send(connection, statement, parameters)
             except self._driver.Error as error:
                 gone = self._give_up(connection, error)
                 if gone and attempt == 1:
                     continue
                 raise self._failed(error) from error
-            return connection
+            return connection, found
         raise AssertionError("unreachable")
 
     @contextmanager

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from frazil.commit.build import Builder, Built
@@ -245,6 +245,19 @@ def _finished(
         metadata_files=sum(not path.endswith(".puffin") for path in files),
         metadata_bytes=built.metadata_bytes,
     )
+
+
+@contextmanager
+def undoing(undo: Callable[[], object]) -> Iterator[None]:
+    """Call `undo` when what is inside fails, but never after an unknown outcome: what is to be
+    undone may be part of the table by now."""
+    try:
+        yield
+    except CommitUnknown:
+        raise
+    except BaseException:
+        undo()
+        raise
 
 
 def discard(storage: Storage, written: Iterable[str]) -> None:

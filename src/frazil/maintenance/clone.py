@@ -21,9 +21,10 @@ from frazil.catalog.pointers import Pointers, TableHead, TableName
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.handle import TableHandle
+from frazil.commit.loop import undoing
 from frazil.commit.updates import RemoveRef, SetRef
 from frazil.data.read_files import Reading
-from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, Unsupported
+from frazil.errors import AlreadyExists, InvalidInput, Unsupported
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.checks import PATH_PROPERTIES, check_path_properties, check_properties
@@ -70,28 +71,16 @@ def clone(
             snapshot_id=snapshot.snapshot_id, kind=RefKind.TAG, max_ref_age_ms=FOREVER_MS
         )
         handle.commit(Change(updates=(SetRef(name=pin, ref=tag, expected=None),)))
-    try:
+    with undoing(lambda: _unpin(handle, pin, snapshot)):
         metadata = _metadata(handle, snapshot, place, properties or {})
         check_path_properties(place, metadata.properties)
         head = catalog.create_table(identifier, metadata)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        _unpin(handle, pin, snapshot)
-        raise
-    if snapshot is None:
-        return head
-    made = TableHandle.of(
-        str(identifier), head, catalog.storage(place), decoder=handle.around.decoder
-    )
-    try:
-        _fill(handle, made, snapshot, progress)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        catalog.drop(identifier)
-        _unpin(handle, pin, snapshot)
-        raise
+        if snapshot is not None:
+            made = TableHandle.of(
+                str(identifier), head, catalog.storage(place), decoder=handle.around.decoder
+            )
+            with undoing(lambda: catalog.drop(identifier)):
+                _fill(handle, made, snapshot, progress)
     return head
 
 

@@ -20,12 +20,12 @@ from pyiceberg.table.sorting import SortOrder
 
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import discard
+from frazil.commit.loop import discard, undoing
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LINEAGE, with_columns
 from frazil.data.write_files import write_rows
 from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
-from frazil.errors import CommitUnknown, InvalidInput
+from frazil.errors import InvalidInput
 from frazil.expr.condition import Where
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
@@ -82,16 +82,11 @@ def compact(
         target_file_bytes=options.target_file_bytes,
         engine=engine or DuckDbEngine(),
     )
-    try:
+    with undoing(lambda: discard(handle.storage, job.written)):
         with closing(job.run(groups, progress)) as made:
             entries = EntryBatch.concat(list(made))
         change = replacement(planned, groups, entries, branch=branch, summary=summary or {})
         done = handle.commit(change)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        discard(handle.storage, job.written)
-        raise
     return replace(done, ms=(time.perf_counter() - began) * 1000)
 
 

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.deletion_vectors import VectorMerger, read_vector
 from frazil.commit.handle import TableHandle
-from frazil.commit.loop import discard
+from frazil.commit.loop import discard, undoing
 from frazil.commit.result import CommitResult
 from frazil.commit.updates import RemoveRef, SetRef
-from frazil.errors import CommitUnknown, InvalidInput, Unsupported
+from frazil.errors import InvalidInput, Unsupported
 from frazil.format import bitmap, paths
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import VECTOR_KEYS, ContentType
@@ -74,13 +74,8 @@ def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> CommitR
     _check_pickable(changes)
     written: list[str] = []
     change = _change(handle, branch, changes, written, base=_common(ancestry, lineage, snapshot))
-    try:
+    with undoing(lambda: discard(handle.storage, written)):
         return _pinned(handle, change, snapshot)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        discard(handle.storage, written)
-        raise
 
 
 def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> CommitResult:
@@ -89,13 +84,9 @@ def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> CommitRe
     pin = f"{PIN_PREFIX}{snapshot.snapshot_id}"
     tag = SnapshotRef(snapshot_id=snapshot.snapshot_id, kind=RefKind.TAG)
     _point(handle, pin, tag, expected=None)
-    try:
-        return handle.commit(replace(change, updates=(RemoveRef(name=pin),)))
-    except CommitUnknown:
-        raise
-    except BaseException:
-        handle.commit(Change(updates=(RemoveRef(name=pin),)))
-        raise
+    unpin = (RemoveRef(name=pin),)
+    with undoing(lambda: handle.commit(Change(updates=unpin))):
+        return handle.commit(replace(change, updates=unpin))
 
 
 def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None:

@@ -22,9 +22,9 @@ from pyiceberg.table.name_mapping import NameMapping
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import Pointers, TableHead, TableName
 from frazil.commit.handle import new_snapshot_id
-from frazil.commit.loop import discard
+from frazil.commit.loop import discard, undoing
 from frazil.commit.surroundings import Surroundings
-from frazil.errors import CommitUnknown, InvalidInput, NotFound, Unsupported
+from frazil.errors import InvalidInput, NotFound, Unsupported
 from frazil.format.metadata import SchemaId, SortOrderId, SpecId, TableMetadata
 from frazil.format.plain import UNSORTED
 from frazil.paimon import as_iceberg, course
@@ -196,15 +196,10 @@ def _create(
     head = StagedHead(_metadata(course_, place, options, properties))
     run = Run(head=head, around=_around(catalog, place, cache), state=head.load())
     progress = _Progress(notes=list(course_.notes))
-    try:
+    with undoing(lambda: discard(run.around.storage, [*run.written, *run.pending])):
         _travel(run, course_, options, progress)
         state = head.load()
         catalog.create_table(name, state.metadata, head.history)
-    except CommitUnknown:
-        raise
-    except BaseException:
-        discard(run.around.storage, [*run.written, *run.pending])
-        raise
     log.info("%s: took over %s, %d snapshots", name, table.location, len(progress.snapshots))
     return _adopted(name, progress, is_new=True)
 

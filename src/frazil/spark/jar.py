@@ -55,26 +55,25 @@ def _add(spark: SparkSession, path: Path) -> None:
 
 def new(spark: SparkSession, name: str, *arguments: Any) -> Any:
     """An instance of one of the classes."""
-    jvm = spark._jvm
-    given = jvm.java.util.ArrayList()
-    for argument in arguments:
-        given.add(argument)
-    made = classes(spark).loadClass(f"frazil.spark.{name}")
+    made, given = _class_and_array(spark, name, arguments)
     for constructor in made.getConstructors():
         if len(constructor.getParameterTypes()) == len(arguments):
-            return constructor.newInstance(given.toArray())
+            return constructor.newInstance(given)
     raise AssertionError(f"{name} has no constructor with {len(arguments)} arguments")
 
 
 def call(spark: SparkSession, name: str, method: str, *arguments: Any) -> Any:
     """A static method of one of the classes."""
-    jvm = spark._jvm
-    given = jvm.java.util.ArrayList()
+    made, given = _class_and_array(spark, name, arguments)
+    found = next(each for each in made.getMethods() if each.getName() == method)
+    return found.invoke(None, given)
+
+
+def _class_and_array(spark: SparkSession, name: str, arguments: tuple[Any, ...]) -> tuple[Any, Any]:
+    given = spark._jvm.java.util.ArrayList()
     for argument in arguments:
         given.add(argument)
-    made = classes(spark).loadClass(f"frazil.spark.{name}")
-    found = next(each for each in made.getMethods() if each.getName() == method)
-    return found.invoke(None, given.toArray())
+    return classes(spark).loadClass(f"frazil.spark.{name}"), given.toArray()
 
 
 def frames(spark: SparkSession) -> Any:

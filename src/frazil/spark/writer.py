@@ -17,11 +17,10 @@ from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
 from frazil.commit.change import Change, Isolation
-from frazil.commit.loop import discard
+from frazil.commit.loop import discard, undoing
 from frazil.commit.result import CommitResult
 from frazil.data.conform import Conformer
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.errors import CommitUnknown
 from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
@@ -120,16 +119,11 @@ def commit_added(
     summary: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Land a change that adds written files; they go when it surely did not land."""
-    try:
+    with undoing(lambda: discard_entries(table, entries)):
         made = change()
         if not made.has_content:
             return CommitResult.nothing("no row to add, none matched")
         return table._handle.commit(replace(made, summary={**made.summary, **(summary or {})}))
-    except CommitUnknown:
-        raise
-    except BaseException:
-        discard_entries(table, entries)
-        raise
 
 
 def discard_entries(table: Table, entries: EntryBatch) -> None:

@@ -57,22 +57,28 @@ def rebuilt(
         same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
         return kind if same else ice.StructType(*new)
     if isinstance(kind, ice.ListType):
-        element = inside(kind.element_field)
-        return ice.ListType(
-            element_id=element.field_id,
-            element=element.field_type,
-            element_required=element.required,
-        )
+        return _list_of(inside(kind.element_field))
     if isinstance(kind, ice.MapType):
-        key, value = inside(kind.key_field), inside(kind.value_field)
-        return ice.MapType(
-            key_id=key.field_id,
-            key_type=key.field_type,
-            value_id=value.field_id,
-            value_type=value.field_type,
-            value_required=value.required,
-        )
+        return _map_of(inside(kind.key_field), inside(kind.value_field))
     return kind
+
+
+def _list_of(element: ice.NestedField) -> ice.ListType:
+    return ice.ListType(
+        element_id=element.field_id,
+        element=element.field_type,
+        element_required=element.required,
+    )
+
+
+def _map_of(key: ice.NestedField, value: ice.NestedField) -> ice.MapType:
+    return ice.MapType(
+        key_id=key.field_id,
+        key_type=key.field_type,
+        value_id=value.field_id,
+        value_type=value.field_type,
+        value_required=value.required,
+    )
 
 
 def renumbered(field: ice.NestedField, next_id: Callable[[], int]) -> ice.NestedField:
@@ -82,22 +88,10 @@ def renumbered(field: ice.NestedField, next_id: Callable[[], int]) -> ice.Nested
     if isinstance(kind, ice.StructType):
         kind = ice.StructType(*(renumbered(each, next_id) for each in kind.fields))
     elif isinstance(kind, ice.ListType):
-        element = renumbered(kind.element_field, next_id)
-        kind = ice.ListType(
-            element_id=element.field_id,
-            element=element.field_type,
-            element_required=element.required,
-        )
+        kind = _list_of(renumbered(kind.element_field, next_id))
     elif isinstance(kind, ice.MapType):
         key = renumbered(kind.key_field, next_id)
-        value = renumbered(kind.value_field, next_id)
-        kind = ice.MapType(
-            key_id=key.field_id,
-            key_type=key.field_type,
-            value_id=value.field_id,
-            value_type=value.field_type,
-            value_required=value.required,
-        )
+        kind = _map_of(key, renumbered(kind.value_field, next_id))
     return field.model_copy(update={"field_id": field_id, "field_type": kind})
 
 

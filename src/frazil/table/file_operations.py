@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.commit.handle import TableHandle
 from frazil.entrance import entrance
-from frazil.errors import CommitUnknown, InvalidInput
+from frazil.errors import InvalidInput
 from frazil.format import paths
 from frazil.format.metadata import TableMetadata
 
@@ -159,7 +159,7 @@ class RowDelta:
     def commit(self, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Land the changes as one snapshot."""
         from frazil.commit.change import Change, Isolation, VectorEdit
-        from frazil.commit.loop import discard
+        from frazil.commit.loop import discard, undoing
         from frazil.commit.result import CommitResult
         from frazil.format.batch import EntryBatch
 
@@ -187,13 +187,8 @@ class RowDelta:
             return CommitResult.nothing("no row has one of the values")
         if not change.has_content:
             raise InvalidInput("the row delta is empty")
-        try:
+        with undoing(lambda: discard(self._handle.storage, self._written)):
             return self._handle.commit(change)
-        except CommitUnknown:
-            raise
-        except BaseException:
-            discard(self._handle.storage, self._written)
-            raise
 
     def _location(self, path: str) -> str:
         return paths.relativise(self._handle.location, path)

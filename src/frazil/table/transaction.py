@@ -20,7 +20,7 @@ from frazil.commit.change import Change
 from frazil.commit.fold import fold
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import State
-from frazil.commit.loop import Committed, discard
+from frazil.commit.loop import Committed, discard, undoing
 from frazil.commit.result import STAGED, CommitResult, Counts
 from frazil.commit.together import Work, commit_together
 from frazil.commit.updates import MetadataUpdate, SetProperties
@@ -28,7 +28,6 @@ from frazil.data.row_input import Rows
 from frazil.entrance import entrance
 from frazil.errors import (
     CommitConflict,
-    CommitUnknown,
     Conflict,
     FrazilError,
     InvalidInput,
@@ -265,13 +264,8 @@ class Transaction:
             discard(self._handle.storage, self._written)
             self.result = CommitResult.nothing(self._nothing, ms=self._elapsed_ms())
             return self.result
-        try:
+        with undoing(lambda: discard(self._handle.storage, self._written)):
             done = self._handle.commit(self._change)
-        except CommitUnknown:
-            raise
-        except BaseException:
-            discard(self._handle.storage, self._written)
-            raise
         self.result = replace(done, ms=self._elapsed_ms())
         self._discard_unused(self._change)
         return self.result
@@ -395,19 +389,18 @@ def commit_all(opened: Sequence[Transaction], pointers: Pointers) -> None:
     works = [_work(tx, change) for tx, change in changed if change.has_content or change.updates]
     if not works:
         return
-    try:
+
+    def discard_all() -> None:
+        for tx in opened:
+            discard(tx._handle.storage, tx._written)
+
+    with undoing(discard_all):
         states = commit_together(
             works,
             lambda drafts: pointers.swap_all(
                 [(cast(TableHead, work.head), base, draft) for work, base, draft in drafts]
             ),
         )
-    except CommitUnknown:
-        raise
-    except BaseException:
-        for tx in opened:
-            discard(tx._handle.storage, tx._written)
-        raise
     landed = {id(work.head): state for work, state in zip(works, states, strict=True)}
     for tx, change in changed:
         state = landed.get(id(tx._handle.head))

@@ -18,10 +18,11 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.sorting import SortOrder
 from pyspark.errors import PySparkException
 
+from frazil.commit.loop import undoing
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
 from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
-from frazil.errors import CommitConflict, CommitUnknown, FrazilError, InvalidInput
+from frazil.errors import CommitConflict, FrazilError, InvalidInput
 from frazil.expr.sort_by import parse_sort_order
 from frazil.format.batch import EntryBatch
 from frazil.format.plain import UNSORTED
@@ -251,7 +252,12 @@ class _Job:
         began = time.perf_counter()
         per_commit = -(-len(self.groups) // self.max_commits) if self.groups else 1
         waiting: list[_Written] = []
-        try:
+
+        def discard_waiting() -> None:
+            for written in waiting:
+                discard_entries(self.writer.table, written.entries)
+
+        with undoing(discard_waiting):
             for written in self._written(progress):
                 waiting.append(written)
                 if self.partial and len(waiting) >= per_commit:
@@ -259,12 +265,6 @@ class _Job:
                     waiting = []
             if waiting:
                 self._commit(waiting)
-        except CommitUnknown:
-            raise
-        except BaseException:
-            for written in waiting:
-                discard_entries(self.writer.table, written.entries)
-            raise
         return self._result((time.perf_counter() - began) * 1000)
 
     def _written(self, progress: Progress) -> Iterator[_Written]:
