@@ -11,11 +11,15 @@ from uuid import UUID
 import duckdb
 import pyarrow as pa
 import pytest
+import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyiceberg.expressions import AlwaysTrue
 
 import frazil
 from frazil.sql import binding
+from frazil.sql.duckdb_calls import value_of
+from frazil.sql.filters import Constants, filter_of
 from frazil.table.catalog import Catalog
 
 NAN, INF = math.nan, math.inf
@@ -195,6 +199,63 @@ def _expected(full: duckdb.DuckDBPyConnection, text: str) -> list[int] | None:
         return [row[0] for row in full.execute(text).fetchall()]
     except duckdb.Error:
         return None
+
+
+def _forms() -> Iterator[str]:
+    """Every kind of condition over every column, with a few constants."""
+    for column, constants in _CONSTANTS.items():
+        some = [constants[0], constants[len(constants) // 2], constants[-1]]
+        yield from (f"{column} IS NULL", f"{column} IS NOT NULL")
+        for no in ("", "NOT "):
+            yield f"{column} {no}IN ({', '.join(some)})"
+            yield f"{column} {no}IN ({some[1]})"
+            yield f"{column} {no}IN ({some[1]}, NULL)"
+            yield f"{column} {no}BETWEEN {some[0]} AND {some[2]}"
+            yield f"{column} {no}BETWEEN SYMMETRIC {some[2]} AND {some[0]}"
+        for constant in some:
+            yield from (f"{column} {sign} {constant}" for sign in _SIGNS)
+            yield from (f"{constant} {sign} {column}" for sign in _SIGNS)
+    for column in ("s", "p.n"):
+        for pattern in ("a%", "x%", "%b", "a_c", "b\\%", "x0", "", "%", "Ä%", "a%c"):
+            for like in ("LIKE", "ILIKE", "GLOB", "SIMILAR TO", "~~", "!~~", "~~*", "!~~*", "^@"):
+                yield f"{column} {like} '{pattern}'"
+                yield f"{column} NOT {like} '{pattern}'"
+                yield f"{column} {like} '{pattern}' ESCAPE '%'"
+            yield from (f"{function}({column}, '{pattern}')" for function in _TEXT_FUNCTIONS)
+    for column in ("ts", "tz", "d"):
+        for cast in (f"CAST({column} AS DATE)", f"TRY_CAST({column} AS DATE)", f"{column}::DATE"):
+            yield from (f"{cast} {sign} DATE '2024-02-29'" for sign in _SIGNS)
+    yield from ("b", "b IS TRUE", "b IS NOT TRUE", "b IS FALSE", "b IS UNKNOWN", "b = false")
+
+
+_TEXT_FUNCTIONS = ["starts_with", "prefix", "suffix", "contains", "regexp_matches"]
+
+
+def test_no_form_of_condition_prunes_a_file_that_has_a_row_for_it(
+    catalog: Catalog, full: duckdb.DuckDBPyConnection
+) -> None:
+    table = catalog.load_table("s.t")
+    rows = table.scan(columns=["id", "_file"]).to_pylist()
+    files = {row["id"]: row["_file"].rsplit("/", 1)[1] for row in rows}
+    constants = Constants(lambda text: value_of(full, text))
+    known: dict[str, set[str]] = {}
+    pruning = 0
+    for form in _forms():
+        for condition in (form, f"NOT ({form})"):
+            text = f"SELECT id FROM s.t WHERE {condition}"
+            found = _expected(full, text)
+            if found is None:
+                continue
+            where = sqlglot.parse_one(text, dialect="duckdb").args["where"].this
+            filter_ = filter_of([[where]], table.schema, constants)
+            if isinstance(filter_, AlwaysTrue):
+                continue
+            pruning += 1
+            if (key := repr(filter_)) not in known:
+                paths = table.scan(filter_).plan().table["location"].to_pylist()
+                known[key] = {path.rsplit("/", 1)[1] for path in paths}
+            assert {files[id] for id in found} <= known[key], condition
+    assert pruning > 400
 
 
 @settings(max_examples=300, deadline=None)

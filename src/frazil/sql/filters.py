@@ -50,6 +50,10 @@ _CONSTANT: Final = (
     exp.Boolean,
     exp.Paren,
 )
+_UNDERSTOOD: Final = frozenset(
+    {"this", "expression", "expressions", "low", "high", "table", "db", "catalog", "to"}
+)
+"""Parts of a parsed expression. Others change its meaning: `negate` is the NOT of NOT LIKE."""
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 _STAMPS: Final = (ice.TimestampType, ice.TimestamptzType)
@@ -157,17 +161,17 @@ class _Translate:
             return None
 
     def _text(self, node: exp.Expr) -> str:
-        node = node.unnest()
+        node = _understood(node)
         match node:
             case exp.And():
                 return self._and(node)
             case exp.Or():
                 return f"({self._text(node.this)} or {self._text(node.expression)})"
             case exp.Not():
-                return self._not(node.this.unnest())
+                return self._not(_understood(node.this))
             case exp.In():
                 return self._in(node)
-            case exp.Between() if not node.args.get("symmetric"):
+            case exp.Between():
                 low = self._comparison(node.this, ">=", node.args["low"])
                 return f"({low} and {self._comparison(node.this, '<=', node.args['high'])})"
             case exp.Is() if isinstance(node.expression, exp.Null):
@@ -217,8 +221,6 @@ class _Translate:
             raise _Unknown
 
     def _in(self, node: exp.In) -> str:
-        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
-            raise _Unknown
         column = self._column(node.this)
         values = [self._constants.of(each) for each in node.expressions]
         if not values or len(values) > _MAX_VALUES or any(value is None for value in values):
@@ -248,7 +250,7 @@ class _Translate:
         value = self._constants.of(other)
         if value is None:
             raise _Unknown
-        term = term.unnest()
+        term = _understood(term)
         if isinstance(term, exp.Cast):
             return self._day(term, sign, value)
         column = self._column(term)
@@ -341,6 +343,14 @@ class _Translate:
             case ((ice.TimestampType() | ice.TimestamptzType()), _):
                 return _stamp(value, kind)
         raise _Unknown
+
+
+def _understood(node: exp.Expr) -> exp.Expr:
+    """A node without its parentheses; refused when it has a part that would be passed over."""
+    plain: exp.Expr = node.unnest()
+    if any(value and part not in _UNDERSTOOD for part, value in plain.args.items()):
+        raise _Unknown
+    return plain
 
 
 def _stamp(value: Any, kind: ice.IcebergType) -> str:
