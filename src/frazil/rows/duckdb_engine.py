@@ -1,13 +1,13 @@
 """The embedded engine: row-level changes as DuckDB queries over the files of a plan.
 
-Every operation is one query, whose rows stream into a sink. DuckDB uses all cores, keeps to its
-memory limit and spills to disk.
+Every operation is a query or two, whose rows stream into a sink. DuckDB uses all cores, keeps to
+its memory limit and spills to disk.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -15,22 +15,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, NestedField, StructType
 
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID
-from frazil.data.row_input import NO_ARROW_FORM
-from frazil.data.schema import nested_arrow_type
-from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
-from frazil.expr.sql_text import SOURCE, TARGET, SqlText
+from frazil.expr.sql_text import TARGET
 from frazil.rows import duckdb_scan, duckdb_shared
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
-from frazil.rows.duckdb_scan import MET, KeyJoin, ScanSql, explained, streaming
+from frazil.rows.duckdb_merge import HAS_MET, MergeSql
+from frazil.rows.duckdb_scan import FILE_INDEX, RawRows, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
-from frazil.rows.duckdb_types import check_columns, literal, text, type_text
-from frazil.rows.engine import Assignments, Constant, MergeClause, MergePlan, Value
+from frazil.rows.duckdb_types import check_columns
+from frazil.rows.duckdb_values import Values
+from frazil.rows.engine import Assignments, MergePlan
 from frazil.rows.merge_clauses import Side, has, updates
+from frazil.rows.met_rows import MetRows
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
 
@@ -39,10 +38,6 @@ if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
 
 BATCH_ROWS: Final = 1 << 17
-_FEW: Final = 2
-"""A source has few rows when the table's files have this many times as many."""
-_MARK: Final = "__frazil_mark"
-_CHOICE: Final = "__frazil_choice"
 
 
 class DuckDbEngine:
@@ -84,18 +79,22 @@ class DuckDbEngine:
         """Rows that match, with new values, into a sink."""
         schema = planned.scan.table_schema
         check_columns(schema.fields)
-        with explained("update"), self._rows(_all(planned), filtered=True) as rows:
-            new = _Values(self.connection)
+        with (
+            explained("update"),
+            self._rows(_all(planned), filtered=True) as rows,
+            Values(self.connection) as new,
+        ):
             columns = [
-                f"{new.assigned(column, _of(TARGET, column.name), values)} AS {quoted(column.name)}"
+                f"{new.assigned(column, f'{TARGET}.{name}', values)} AS {name}"
                 for column in schema.fields
+                if (name := quoted(column.name))
             ]
             query = (
-                f"SELECT {', '.join(columns)}, {_of(TARGET, ROW_ID.name)}, "
+                f"SELECT {', '.join(columns)}, {TARGET}.{quoted(ROW_ID.name)}, "
                 f"NULL::BIGINT AS {LAST_UPDATED.name}, {KEY}, "
                 f"{int(Action.UPDATE)}::TINYINT AS {ACTION} FROM ({rows}) {TARGET}"
             )
-            return [self._into(sink, query, new)]
+            return [self._into(sink, query)]
 
     def source(self, rows: Any, schema: Schema) -> DuckDbSource:
         """Rows to merge, in a temporary table that may spill."""
@@ -107,13 +106,15 @@ class DuckDbEngine:
         """Rows of the table joined with a source, into a sink."""
         assert isinstance(source, DuckDbSource)
         check_columns(plan.schema.fields)
-        met = _keys_first(planned, source, plan)
         needed = _needed(planned, plan)
-        made = duckdb_scan.scan_sql(needed, filtered=False, key=True, met=met)
-        with explained("merge"), self._bound(made) as rows:
-            new = _Values(self.connection)
-            query = _Merge(plan, source, rows, new, is_met=made.is_met).text()
-            return [self._into(sink, query, new)]
+        # Rows without a match have to be given where a clause is for them.
+        by_key = bool(plan.pairs) and not has(plan.clauses, Side.TARGET_ONLY)
+        made = duckdb_scan.scan_sql(needed, filtered=False, key=True, raw=by_key)
+        with explained("merge"), self._bound(made) as rows, Values(self.connection) as new:
+            queries = MergeSql(plan, source, new)
+            if made.raw is None:
+                return [self._into(sink, queries.whole(rows))]
+            return [self._by_key(sink, queries, made.raw, source, needed)]
 
     def sorted(
         self, planned: Planned, order: SortOrder | ZOrder, sink: RowSink
@@ -131,7 +132,7 @@ class DuckDbEngine:
                 f"SELECT {', '.join(map(quoted, names))}, NULL::BIGINT AS {KEY}, "
                 f"{int(Action.INSERT)}::TINYINT AS {ACTION} FROM ({rows}) {TARGET} ORDER BY {by}"
             )
-            return [self._into(sink, query, _Values(connection))]
+            return [self._into(sink, query)]
 
     @contextmanager
     def _rows(self, planned: Planned, *, filtered: bool, key: bool = True) -> Iterator[str]:
@@ -147,12 +148,45 @@ class DuckDbEngine:
         finally:
             made.release(self.connection)
 
-    def _into(self, sink: RowSink, query: str, values: _Values) -> SinkResult:
+    def _into(self, sink: RowSink, query: str) -> SinkResult:
+        with streaming(self.connection, query):
+            return sink.run(self._stream(query))
+
+    def _stream(self, query: str) -> pa.RecordBatchReader:
+        return self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
+
+    def _by_key(
+        self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned
+    ) -> SinkResult:
+        """Rows that meet, and then the rows of the source that did not."""
+        query = queries.met(raw)
+        found = MetRows(rows, {} if queries.is_guarded else raw.deleted)
+        extra = [] if queries.counts_sources else [SOURCE_ROW]
+        with streaming(self.connection, query):
+            met = self._stream(query)
+            has_met = np.zeros(source.num_rows, dtype=np.bool_)
+
+            def batches() -> Iterator[pa.RecordBatch]:
+                for batch in met:
+                    living = found.located(batch, FILE_INDEX)
+                    has_met[np.asarray(living.column(SOURCE_ROW))] = True
+                    yield living.drop_columns(extra)
+                if queries.has_unmet:
+                    with self._named(pa.table({HAS_MET: has_met})) as name:
+                        for batch in self._stream(queries.unmet(name)):
+                            yield batch.drop_columns(extra)
+
+            columns = [each for each in met.schema if each.name not in (FILE_INDEX, *extra)]
+            return sink.run(pa.RecordBatchReader.from_batches(pa.schema(columns), batches()))
+
+    @contextmanager
+    def _named(self, rows: pa.Table) -> Iterator[str]:
+        name = f"__frazil_rows_{uuid.uuid4().hex[:12]}"
+        self.connection.register(name, rows)
         try:
-            with streaming(self.connection, query):
-                return sink.run(self.connection.sql(query).to_arrow_reader(BATCH_ROWS))
+            yield name
         finally:
-            values.release()
+            self.connection.unregister(name)
 
 
 def _all(planned: Planned, *, lineage: bool = False) -> Planned:
@@ -171,210 +205,3 @@ def _needed(planned: Planned, plan: MergePlan) -> Planned:
         names |= set() if found is None else found.columns.get(TARGET, frozenset())
     ordered = tuple(column.name for column in plan.schema.fields if column.name in names)
     return Planned(replace(planned.scan, columns=ordered, max_rows=None), planned.plan)
-
-
-def _keys_first(planned: Planned, source: DuckDbSource, plan: MergePlan) -> KeyJoin | None:
-    """The source's keys, where they leave far fewer rows than the files have.
-
-    The rows that meet are held between two joins, which does not pay for a source that meets most
-    of the table; rows without a match have to be given where a clause is for them.
-    """
-    if not plan.pairs or has(plan.clauses, Side.TARGET_ONLY):
-        return None
-    if source.num_rows > planned.records.sum() // _FEW:
-        return None
-    pairs = tuple((pair.target, pair.source) for pair in plan.pairs)
-    return KeyJoin(table=source.name, pairs=pairs)
-
-
-def _of(alias: str, name: str) -> str:
-    return f"{alias}.{quoted(name)}"
-
-
-class _Values:
-    """New values of columns as SQL. Nested constants come from a table of one row."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-        self._tables: list[str] = []
-
-    def assigned(self, column: NestedField, old: str, values: Assignments) -> str:
-        """The new value of a column: replaced, changed inside, or as it was."""
-        made = self._changed(column.field_type, old, (column.name,), values)
-        return old if made is None else f"CAST({made} AS {type_text(column.field_type)})"
-
-    def _changed(
-        self, kind: IcebergType, old: str, path: tuple[str, ...], values: Assignments
-    ) -> str | None:
-        if path in values:
-            return self.value(values[path], kind, ".".join(path))
-        if not isinstance(kind, StructType):
-            return None
-        parts, is_changed = [], False
-        for part in kind.fields:
-            before = f"struct_extract({old}, {text(part.name)})"
-            after = self._changed(part.field_type, before, (*path, part.name), values)
-            is_changed |= after is not None
-            parts.append(f"{quoted(part.name)} := {after or before}")
-        if not is_changed:
-            return None
-        return f"CASE WHEN {old} IS NULL THEN NULL ELSE struct_pack({', '.join(parts)}) END"
-
-    def value(self, value: Value, kind: IcebergType, name: str) -> str:
-        """A value of a type."""
-        if isinstance(value, SqlText):
-            return f"({value.text}\n)"
-        if kind.is_primitive or value.value is None:
-            try:
-                return literal(value.value, kind)
-            except InvalidInput as problem:
-                raise InvalidInput(f"column {name}: {problem}") from None
-        try:
-            array = pa.array([value.value], nested_arrow_type(kind))
-        except NO_ARROW_FORM as error:
-            raise InvalidInput(f"column {name}: {value.value!r} is not a {kind}") from error
-        table = f"__frazil_value_{uuid.uuid4().hex[:12]}"
-        self._connection.register(table, pa.table({"v": array}))
-        self._tables.append(table)
-        return f"(SELECT v FROM {table})"
-
-    def release(self) -> None:
-        """Forget the constants."""
-        for table in self._tables:
-            self._connection.unregister(table)
-
-
-class _Merge:
-    """The query of a merge: rows that meet, the clause for each, and what becomes of it."""
-
-    def __init__(
-        self, plan: MergePlan, source: DuckDbSource, target: str, values: _Values, *, is_met: bool
-    ) -> None:
-        self._is_met = is_met
-        self._plan = plan
-        self._source = source
-        self._target = target
-        self._values = values
-        self._fields = plan.schema.fields
-
-    def text(self) -> str:
-        joined = (
-            f"(SELECT *, true AS {_MARK}, rowid AS {SOURCE_ROW} FROM {self._source.name}) {SOURCE} "
-            f"{self._join()} ({self._target}) {TARGET} ON {self._on()}"
-        )
-        if any(clause.condition is not None for clause in self._plan.clauses):
-            # The clause is chosen once per row; values look at both rows as structs.
-            joined = f"(SELECT {SOURCE}, {TARGET}, {self._choice()} AS {_CHOICE} FROM {joined})"
-            choice = _CHOICE
-        else:
-            choice = self._choice()
-        columns = [
-            f"{self._value(field, choice)} AS {quoted(field.name)}" for field in self._fields
-        ]
-        with_lineage = updates(self._plan.clauses)
-        lineage = [
-            f"{self._if_update(choice, ROW_ID.name)}",
-            f"NULL::BIGINT AS {LAST_UPDATED.name}",
-        ]
-        job = [f"{TARGET}.{KEY} AS {KEY}", f"{self._action(choice)}::TINYINT AS {ACTION}"]
-        if self._plan.only_changes:
-            job.append(f"{SOURCE}.{SOURCE_ROW} AS {SOURCE_ROW}")
-        chosen = ", ".join([*columns, *(lineage if with_lineage else []), *job])
-        # Rows that matched are kept even where no clause applies: they must not match twice.
-        kept = f"({choice}) >= 0 OR ({_matched()})"
-        return f"SELECT {chosen} FROM {joined} WHERE {kept}"
-
-    def _join(self) -> str:
-        if has(self._plan.clauses, Side.TARGET_ONLY):
-            return "FULL JOIN"
-        return "LEFT JOIN" if has(self._plan.clauses, Side.SOURCE_ONLY) else "JOIN"
-
-    def _on(self) -> str:
-        if self._is_met:
-            parts = [f"{TARGET}.{MET} = {SOURCE}.{SOURCE_ROW}"]
-        else:
-            parts = [
-                f"{_of(TARGET, pair.target)} = {_of(SOURCE, pair.source)}"
-                for pair in self._plan.pairs
-            ]
-        if self._plan.on is not None:
-            parts.append(f"({self._plan.on.text}\n)")
-        return " AND ".join(parts)
-
-    def _choice(self) -> str:
-        sides = {
-            Side.MATCHED: _matched(),
-            Side.SOURCE_ONLY: f"{TARGET}.{KEY} IS NULL",
-            Side.TARGET_ONLY: f"{SOURCE}.{_MARK} IS NULL",
-        }
-        cases = ""
-        for at, clause in enumerate(self._plan.clauses):
-            applies = sides[clause.side]
-            if clause.condition is not None:
-                applies = f"{applies} AND ({clause.condition.text}\n)"
-            if self._plan.only_changes and clause.action is Action.UPDATE:
-                applies = f"{applies} AND ({self._differs()})"
-            cases += f" WHEN {applies} THEN {at}"
-        return f"CASE{cases} ELSE -1 END"
-
-    def _differs(self) -> str:
-        found = [
-            f"{_of(SOURCE, name)} IS DISTINCT FROM {_of(TARGET, field.name)}"
-            for field in self._fields
-            if (name := self._source.named(field.name)) is not None
-        ]
-        return " OR ".join(found) or "false"
-
-    def _action(self, choice: str) -> str:
-        cases = "".join(
-            f" WHEN {at} THEN {int(clause.action)}" for at, clause in enumerate(self._plan.clauses)
-        )
-        return f"CASE {choice}{cases} ELSE {int(Action.KEEP)} END"
-
-    def _if_update(self, choice: str, name: str) -> str:
-        updates = [
-            str(at)
-            for at, clause in enumerate(self._plan.clauses)
-            if clause.action is Action.UPDATE
-        ]
-        return (
-            f"CASE WHEN {choice} IN ({', '.join(updates)}) THEN {_of(TARGET, name)} END "
-            f"AS {quoted(name)}"
-        )
-
-    def _value(self, field: NestedField, choice: str) -> str:
-        kind = type_text(field.field_type)
-        values = {
-            at: self._update(field, clause)
-            if clause.action is Action.UPDATE
-            else self._insert(field, clause)
-            for at, clause in enumerate(self._plan.clauses)
-            if clause.action is not Action.DELETE
-        }
-        if self._plan.only_changes and len(set(values.values())) == 1:
-            # Rows that no clause is for are not written, whatever stands in their columns; those
-            # of an upsert have the table's types, so that nothing can fail.
-            return f"CAST({next(iter(values.values()))} AS {kind})"
-        cases = "".join(f" WHEN {at} THEN CAST({new} AS {kind})" for at, new in values.items())
-        return f"CASE {choice}{cases} END" if cases else f"CAST(NULL AS {kind})"
-
-    def _update(self, field: NestedField, clause: MergeClause) -> str:
-        old = _of(TARGET, field.name)
-        if clause.values is not None:
-            return self._values.assigned(field, old, clause.values)
-        found = self._source.named(field.name)
-        return old if found is None else _of(SOURCE, found)
-
-    def _insert(self, field: NestedField, clause: MergeClause) -> str:
-        values: Mapping[tuple[str, ...], Value] = clause.values or {}
-        if (field.name,) in values:
-            return self._values.value(values[(field.name,)], field.field_type, field.name)
-        found = self._source.named(field.name) if clause.values is None else None
-        if found is not None:
-            return _of(SOURCE, found)
-        default = Constant(value=field.write_default)
-        return self._values.value(default, field.field_type, field.name)
-
-
-def _matched() -> str:
-    return f"{TARGET}.{KEY} IS NOT NULL AND {SOURCE}.{_MARK} IS NOT NULL"

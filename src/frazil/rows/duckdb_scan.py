@@ -60,8 +60,9 @@ SETTINGS: Final = (
     "SET TimeZone = 'UTC'",
     "SET arrow_lossless_conversion = true",
 )
-MET: Final = "__frazil_met"
-"""Column with the number of the row of another table that a row's key is in."""
+FILE_INDEX: Final = "__frazil_file"
+"""Column with the number of a row's file in the plan."""
+ROW_NUMBER: Final = "__frazil_row"
 _LONG: Final = 2_000
 """Characters of a query; a sum of 200 columns is planned in 0.2 s."""
 _ERROR: Final = re.compile(r"([A-Z][A-Za-z ]*) Error: ")
@@ -177,6 +178,23 @@ def _told(what: str, error: Exception, kind: type[FrazilError] | None) -> Frazil
     return (kind or InvalidInput)(f"{what}: {problem}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawRows:
+    """Rows as files hold them, deleted ones too, for a join that few of them pass: what metadata
+    says of a row is found for those that are left, by the columns `FILE_INDEX` and `ROW_NUMBER`.
+
+    Where deleted rows must not be seen, `without_deleted` joins and `live` is a condition, both to
+    be put behind a join of the rows as `TARGET`. It is a LEFT join because DuckDB puts others in an
+    order of its own, and would do it for all rows.
+    """
+
+    rows: str
+    deleted: Mapping[int, Longs]
+    """Positions of deleted rows by file."""
+    without_deleted: str
+    live: str
+
+
 @dataclass(slots=True)
 class ScanSql:
     """A SELECT, and what it refers to on its connection."""
@@ -186,12 +204,8 @@ class ScanSql:
     variables: dict[str, list[str]] = field(default_factory=dict)
     bitmaps: dict[str, bytes] = field(default_factory=dict)
     """Variables of type BIT."""
-    tables: dict[str, str] = field(default_factory=dict)
-    """Queries whose rows become temporary tables. As a materialized step of a query that streams,
-    DuckDB 1.5 was seen to wait for itself forever."""
     files: StorageFiles | None = None
-    is_met: bool = False
-    """Whether rows are chosen by the keys that were given, and have the column `MET`."""
+    raw: RawRows | None = None
     unverified: Callable[[int | None], int] | None = None
 
     def verify(self, *, most_bytes: int | None = None) -> None:
@@ -209,15 +223,11 @@ class ScanSql:
             connection.execute(f"SET VARIABLE {name} = ?", [values])
         for name, bits in self.bitmaps.items():
             connection.execute(f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)", [bits])
-        for name, query in self.tables.items():
-            connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
 
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the connection forget it."""
         for name in self.relations:
             connection.unregister(name)
-        for name in self.tables:
-            connection.execute(f"DROP TABLE IF EXISTS {name}")
         for name in (*self.variables, *self.bitmaps):
             connection.execute(f"RESET VARIABLE {name}")
         if self.files is not None:
@@ -242,21 +252,8 @@ def attach(
     return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyJoin:
-    """A table whose keys choose the rows of a scan: `pairs` name a column of the scan and one of
-    the table. Deleted rows and metadata are looked up for the rows that meet, not for all."""
-
-    table: str
-    pairs: tuple[tuple[str, str], ...]
-
-    def on(self, columns: Mapping[str, str]) -> str:
-        """The condition, with the scan's columns as they are written here."""
-        return " AND ".join(f"{columns[mine]} = k.{quoted(other)}" for mine, other in self.pairs)
-
-
 def scan_sql(
-    planned: Planned, *, filtered: bool = True, key: bool = False, met: KeyJoin | None = None
+    planned: Planned, *, filtered: bool = True, key: bool = False, raw: bool = False
 ) -> ScanSql:
     """The rows of a scan as a SELECT of the scan's columns.
 
@@ -265,10 +262,10 @@ def scan_sql(
     `verify` is called: up to `verified.QUERY_BYTES`, or for all files when the rows are written
     again, as damage would be written with them.
 
-    With `met`, a row is given once for every row of that table with its key, whose number is in the
-    column `MET`; files that DuckDB cannot read itself rule that out, and `is_met` says so.
+    With `raw`, the rows of all files are given as `RawRows` instead where DuckDB can read every
+    file itself; the text is empty then.
     """
-    return _ScanSql(planned, filtered=filtered, key=key, met=met).build()
+    return _ScanSql(planned, filtered=filtered, key=key, raw=raw).build()
 
 
 _NONE: Final = np.zeros(0, dtype=np.int64)
@@ -287,11 +284,11 @@ class _Group:
 
 
 class _ScanSql:
-    def __init__(self, planned: Planned, *, filtered: bool, key: bool, met: KeyJoin | None) -> None:
+    def __init__(self, planned: Planned, *, filtered: bool, key: bool, raw: bool) -> None:
         self._planned = planned
         self._scan = planned.scan
         self._key = key
-        self._met = met
+        self._raw = raw
         self._filtered = filtered and not self._scan.condition.is_everything
         self._wanted = planned.wanted if self._filtered else self._scan.schema
         check_columns(self._wanted.fields)
@@ -302,9 +299,6 @@ class _ScanSql:
     def build(self) -> ScanSql:
         planned = self._planned
         native = self._native_files()
-        if not native.all() or not len(native):
-            self._met = None
-        self._out.is_met = self._met is not None
         if self._reader.reading.verify_checksums:
             sizes = planned.plan.files.numpy("file_size_in_bytes").tolist()
             files = [(planned.paths[row], sizes[row]) for row in np.flatnonzero(native)]
@@ -319,10 +313,10 @@ class _ScanSql:
             (native & ~touched & has_nan, _Group("clean_nan", has_nan=True)),
             (native & touched & has_nan, _Group("touched_nan", touched=True, has_nan=True)),
         ]
-        if self._met is not None:
-            # Deleted rows are looked up among those that meet: one join for all files.
-            whole = _Group("met", touched=bool(dead), has_nan=bool(has_nan.any()))
-            groups = [(native, whole)]
+        if self._raw and native.all() and len(native):
+            whole = _Group("raw", touched=bool(dead), has_nan=bool(has_nan.any()))
+            self._out.raw = self._raw_rows(whole, dead)
+            return self._out
         parts = [
             self._parquet(np.flatnonzero(mask), group, dead) for mask, group in groups if mask.any()
         ]
@@ -340,13 +334,10 @@ class _ScanSql:
         if not self._filtered and scan.max_rows is None:
             return inner
         names = [quoted(column.name) for column in scan.schema.fields]
-        chosen = ", ".join([*names, *self._numbers()])
+        chosen = ", ".join([*names, *([KEY] if self._key else [])])
         where = f" WHERE {duckdb_filter.matching(scan.condition)}" if self._filtered else ""
         limit = "" if scan.max_rows is None else f" LIMIT {scan.max_rows}"
         return f"SELECT {chosen} FROM ({inner}) {TARGET}{where}{limit}"
-
-    def _numbers(self) -> list[str]:
-        return [*([KEY] if self._key else []), *([MET] if self._met is not None else [])]
 
     # Which files go which way
 
@@ -418,16 +409,24 @@ class _ScanSql:
             else:
                 where, times = f" WHERE {found}", duckdb_deleted.ESTIMATE
         source = self._read_parquet(rows, f"{self._prefix}_{name}", times)
-        if self._met is None:
-            return f"SELECT {', '.join(outputs)} FROM {source} r{joins}{where}"
-        known = {column.name: _output(column, group) for column in wanted}
-        read = [f"r.c{column.field_id}" for column in self._stored()]
-        met = f"{self._prefix}_{name}_rows"
-        self._out.tables[met] = (
-            f"SELECT {', '.join(read)}, r.file_index, r.file_row_number, k.rowid AS {MET} "
-            f"FROM {source} r JOIN {self._met.table} k ON {self._met.on(known)}"
+        return f"SELECT {', '.join(outputs)} FROM {source} r{joins}{where}"
+
+    def _raw_rows(self, group: _Group, dead: dict[int, Longs]) -> RawRows:
+        rows, deleted = np.arange(self._planned.num_files), f"{self._prefix}_dead"
+        columns = {column.name: _output(column, group) for column in self._wanted.fields}
+        columns |= {ROW_ID.name: f"r.c{ROW_ID.field_id}"} if ROW_ID.name in columns else {}
+        columns |= {FILE_INDEX: "r.file_index", ROW_NUMBER: "r.file_row_number"}
+        outputs = [f"{value} AS {quoted(name)}" for name, value in columns.items()]
+        source = self._read_parquet(rows, f"{self._prefix}_{group.name}", 1)
+        if dead:
+            self._dead_join(rows, deleted, dead)
+        return RawRows(
+            rows=f"SELECT {', '.join(outputs)} FROM {source} r",
+            deleted=dead,
+            without_deleted=f" LEFT JOIN {deleted} d ON d.f = {TARGET}.{FILE_INDEX} AND "
+            f"d.p = {TARGET}.{ROW_NUMBER}",
+            live="d.f IS NULL",
         )
-        return f"SELECT {', '.join(outputs)}, r.{MET} FROM {met} r{joins}"
 
     def _stored(self) -> list[NestedField]:
         """Columns that are read from files."""
@@ -506,10 +505,7 @@ class _ScanSql:
     def _undeleted(
         self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]
     ) -> str | None:
-        """A condition for rows that are not deleted; None where a join is used instead, as for the
-        few rows that meet a key."""
-        if self._met is not None:
-            return None
+        """A condition for rows that are not deleted; None where a join is used instead."""
         positions = [dead.get(int(row), _NONE).astype(np.int64) for row in rows]
         found = duckdb_deleted.undeleted(positions, self._planned.records[rows].tolist(), name)
         if found is None:

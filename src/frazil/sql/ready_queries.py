@@ -58,7 +58,7 @@ class Ready:
         return (
             files <= _MOST_FILES
             and bits <= _MOST_BITMAP_BYTES
-            and not any(each.relations or each.tables or each.files for each in bound)
+            and not any(each.relations or each.files for each in bound)
         )
 
 

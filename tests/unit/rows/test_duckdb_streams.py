@@ -109,10 +109,10 @@ def test_a_long_sum_is_planned_without_the_search_for_common_parts(table: frazil
     seen: list[list[str]] = []
 
     class Watching(DuckDbEngine):
-        def _into(self, sink: Any, query: str, values: Any) -> Any:
+        def _into(self, sink: Any, query: str) -> Any:
             with duckdb_scan.streaming(self.connection, query):
                 seen.append(_settings(self.connection))
-            return super()._into(sink, query, values)
+            return super()._into(sink, query)
 
     long = " + ".join(["id"] * 800)
     with table.transaction(engine=Watching(connection)) as tx:

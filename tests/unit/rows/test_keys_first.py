@@ -1,4 +1,4 @@
-"""Merges whose source is small: its keys are met first, deleted rows are looked up afterwards."""
+"""Merges by key: keys are met first, deleted rows and row ids are looked up afterwards."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def met(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def noted(*arguments: object, **options: object) -> ScanSql:
         made = scan_sql(*arguments, **options)  # type: ignore[arg-type]
-        found.append(made.is_met)
+        found.append(made.raw is not None)
         return made
 
     monkeypatch.setattr("frazil.rows.duckdb_scan.scan_sql", noted)
@@ -114,10 +114,60 @@ def test_two_rows_of_the_source_for_one_of_the_table_are_refused(
     assert met == [True]
 
 
-def test_a_source_as_large_as_the_table_is_joined_at_once(
+def test_deleted_rows_are_no_business_of_expressions(table: frazil.Table, met: list[bool]) -> None:
+    """`name` of row 5 is no number, but that row is deleted."""
+    table.update({"name": frazil.expr("CAST(id AS VARCHAR)")}, "id <> 5")
+    table.delete("id = 5")
+    source = pa.table({"id": [5, 6], "add": [10, 10]})
+    text = "CAST(CAST(t.name AS INTEGER) + s.add AS VARCHAR)"
+    (
+        table.merge(source, on="t.id = s.id and CAST(t.name AS INTEGER) < 30")
+        .when_matched_update({"name": frazil.expr(text)}, condition="CAST(t.name AS INTEGER) > 0")
+        .when_not_matched_insert({"id": frazil.expr("s.id"), "name": "new"})
+        .execute()
+    )
+    expected = {at: str(at) for at in range(40)} | {5: "new", 6: "16"}
+    assert state(table) == expected
+    assert met[-1:] == [True]
+
+
+def test_one_row_of_the_source_may_change_many_of_the_table(
     table: frazil.Table, met: list[bool]
 ) -> None:
-    rows = pa.table({"id": range(30), "name": ["x"] * 30})
-    assert table.upsert(rows, on=["id"]).rows_updated == 30
-    assert state(table) == {at: "x" if at < 30 else f"n{at}" for at in range(40)}
+    table.update({"name": "same"}, "id < 20")
+    table.delete("id = 2")
+    source = pa.table({"name": ["same", "other"], "amount": [1.5, 2.5]})
+    merge = table.merge(source, on=["name"]).when_matched_update(
+        {"amount": frazil.expr("s.amount")}
+    )
+    done = merge.when_not_matched_insert().execute()
+    assert done.rows_updated == 19
+    found = table.scan(columns=["id", "amount"]).to_arrow().to_pylist()
+    assert {row["id"] for row in found if row["amount"] == 1.5} == set(range(20)) - {2}
+    assert [row["id"] for row in found if row["amount"] == 2.5] == [None]
+    assert met[-1:] == [True]
+
+
+def test_a_large_source_is_split_by_what_met(table: frazil.Table, met: list[bool]) -> None:
+    """Rows of several of DuckDB's row groups, in no order."""
+    ids = np.random.default_rng(3).permutation(400_000)
+    table.delete("id = 11")
+    done = table.upsert(pa.table({"id": ids, "name": [f"x{at}" for at in ids]}), on=["id"])
+    assert done.rows_updated == 39
+    assert state(table) == {at: f"x{at}" for at in range(400_000)}
+    again = table.upsert(pa.table({"id": ids[::2], "name": ["y"] * 200_000}), on=["id"])
+    assert again.rows_updated == 200_000
+    odd = set(ids[::2].tolist())
+    assert state(table) == {at: "y" if at in odd else f"x{at}" for at in range(400_000)}
+    assert met == [True, True]
+
+
+def test_a_clause_for_rows_of_the_table_alone_joins_all_at_once(
+    table: frazil.Table, met: list[bool]
+) -> None:
+    source = pa.table({"id": [1, 70], "name": ["one", "seventy"]})
+    merge = table.merge(source, on=["id"]).upsert()
+    merge.when_not_matched_by_source_delete(condition="t.id < 30").execute()
+    expected = {at: f"n{at}" for at in range(30, 40)} | {1: "one", 70: "seventy"}
+    assert state(table) == expected
     assert met == [False]
