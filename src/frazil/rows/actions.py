@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyroaring import BitMap64
 
 from frazil.commit.change import VectorEdit
 from frazil.data.metadata_columns import LINEAGE, with_columns
@@ -28,6 +27,7 @@ from frazil.errors import InvalidInput
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import TableMetadata
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.row_numbers import RowNumbers
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import Storage
 from frazil.tree.read import LEAF, POSITION
@@ -58,10 +58,9 @@ class SinkResult:
     """What one sink saw: its entries, keys by action, counts by action, and source rows met."""
 
     entries: EntryBatch
-    keys: Mapping[int, BitMap64]
+    keys: Mapping[int, RowNumbers]
     counts: Mapping[int, int]
-    sources: BitMap64
-    matched: int
+    sources: RowNumbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +119,6 @@ class RowSink:
             keys=notes.keys,
             counts=notes.counts,
             sources=notes.sources,
-            matched=notes.matched,
         )
 
 
@@ -128,10 +126,9 @@ class RowSink:
 class _Notes:
     """Takes keys and actions off the rows that pass by."""
 
-    keys: dict[int, BitMap64] = field(default_factory=dict)
+    keys: dict[int, RowNumbers] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
-    sources: BitMap64 = field(default_factory=BitMap64)
-    matched: int = 0
+    sources: RowNumbers = field(default_factory=RowNumbers)
 
     def living(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows to write, without the columns of the job."""
@@ -147,23 +144,18 @@ class _Notes:
     def _note(
         self, batch: pa.RecordBatch, actions: np.ndarray[tuple[int], np.dtype[np.generic]]
     ) -> None:
-        for action in np.unique(actions).tolist():
+        for action in Action:
             mine = actions == action
-            self.counts[action] = self.counts.get(action, 0) + int(mine.sum())
-            if action == Action.INSERT:
+            count = int(np.count_nonzero(mine))
+            if not count:
                 continue
-            chosen = pa.array(mine)
-            self.keys.setdefault(action, BitMap64()).update(_numbers(batch, KEY, chosen))
+            self.counts[action] = self.counts.get(action, 0) + count
+            if action is Action.INSERT:
+                continue
+            rows = batch if count == len(batch) else batch.filter(pa.array(mine))
+            self.keys.setdefault(action, RowNumbers()).add(np.asarray(rows.column(KEY)))
             if SOURCE_ROW in batch.schema.names:
-                found = _numbers(batch, SOURCE_ROW, chosen)
-                self.matched += len(found)
-                self.sources.update(found)
-
-
-def _numbers(
-    batch: pa.RecordBatch, name: str, chosen: pa.Array
-) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    return np.asarray(batch.column(name).filter(chosen)).astype(np.uint64)
+                self.sources.add(np.asarray(rows.column(SOURCE_ROW).drop_null()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,43 +163,40 @@ class Outcome:
     """The results of all sinks together."""
 
     entries: EntryBatch
-    keys: Mapping[int, BitMap64]
+    keys: Mapping[int, RowNumbers]
     counts: Mapping[int, int]
-    sources: int
-    matched: int
+    sources: RowNumbers
 
     @staticmethod
     def of(results: Sequence[SinkResult]) -> Outcome:
         """Add results up."""
-        keys: dict[int, BitMap64] = {}
+        keys: dict[int, list[RowNumbers]] = {}
         counts: dict[int, int] = {}
-        sources = BitMap64()
         for result in results:
-            sources |= result.sources
             for action, found in result.keys.items():
-                keys[action] = keys.get(action, BitMap64()) | found
+                keys.setdefault(action, []).append(found)
             for action, count in result.counts.items():
                 counts[action] = counts.get(action, 0) + count
         return Outcome(
             entries=EntryBatch.concat([result.entries for result in results]),
-            keys=keys,
+            keys={action: RowNumbers.union(found) for action, found in keys.items()},
             counts=counts,
-            sources=len(sources),
-            matched=sum(result.matched for result in results),
+            sources=RowNumbers.union(result.sources for result in results),
         )
 
     def check(self) -> None:
         """Refuse a row of the table, or a numbered row of the source, that was met twice."""
         met = sum(count for action, count in self.counts.items() if action != Action.INSERT)
-        distinct = len(BitMap64.union(*self.keys.values())) if self.keys else 0
+        distinct = len(RowNumbers.union(self.keys.values()))
         if met > distinct:
             raise InvalidInput(
                 f"{counted(met - distinct, 'source row')} too many: each row of the table may "
                 "match one source row only; make the source distinct first"
             )
-        if self.matched > self.sources:
+        twice = self.sources.added - len(self.sources)
+        if twice:
             raise InvalidInput(
-                f"{counted(self.matched - self.sources, 'row')} of the table have the key of "
+                f"{counted(twice, 'row')} of the table have the key of "
                 "another row; the key columns must identify a row"
             )
 
@@ -274,7 +263,5 @@ def _joined(parts: list[Longs]) -> Longs:
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-def _longs(keys: BitMap64 | None) -> Longs:
-    if keys is None or not len(keys):
-        return np.zeros(0, dtype=np.int64)
-    return np.array(keys.to_array(), dtype=np.int64)
+def _longs(keys: RowNumbers | None) -> Longs:
+    return RowNumbers().to_array() if keys is None else keys.to_array()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
@@ -21,6 +22,8 @@ from frazil.rows.unsliced import unsliced_stream
 
 if TYPE_CHECKING:
     import duckdb
+
+_INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +54,7 @@ class DuckDbSource:
     def _is_alike(self, name: str, kind: IcebergType) -> bool:
         found = self.types[self.columns.index(name)]
         if isinstance(kind, IntegerType | LongType):
-            return found in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+            return found in _INTEGERS
         return found == type_text(kind)
 
     def _values(self, name: str, kind: IcebergType, limit: int) -> KeyValues | None:
@@ -75,13 +78,23 @@ class DuckDbSource:
 
     def duplicates(self, names: Sequence[str]) -> int:
         """How many rows have the key of another."""
+        found = self._different(names)
+        if len(names) == 1:
+            self._distinct[names[0]] = found
+        return self.num_rows - found
+
+    def _different(self, names: Sequence[str]) -> int:
         chosen = ", ".join(map(quoted, names))
-        (found,) = self.connection.sql(
+        if len(names) == 1 and self.types[self.columns.index(names[0])] in _INTEGERS:
+            # Sorting whole numbers takes a tenth of the time of hashing them.
+            query = f"SELECT {chosen} AS v FROM {self.name} WHERE v IS NOT NULL"
+            values = np.sort(self.connection.sql(query).fetchnumpy()["v"])
+            has_null = len(values) < self.num_rows
+            return int(np.count_nonzero(np.diff(values))) + bool(len(values)) + has_null
+        ((found,),) = self.connection.sql(
             f"SELECT count(*) FROM (SELECT DISTINCT {chosen} FROM {self.name})"
         ).fetchall()
-        if len(names) == 1:
-            self._distinct[names[0]] = int(found[0])
-        return self.num_rows - int(found[0])
+        return int(found)
 
     def nulls(self, name: str) -> int:
         """How many rows have no value in a column."""

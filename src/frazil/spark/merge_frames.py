@@ -75,7 +75,7 @@ class MergeFrames:
             return None
         left = source = self._aliased()
         if len(met):
-            ids = pa.table({"id": pa.array(met.to_array(), pa.int64())})
+            ids = pa.table({"id": pa.array(met)})
             gone = source.sparkSession.createDataFrame(ids)
             number = F.col(quoted(SOURCE_ROW, alias=SOURCE))
             left = source.join(F.broadcast(gone), number == gone["id"], "left_anti")

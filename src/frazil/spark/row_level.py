@@ -15,6 +15,7 @@ from frazil.commit.change import Change, Isolation
 from frazil.commit.result import CommitResult
 from frazil.rows.actions import Action, Outcome, RowSink
 from frazil.rows.planned import Planned
+from frazil.rows.row_numbers import RowNumbers
 from frazil.spark.pushed import Pushed
 from frazil.spark.sinks import written
 from frazil.spark.target import Target
@@ -62,7 +63,7 @@ class RowLevelJob:
                 rest, most_rows = more
                 found += written(rest, sink, most_rows=most_rows)
             # A source row may meet many rows of the table: that is not counted here.
-            outcome = Outcome.of([replace(result, matched=0) for result in found])
+            outcome = Outcome.of([replace(result, sources=RowNumbers()) for result in found])
             if self.meets_once:
                 outcome.check()
         except BaseException:

@@ -40,16 +40,15 @@ class SinkTask:
 
 def _sent(result: SinkResult) -> bytes:
     entries = packed(result.entries) if result.entries.num_rows else None
-    return pickle.dumps((entries, result.keys, result.counts, result.sources, result.matched))
+    return pickle.dumps((entries, result.keys, result.counts, result.sources))
 
 
 def received(data: bytes) -> SinkResult:
     """The result that a task sent."""
-    entries, keys, counts, sources, matched = pickle.loads(data)
+    entries, keys, counts, sources = pickle.loads(data)
     return SinkResult(
         entries=EntryBatch.concat([unpacked(entries)] if entries else []),
         keys=keys,
         counts=counts,
         sources=sources,
-        matched=matched,
     )

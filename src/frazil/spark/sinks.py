@@ -14,6 +14,7 @@ from frazil.data.conform import Conformer
 from frazil.format import paths
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, RowSink, SinkResult
 from frazil.rows.planned import Longs
+from frazil.rows.row_numbers import RowNumbers
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.find_table import prepare
 from frazil.spark.key_bitmaps import bitmaps
@@ -67,9 +68,9 @@ def _written_here(frame: DataFrame, sink: RowSink) -> list[SinkResult]:
     return [sink.run(pa.RecordBatchReader.from_batches(batches[0].schema, batches))]
 
 
-def sources_met(results: Sequence[SinkResult]) -> BitMap64:
+def sources_met(results: Sequence[SinkResult]) -> Longs:
     """Numbers of the source rows that met a row of the table."""
-    return BitMap64.union(BitMap64(), *(result.sources for result in results))
+    return RowNumbers.union(result.sources for result in results).to_array()
 
 
 def collected_keys(keys: DataFrame) -> Longs:

@@ -30,6 +30,7 @@ from frazil.rows.actions import ACTION, KEY, Action, RowSink, SinkResult
 from frazil.rows.engine import Assignments, MergePlan, Value
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.row_numbers import RowNumbers
 from frazil.rows.z_order import ZOrder
 from frazil.spark.bridge import bridge_for
 from frazil.spark.bulk_reads import frame
@@ -117,7 +118,7 @@ class SparkEngine:
                 rest, most_rows = more
                 results += written(rest, sink, most_rows=most_rows)
             if not plan.only_changes:  # a source row may meet many rows of the table
-                results = [replace(result, matched=0) for result in results]
+                results = [replace(result, sources=RowNumbers()) for result in results]
             return results
 
     def sorted(
