@@ -51,7 +51,7 @@ class Predicates {
     Map node = new LinkedHashMap();
     if (expression instanceof NamedReference) {
       List path = new ArrayList();
-    node.put("column", path);
+      node.put("column", path);
       String[] names = ((NamedReference) expression).fieldNames();
       for (int i = 0; i < names.length; i++) {
         path.add(names[i]);
@@ -75,7 +75,7 @@ class Predicates {
       GeneralScalarExpression call = (GeneralScalarExpression) expression;
       node.put("op", call.name());
       List children = new ArrayList();
-    node.put("children", children);
+      node.put("children", children);
       Expression[] parts = call.children();
       for (int i = 0; i < parts.length; i++) {
         children.add(described(parts[i]));
