@@ -56,15 +56,13 @@ if TYPE_CHECKING:
 
     from frazil.rows.storage_files import StorageFiles
 
-SETTINGS: Final = (
-    "SET TimeZone = 'UTC'",
-    "SET arrow_lossless_conversion = true",
-)
 FILE_INDEX: Final = "__frazil_file"
 """Column with the number of a row's file in the plan."""
 ROW_NUMBER: Final = "__frazil_row"
 _LONG: Final = 2_000
 """Characters of a query; a sum of 200 columns is planned in 0.2 s."""
+_MOST_INLINE: Final = 32
+"""Files; more are bound faster from a variable."""
 _ERROR: Final = re.compile(r"([A-Z][A-Za-z ]*) Error: ")
 _INNER: Final = re.compile(
     r"get_next failed\(\): .*?: Unknown error: (.*?)\. Detail: Python exception: .*"
@@ -75,22 +73,14 @@ _PATTERN: Final = re.compile(r"[*?\[]")
 
 
 def connect(**config: Any) -> duckdb.DuckDBPyConnection:
-    """A DuckDB connection in memory, set as Frazil needs it."""
+    """A DuckDB connection in memory, set as Frazil needs it, as are all cursors of it."""
     import duckdb
 
     folder = os.path.join(tempfile.gettempdir(), f"frazil-{os.getpid()}")
-    return _set(duckdb.connect(config={"temp_directory": folder, **config}))
-
-
-def cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Another connection to a database."""
-    return _set(database.cursor())
-
-
-def _set(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    for setting in SETTINGS:
-        connection.execute(setting)
-    return connection
+    settings = {"temp_directory": folder, "arrow_lossless_conversion": "true", **config}
+    made = duckdb.connect(config=settings)
+    made.execute("SET GLOBAL TimeZone = 'UTC'")
+    return made
 
 
 @contextmanager
@@ -201,6 +191,8 @@ class ScanSql:
 
     text: str = ""
     relations: dict[str, Any] = field(default_factory=dict)
+    num_files: int = 0
+    """How many files DuckDB reads."""
     variables: dict[str, list[str]] = field(default_factory=dict)
     bitmaps: dict[str, bytes] = field(default_factory=dict)
     """Variables of type BIT."""
@@ -224,36 +216,31 @@ class ScanSql:
         for name, bits in self.bitmaps.items():
             connection.execute(f"SET VARIABLE {name} = CAST(CAST(? AS BLOB) AS BIT)", [bits])
 
+    def create_view(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+        """Give the rows a name, once they are bound."""
+        connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {self.text}")
+
     def release(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the connection forget it."""
         for name in self.relations:
             connection.unregister(name)
         for name in (*self.variables, *self.bitmaps):
             connection.execute(f"RESET VARIABLE {name}")
+        self.release_files(connection)
+
+    def release_files(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the connection's database forget what would stay when the connection is closed."""
         if self.files is not None:
             connection.unregister_filesystem(self.files.protocol)
 
 
-def attach(
+def scan_sql(
     planned: Planned,
-    connection: duckdb.DuckDBPyConnection,
-    name: str,
     *,
     filtered: bool = True,
     key: bool = False,
-) -> ScanSql:
-    """Make the rows of a scan a view of this name. `release` of what is returned lets go of them.
-
-    The options are those of `scan_sql`.
-    """
-    made = scan_sql(planned, filtered=filtered, key=key)
-    made.bind(connection)
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(name)} AS {made.text}")
-    return made
-
-
-def scan_sql(
-    planned: Planned, *, filtered: bool = True, key: bool = False, raw: bool = False
+    raw: bool = False,
+    inline: bool = False,
 ) -> ScanSql:
     """The rows of a scan as a SELECT of the scan's columns.
 
@@ -264,8 +251,11 @@ def scan_sql(
 
     With `raw`, the rows of all files are given as `RawRows` instead where DuckDB can read every
     file itself; the text is empty then.
+
+    With `inline`, the paths of a few files are part of the text: to set a variable takes longer.
     """
-    return _ScanSql(planned, filtered=filtered, key=key, raw=raw).build()
+    most = _MOST_INLINE if inline else 0
+    return _ScanSql(planned, filtered=filtered, key=key, raw=raw, most_inline=most).build()
 
 
 _NONE: Final = np.zeros(0, dtype=np.int64)
@@ -284,8 +274,17 @@ class _Group:
 
 
 class _ScanSql:
-    def __init__(self, planned: Planned, *, filtered: bool, key: bool, raw: bool) -> None:
+    def __init__(
+        self,
+        planned: Planned,
+        *,
+        filtered: bool,
+        key: bool,
+        raw: bool,
+        most_inline: int,
+    ) -> None:
         self._planned = planned
+        self._most_inline = most_inline
         self._scan = planned.scan
         self._key = key
         self._raw = raw
@@ -442,12 +441,14 @@ class _ScanSql:
             f"type: {text(type_text(column.field_type))}, default_value: {default_text(column)}}}"
             for column in self._stored()
         )
-        self._out.variables[variable] = self._addresses(rows)
+        files = self._addresses(rows)
+        self._out.num_files += len(files)
+        if len(files) <= self._most_inline:
+            listed = f"[{', '.join(map(text, files))}]"
+        else:
+            self._out.variables[variable], listed = files, f"getvariable('{variable}')"
         count = max(1, int(self._planned.records[rows].sum()) * times)
-        return (
-            f"read_parquet(getvariable('{variable}'), schema=MAP {{{columns}}}, "
-            f"explicit_cardinality={count})"
-        )
+        return f"read_parquet({listed}, schema=MAP {{{columns}}}, explicit_cardinality={count})"
 
     def _addresses(self, rows: np.ndarray[Any, Any]) -> list[str]:
         """Paths as DuckDB takes them: local ones are patterns, others go through the storage."""

@@ -30,7 +30,7 @@ class _Shared:
         with self._lock:
             if self._database is not None and self._process == os.getpid():
                 try:
-                    return duckdb_scan.cursor(self._database)
+                    return self._database.cursor()
                 except duckdb.Error:  # a database is invalid for good after some failures
                     pass
             self._database = duckdb_scan.connect(
@@ -40,7 +40,7 @@ class _Shared:
                 arrow_large_buffer_size=True,
             )
             self._process = os.getpid()
-            return duckdb_scan.cursor(self._database)
+            return self._database.cursor()
 
 
 _shared = _Shared()

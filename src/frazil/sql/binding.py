@@ -7,39 +7,36 @@ their conditions. What it cannot read is run without pruning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
-from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import sqlglot
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from sqlglot import exp
 
 from frazil.catalog.names import undotted
-from frazil.data import verified
 from frazil.data.metadata_columns import METADATA_COLUMNS
 from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
 from frazil.expr.quotes import quoted
-from frazil.rows import duckdb_filter, duckdb_scan
+from frazil.rows import duckdb_filter
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
-from frazil.scan.report import ScanReport
 from frazil.sql.duckdb_calls import failure, value_of
+from frazil.sql.engine import Pruned, SqlEngine
 from frazil.sql.filters import Constants, filter_of, key_filter
 from frazil.sql.name_resolution import (
     AsOf,
     GivenMeant,
     Meant,
-    Names,
     TableMeant,
     ViewMeant,
     given_rows,
     metadata_rows,
 )
 from frazil.sql.pushed_conditions import Found, conditions
+from frazil.sql.ready_scans import Key, ReadyScan, state_of
 from frazil.sql.rewriting import Edit, EngineText, rewrite
 from frazil.sql.scopes import Scope, aliases_around, is_cte
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, tokens
@@ -47,73 +44,13 @@ from frazil.sql.times import TimeTravel, time_travels
 from frazil.sql.view_sql import view_query
 from frazil.table.table import Table
 
-if TYPE_CHECKING:
-    import duckdb
-
 CHANGES_FUNCTION: Final = "table_changes"
 _SPECIAL: Final = frozenset({*METADATA_COLUMNS, "_partition"})
 _BEFORE_TABLE: Final = ("from", "join", "table", "summarize", "pivot", "unpivot", "using")
 _MAX_DEPTH: Final = 20
-_numbers = count()
 _SMALL_ROWS: Final = 200_000
 _SMALL_BYTES: Final = 16 * 1024 * 1024
 _MANY_FILES = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pruned:
-    """What planning one table of a query did."""
-
-    name: str
-    filter: str
-    report: ScanReport
-
-
-@dataclass(slots=True)
-class SqlEngine:
-    """The connection one statement runs on, and what was made known to it."""
-
-    connection: duckdb.DuckDBPyConnection
-    names: Names
-    given: Mapping[str, Any]
-    scan: Callable[[Table, BooleanExpression, AsOf | None, Sequence[str] | None], Scan]
-    is_shared: bool = False
-    is_written: bool = False
-    """Whether what queries give is written into tables."""
-    bound: list[duckdb_scan.ScanSql] = field(default_factory=list)
-    shown: dict[str, str] = field(default_factory=dict)
-    pruned: list[Pruned] = field(default_factory=list)
-    open_views: list[str] = field(default_factory=list)
-    """The views that are being bound, the outermost first."""
-    is_idle: bool = True
-    """Whether no rows are being read, and none failed to be."""
-
-    def view(self, name: str) -> str:
-        """A new name for a view, which stands for this one in messages."""
-        made = f"frazil_{next(_numbers)}"
-        self.shown[made] = name
-        return made
-
-    def verify(self) -> None:
-        """Refuse damaged files of the tables that are about to be read."""
-        for each in self.bound:
-            each.verify(most_bytes=verified.QUERY_BYTES)
-
-    def hand_over(self) -> None:
-        """Hand the connection over to the owner of a relation on it."""
-        self.is_shared = True
-        self.bound.clear()
-
-    def release(self) -> None:
-        """Let go of files and relations."""
-        import duckdb
-
-        with suppress(duckdb.Error):  # the catalog, and the database with it, may be closed
-            for each in self.bound:
-                each.release(self.connection)
-            if not self.is_shared:
-                self.connection.close()
-        self.bound.clear()
 
 
 @dataclass(slots=True)
@@ -125,7 +62,12 @@ class _Reference:
     as_of: AsOf | None = None
     has_alias: bool = False
     scan: Scan | None = None
-    planned: Planned | None = None
+    ready: ReadyScan | None = None
+    """Its rows, if they are a table's and not read yet."""
+    filter: str = ""
+    """The scan's filter as text."""
+    key: Key | None = None
+    """By what other uses of the same rows find them."""
     query: str = ""
     """The SELECT of its rows where it stands for the name; else there is a view."""
 
@@ -346,9 +288,9 @@ class Binder:
             except FrazilError as error:
                 raise self.source.located(each.name.start, error) from None
         self._prune_by_keys(references, found)
-        is_lasting = constants.are_lasting and all(each.planned is not None for each in references)
+        is_lasting = constants.are_lasting and all(each.ready is not None for each in references)
         for each in references:
-            if each.planned is None:
+            if each.ready is None:
                 continue
             try:
                 self._attach_scan(each, as_view=each.node is None or self._is_bare(each))
@@ -374,10 +316,26 @@ class Binder:
                 connection.register(each.view, given_rows(table.changes()))
             case TableMeant(table=table):
                 as_of = each.as_of if each.as_of is not None else each.meant.as_of
-                scan = self.engine.scan(table, AlwaysTrue(), as_of, self._extra_columns(table))
+                columns = self._extra_columns(table)
+                scan = self.engine.scan(table, AlwaysTrue(), as_of, columns)
                 where = filter_of(over, scan.table_schema, constants)
-                each.scan = scan if isinstance(where, AlwaysTrue) else replace(scan, matching=where)
-                each.planned = Planned.of(each.scan)
+                each.scan = scan
+                if not isinstance(where, AlwaysTrue):
+                    each.scan, each.filter = _filtered(scan, where)
+                each.ready = self._ready(each, columns)
+
+    def _ready(self, each: _Reference, columns: Sequence[str] | None) -> ReadyScan:
+        """A table's rows, planned now, or before for this query or another one."""
+        assert each.scan is not None
+        state = state_of(each.meant) if each.as_of is None else None
+        if self.engine.scans is None or state is None:
+            return ReadyScan(Planned.of(each.scan))
+        each.key = state, each.filter, None if columns is None else tuple(columns)
+        own = self.engine.own
+        if each.key not in own:
+            found = self.engine.scans.find(each.key)
+            own[each.key] = found or ReadyScan(Planned.of(each.scan))
+        return own[each.key]
 
     def _extra_columns(self, table: Table) -> list[str] | None:
         """Metadata columns that the statement names."""
@@ -389,36 +347,25 @@ class Binder:
     def _attach_scan(self, each: _Reference, *, as_view: bool) -> None:
         """Make the rows of a table known. Making a view costs as much as planning a small table,
         so that the query stands for the name wherever the grammar allows it."""
-        assert each.planned is not None
-        assert each.scan is not None
-        engine = self.engine
-        where = each.scan.filter
-        engine.pruned.append(
-            Pruned(
-                name=str(each.name),
-                filter="" if isinstance(where, AlwaysTrue) else duckdb_filter.condition(where),
-                report=each.planned.plan.report,
-            )
-        )
+        ready, engine = each.ready, self.engine
+        assert ready is not None
+        report = ready.planned.plan.report
+        engine.pruned.append(Pruned(name=str(each.name), filter=each.filter, report=report))
+        made = ready.made
+        if each.key is not None and engine.scans is not None:
+            engine.scans.keep(each.key, ready)
+        engine.bind(made)
         if as_view:
-            made = duckdb_scan.attach(
-                each.planned,
-                engine.connection,
-                each.view,
-                filtered=False,
-            )
+            made.create_view(engine.connection, each.view)
         else:
-            made = duckdb_scan.scan_sql(each.planned, filtered=False)
-            made.bind(engine.connection)
             each.query = made.text
         if engine.is_written:
             made.verify()
-        engine.bound.append(made)
 
     def _prune_by_keys(self, references: list[_Reference], found: Found) -> None:
         """Where an inner join has a small side, read that side once, now, and prune the other by
         its keys."""
-        by_node = {id(each.node): each for each in references if each.planned is not None}
+        by_node = {id(each.node): each for each in references if each.ready is not None}
         for (left, left_column), (right, right_column) in found.joined:
             ends = [(by_node.get(left), left_column), (by_node.get(right), right_column)]
             for (small, key), (large, column) in (ends, ends[::-1]):
@@ -429,21 +376,21 @@ class Binder:
                 where = key_filter(column, values, large.scan.table_schema)
                 if where is not None:
                     both = And(large.scan.filter, where)
-                    large.scan = replace(large.scan, matching=both)
-                    large.planned = Planned.of(large.scan)
+                    large.scan, large.filter = _filtered(large.scan, both)
+                    large.ready, large.key = ReadyScan(Planned.of(large.scan)), None
 
     def _keys(self, small: _Reference, key: str) -> list[Any]:
         """The keys of a small table, which becomes a table of the engine: it is read once."""
         engine = self.engine
-        if small.planned is not None:
-            planned, inner = small.planned, f"{small.view}_files"
+        if small.ready is not None:
+            inner = f"{small.view}_files"
             self._attach_scan(small, as_view=True)
             engine.connection.execute(f"ALTER VIEW {small.view} RENAME TO {inner}")
-            where = duckdb_filter.condition(planned.scan.filter)
+            where = small.filter or "true"
             engine.connection.execute(
                 f"CREATE TEMP TABLE {small.view} AS SELECT * FROM {inner} WHERE {where}"
             )
-            small.planned = None
+            small.ready = None
         query = f"SELECT DISTINCT {quoted(key)} AS k FROM {small.view}"
         rows = engine.connection.sql(query).to_arrow_table()
         return list(rows.column("k").to_pylist())
@@ -572,6 +519,11 @@ def _parsed(text: str) -> exp.Expr | None:
         return None
 
 
+def _filtered(scan: Scan, where: BooleanExpression) -> tuple[Scan, str]:
+    made = replace(scan, matching=where)
+    return made, duckdb_filter.condition(made.filter)
+
+
 def _columns(references: list[_Reference]) -> Callable[[exp.Table], Sequence[str] | None]:
     known: dict[int, Sequence[str] | None] = {}
     for each in references:
@@ -586,12 +538,13 @@ def _columns(references: list[_Reference]) -> Callable[[exp.Table], Sequence[str
 
 
 def _is_worth(small: _Reference, large: _Reference) -> bool:
-    if large.planned is None or large.planned.num_files < _MANY_FILES:
+    if large.ready is None or large.ready.planned.num_files < _MANY_FILES:
         return False
-    if small.planned is None:
+    if small.ready is None:
         return True  # read already
-    rows, size = _size(small.planned)
-    return rows <= _SMALL_ROWS and size <= _SMALL_BYTES and size * 8 <= _size(large.planned)[1]
+    rows, size = _size(small.ready.planned)
+    most = _size(large.ready.planned)[1] // 8
+    return rows <= _SMALL_ROWS and size <= min(_SMALL_BYTES, most)
 
 
 def _size(planned: Planned) -> tuple[int, int]:

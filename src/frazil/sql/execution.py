@@ -15,14 +15,15 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from frazil.data.row_input import with_plain_booleans
 from frazil.errors import FrazilError
 from frazil.expr.quotes import quoted
-from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
-from frazil.sql.binding import Binder, SqlEngine
+from frazil.sql.binding import Binder
 from frazil.sql.duckdb_calls import failure, value_of
+from frazil.sql.engine import SqlEngine
 from frazil.sql.name_resolution import AsOf, Names
 from frazil.sql.query_result import Result
-from frazil.sql.ready_queries import Ready, ReadyQueries, key_of, state_of
+from frazil.sql.ready_queries import Ready, ReadyQueries, key_of
+from frazil.sql.ready_scans import state_of
 from frazil.sql.rewriting import EngineText, Parameters
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, tokens
 from frazil.sql.transactions import Transactions
@@ -38,11 +39,6 @@ _ENDS_EARLY = ("limit", "fetch", "sample", "tablesample")
 _READS_ALL = ("order", "group")
 _HUGE = re.compile(r"\bHUGEINT\b")
 _TEXT = re.compile(r"\b(UHUGEINT|BIT|TIME WITH TIME ZONE|BIGNUM|VARINT)\b")
-
-
-def new_cursor(database: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """A connection to the engine's database, set as Frazil needs it."""
-    return duckdb_scan.cursor(database)
 
 
 class Statement:
@@ -108,7 +104,7 @@ class Statement:
         return self._row_binder
 
     def _new_binder(self, shared: duckdb.DuckDBPyConnection | None) -> Binder:
-        connection = shared or new_cursor(self._database())
+        connection = shared or self._database().cursor()
         scan = partial(_scan, self.transactions)  # not a method: the engine must not hold on to us
         engine = SqlEngine(
             connection,
@@ -117,6 +113,7 @@ class Statement:
             scan,
             is_shared=shared is not None,
             is_written=self._is_written,
+            scans=None if self._ready is None else self._ready.scans,
         )
         return Binder(engine, self.source, self.tokens, self._parameters)
 
@@ -197,6 +194,7 @@ class Statement:
         )
         if made.is_small() and all(state is not None for _, state in states):
             key = key_of(self.source, parts, self._parameters, self.names)
+            self.engine.own.clear()
             assert self._at_end is not None
             self._at_end.detach()
             self._at_end = weakref.finalize(self.binder, self._ready.give_back, key, made)
@@ -204,11 +202,8 @@ class Statement:
     def _reads_few(self) -> bool:
         """Whether the engine stops at the first rows it finds, so that to verify files as a whole
         would read far more than the query does."""
-        words = {word for word in _ENDS_EARLY + _READS_ALL if self._has_word(word)}
+        words = {token.value.lower() for token in self.tokens if token.kind is Kind.WORD}
         return bool(words.intersection(_ENDS_EARLY)) and not words.intersection(_READS_ALL)
-
-    def _has_word(self, word: str) -> bool:
-        return any(token.is_word(word) for token in self.tokens)
 
     def stream(self, ran: EngineText) -> pa.RecordBatchReader:
         """The rows of a text that was made from the user's."""
@@ -237,8 +232,9 @@ class Statement:
         """A text as a relation; problems are reported at positions of the user's text."""
         connection = self.engine.connection
         try:
-            self._check_reads(connection.extract_statements(ran.text))
-            return connection.sql(ran.text)
+            found = connection.extract_statements(ran.text)
+            self._check_reads(found)
+            return connection.sql(found[0] if len(found) == 1 else ran.text)
         except Exception as first:
             error: Exception = first
             try:  # executed, not made a relation, it says where

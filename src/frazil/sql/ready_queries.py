@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import FrazilError
-from frazil.sql.binding import SqlEngine
-from frazil.sql.name_resolution import Names, TableMeant
+from frazil.sql.engine import SqlEngine
+from frazil.sql.name_resolution import Names
+from frazil.sql.ready_scans import ReadyScans, state_of
 from frazil.sql.rewriting import Edit, EngineText
 from frazil.sql.text import Part, Source
 
@@ -53,7 +54,7 @@ class Ready:
     def is_small(self) -> bool:
         """Whether it may be kept: it holds no rows and no open files, and not too many names."""
         bound = self.engine.bound
-        files = sum(len(paths) for each in bound for paths in each.variables.values())
+        files = sum(each.num_files for each in bound)
         bits = sum(len(bits) for each in bound for bits in each.bitmaps.values())
         return (
             files <= _MOST_FILES
@@ -62,29 +63,11 @@ class Ready:
         )
 
 
-def state_of(meant: object) -> object | None:
-    """What tells the state of a table from all others; None for what is not a table's rows."""
-    if not isinstance(meant, TableMeant) or meant.metadata or meant.changes or meant.as_of:
-        return None
-    table = meant.table
-    state = table._handle.state
-    tip = table.current_snapshot()
-    return (
-        table.name,
-        table.branch_name,
-        state.metadata.table_uuid,
-        state.version,
-        state.metadata_location,
-        state.metadata.last_updated_ms,
-        state.metadata.current_schema_id,
-        None if tip is None else tip.snapshot_id,
-    )
-
-
 class ReadyQueries:
     """The latest queries of a catalog. Safe to share between threads."""
 
     def __init__(self) -> None:
+        self.scans = ReadyScans()
         self._idle: OrderedDict[Key, Ready] = OrderedDict()
         # A query comes back when it is garbage, which may be found while this thread is in here.
         self._lock = threading.RLock()

@@ -13,7 +13,7 @@ from frazil.expr.sql_text import TOO_DEEP
 from frazil.rows import duckdb_scan
 from frazil.sql import procedures, run_rows, run_tables, run_views, show
 from frazil.sql import statements as st
-from frazil.sql.execution import Statement, new_cursor
+from frazil.sql.execution import Statement
 from frazil.sql.name_resolution import Names
 from frazil.sql.parse_statement import parse_script
 from frazil.sql.query_result import Result, done
@@ -39,7 +39,8 @@ class Session:
         database: duckdb.DuckDBPyConnection | None = None,
         ready: ReadyQueries | None = None,
     ) -> None:
-        """`ready` has queries that were bound on the database before."""
+        """`database` is one that `new_database` made; `ready` has queries that were bound on it
+        before."""
         self.catalog = catalog
         self.names = Names(catalog)
         self.transactions = Transactions()
@@ -132,7 +133,7 @@ class Session:
         try:
             match bracket:
                 case st.Bracket.BEGIN:
-                    self.transactions.begin(new_cursor(self.database()))
+                    self.transactions.begin(self.database().cursor())
                     self.names = self.names.fresh()
                 case st.Bracket.COMMIT:
                     self.transactions.commit(self.catalog._pointers)
@@ -164,7 +165,9 @@ class QueryDatabase:
 
 def new_database() -> duckdb.DuckDBPyConnection:
     """A database in memory; Python variables are not tables of it, and no query makes it download
-    an extension."""
-    return duckdb_scan.connect(
+    an extension. It keeps the footers of the files it has read, as far as memory allows."""
+    made = duckdb_scan.connect(
         python_enable_replacements="false", autoinstall_known_extensions="false"
     )
+    made.execute("SET GLOBAL parquet_metadata_cache = true")
+    return made

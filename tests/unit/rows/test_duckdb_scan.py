@@ -23,7 +23,7 @@ from pyiceberg.schema import Schema
 import frazil
 from frazil.errors import Unsupported
 from frazil.rows.actions import KEY
-from frazil.rows.duckdb_scan import attach, connect, scan_sql
+from frazil.rows.duckdb_scan import connect, scan_sql
 from frazil.rows.planned import Planned
 from tests.support.values import canonical_rows
 
@@ -97,7 +97,9 @@ def test_attached_rows_can_be_released(catalog: frazil.Catalog) -> None:
     table.append(rows(0, 5))
     table.delete("id = 2")
     connection = connect()
-    attached = attach(Planned.of(table.scan()), connection, "numbers", key=True)
+    attached = scan_sql(Planned.of(table.scan()), key=True)
+    attached.bind(connection)
+    attached.create_view(connection, "numbers")
     query = f"SELECT id, {KEY} FROM numbers ORDER BY 1"
     assert connection.sql(query).fetchall() == [(0, 0), (1, 1), (3, 3), (4, 4)]
     attached.release(connection)
@@ -263,7 +265,9 @@ def test_equality_deletes_take_rows_away(catalog: frazil.Catalog) -> None:
     table.append(rows(2, 3))
     planned = Planned.of(table.scan(columns=["id", "_pos"]))
     connection = connect()
-    attach(planned, connection, "t", key=True)
+    attached = scan_sql(planned, key=True)
+    attached.bind(connection)
+    attached.create_view(connection, "t")
     found = connection.sql(f"SELECT id, _pos, {KEY} FROM t ORDER BY {KEY}").fetchall()
     assert sorted((id, pos) for id, pos, _ in found) == [(0, 0), (1, 1), (2, 0), (3, 3)]
     assert len({key for *_, key in found}) == 4
