@@ -41,3 +41,10 @@ def server(catalog: Catalog) -> Iterator[Running]:
     """The catalog on a port of this machine."""
     with serve.start(catalog) as running:
         yield running
+
+
+@pytest.fixture
+def remote(server: Running) -> Iterator[Catalog]:
+    """The catalog as Frazil's own client sees it."""
+    with frazil.connect(server.uri) as opened:
+        yield opened

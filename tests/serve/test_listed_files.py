@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,18 +14,11 @@ import frazil
 from frazil import serve
 from frazil.catalog.remote_http import Refused
 from frazil.serve.access import Principal, Rule, TokenFile
-from frazil.serve.running import Running
 from frazil.serve.settings import Settings
 from frazil.table import Catalog
 
 SCHEMA = pa.schema([("id", pa.int64())])
 SMALL_ROOT = {"write.root.max-data-entries": "1"}
-
-
-@pytest.fixture
-def remote(server: Running) -> Iterator[Catalog]:
-    with frazil.connect(server.uri) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -38,12 +38,6 @@ from tests.support.catalogs import append, orders
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
-@pytest.fixture
-def remote(server: Running) -> Iterator[Catalog]:
-    with frazil.connect(server.uri) as opened:
-        yield opened
-
-
 def rows(*ids: int) -> list[dict[str, Any]]:
     return [{"id": each, "name": f"n{each}"} for each in ids]
 

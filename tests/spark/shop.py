@@ -50,3 +50,8 @@ def row_ids(table: frazil.Table) -> dict[int, int]:
     """Row ids by order id."""
     found = table.refresh().scan(columns=["id", "_row_id"]).to_pylist()
     return {each["id"]: each["_row_id"] for each in found}
+
+
+def rows_of(frame: Any) -> list[tuple[Any, ...]]:
+    """The rows of a frame, in order."""
+    return sorted(tuple(row) for row in frame.collect())

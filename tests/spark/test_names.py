@@ -11,6 +11,7 @@ import pytest
 import frazil
 import frazil.spark
 from frazil.spark.read_names import ReadNames
+from tests.spark.shop import rows_of
 
 pytestmark = pytest.mark.spark
 
@@ -21,10 +22,6 @@ def named(catalog: frazil.Catalog, *columns: str) -> frazil.Table:
     made = catalog.create_table("shop.named", schema, properties=limit)
     made.append([{"k": k, **{c: 10 * at + k for at, c in enumerate(columns, 1)}} for k in range(4)])
     return made
-
-
-def rows_of(frame: Any) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in frame.collect())
 
 
 def test_swapped_names_never_mix_columns(spark: Any, catalog: frazil.Catalog) -> None:

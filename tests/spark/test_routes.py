@@ -20,12 +20,9 @@ from frazil.rows.planned import Planned
 from frazil.spark import bulk_reads
 from frazil.spark.bridge import bridge_of
 from frazil.spark.native_files import native_files
+from tests.spark.shop import rows_of
 
 pytestmark = pytest.mark.spark
-
-
-def rows_of(frame: Any) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in frame.collect())
 
 
 def test_equality_deletes_are_applied_on_executors(spark: Any, catalog: frazil.Catalog) -> None:

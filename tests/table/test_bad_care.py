@@ -11,7 +11,7 @@ import pytest
 
 from frazil.errors import FrazilError, InvalidInput
 from frazil.table import Catalog, Table
-from tests.support.history import SCHEMA, catalog_in, files_of, rows, state_of
+from tests.support.history import SCHEMA, files_of, rows, state_of
 
 LONE = "a\ud800.b"
 BAD_NAMES: list[Any] = [
@@ -27,11 +27,6 @@ BAD_NAMES: list[Any] = [
     ["a", 5],
     {"a": "b"},
 ]
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return catalog_in(tmp_path)
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -15,12 +13,6 @@ from frazil.errors import CommitConflict
 NAN = float("nan")
 FLOATS = pa.schema([pa.field("f", pa.float64()), pa.field("v", pa.int64())])
 DAYS = pa.schema([pa.field("day", pa.date32()), pa.field("v", pa.int64())])
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[frazil.Catalog]:
-    with frazil.connect(tmp_path / "warehouse") as opened:
-        yield opened
 
 
 def values(table: frazil.Table) -> list[int]:

@@ -16,14 +16,9 @@ import frazil
 from frazil.errors import InvalidInput
 from frazil.format.metadata import RefKind, SnapshotRef
 from frazil.table import Catalog, Table
-from tests.support.history import SCHEMA, catalog_in, files_of, rows, state_of
+from tests.support.history import SCHEMA, files_of, rows, state_of
 
 LONE = "a\ud800b"
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    return catalog_in(tmp_path)
 
 
 @pytest.fixture

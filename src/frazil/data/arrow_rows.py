@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from frazil.extras import needed
@@ -39,6 +40,10 @@ class ArrowRows(ABC):
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries."""
         return list(self.to_arrow().to_pylist())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for batch in self.to_reader():
+            yield from batch.to_pylist()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Any library that speaks Arrow's C stream can take the rows directly."""

@@ -297,10 +297,6 @@ class Scan(ArrowRows):
         total = sum(self._handle.reader().each(self.tasks(), rows))
         return total if self.max_rows is None else min(total, self.max_rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for batch in self.to_batches():
-            yield from batch.to_pylist()
-
 
 def select_columns(
     schema: Schema, names: Sequence[str], *, specs: Sequence[Any], case_sensitive: bool = True

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -90,10 +89,6 @@ class Changes(ArrowRows):
     def to_arrow(self) -> pa.Table:
         """All row changes as an Arrow table."""
         return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for batch in self.to_batches():
-            yield from batch.to_pylist()
 
     def _feed(self) -> RowFeed:
         return RowFeed.of(self._reader, self._reading, pair_updates=self.pair_updates)

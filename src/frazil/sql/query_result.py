@@ -95,10 +95,6 @@ class Result(ArrowRows):
         self._pull(rows)
         return pa.Table.from_batches(self._read, schema=self.schema).slice(0, rows)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for batch in self.to_reader():
-            yield from batch.to_pylist()
-
     def __repr__(self) -> str:
         return text_table(self.head(_SHOWN_ROWS + 1), limit=_SHOWN_ROWS)
 

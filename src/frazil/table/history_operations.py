@@ -69,7 +69,7 @@ class HistoryOperations:
         from frazil.scan.change_feed import Changes
 
         handle = replace(self._handle)
-        last = handle.tip(self.branch_name) if until is None else self._at(until)
+        last = handle.tip(self.branch_name) if until is None else self.snapshot(until)
         first = None if since is None else self._since(since)
         chain, starts_whole = _chain(handle, first, last)
         schema = handle.metadata.schema()
@@ -85,13 +85,14 @@ class HistoryOperations:
             starts_whole=starts_whole,
         )
 
-    def _at(self, as_of: AsOf) -> Snapshot:
+    def snapshot(self, as_of: AsOf) -> Snapshot:
+        """A snapshot by id, by the name of a branch or tag, or as of a time."""
         return refs.resolve(self._handle, as_of, branch=self.branch_name)
 
     def _since(self, since: AsOf) -> Snapshot | None:
         """The snapshot to start after; a time before the first one is the beginning."""
         try:
-            return self._at(since)
+            return self.snapshot(since)
         except NotFound:
             if not _is_time(since, self._handle):
                 raise
@@ -133,7 +134,7 @@ class HistoryOperations:
         from frazil.maintenance.compare import ComparedState
 
         handle = replace(self._handle)
-        snapshot = handle.tip(self.branch_name) if as_of is None else self._at(as_of)
+        snapshot = handle.tip(self.branch_name) if as_of is None else self.snapshot(as_of)
         ref = handle.metadata.refs.get(as_of) if isinstance(as_of, str) else None
         is_branch = as_of is None or (ref is not None and ref.kind is RefKind.BRANCH)
         schema = handle.metadata.schema()
@@ -148,13 +149,13 @@ class HistoryOperations:
         """Move a branch, by default this one, forward to a snapshot that descends from it."""
         from frazil.maintenance.pick import fast_forward
 
-        return fast_forward(self._handle, branch or self.branch_name, self._at(to))
+        return fast_forward(self._handle, branch or self.branch_name, self.snapshot(to))
 
     def cherry_pick(self, snapshot: AsOf) -> CommitResult:
         """Apply the changes of a snapshot from another branch to this one."""
         from frazil.maintenance.pick import cherry_pick
 
-        return cherry_pick(self._handle, self.branch_name, self._at(snapshot))
+        return cherry_pick(self._handle, self.branch_name, self.snapshot(snapshot))
 
     # Maintenance
 
@@ -305,7 +306,7 @@ class HistoryOperations:
         from frazil.maintenance.clone import clone
 
         identifier = Identifier.parse(name)
-        snapshot = self._handle.tip(self.branch_name) if as_of is None else self._at(as_of)
+        snapshot = self._handle.tip(self.branch_name) if as_of is None else self.snapshot(as_of)
         place = None if location is None else checked_location(location)
         catalog.create_namespace(identifier.namespace, if_not_exists=True)
         clone(

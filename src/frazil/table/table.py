@@ -125,10 +125,6 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         """All snapshots, oldest first."""
         return list(self._handle.head.snapshots())
 
-    def snapshot(self, as_of: AsOf) -> Snapshot:
-        """A snapshot by id, by the name of a branch or tag, or as of a time."""
-        return refs.resolve(self._handle, as_of, branch=self.branch_name)
-
     # Reading
 
     def scan(
