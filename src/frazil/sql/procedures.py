@@ -33,7 +33,7 @@ class Procedure:
     """
 
     arguments: Mapping[str, type | tuple[type, ...]]
-    required: tuple[str, ...]
+    required: tuple[str, ...] = ("table",)
     run: Callable[[Table, Values, Statement], pa.Table] | None = None
     make: Callable[[Parts, Values, Statement], pa.Table] | None = None
 
@@ -122,7 +122,9 @@ def _shown(found: Procedure, name: str) -> str:
 
 
 def _row(**values: Any) -> pa.Table:
-    return pa.table({key: [value] for key, value in values.items()})
+    """One row; what may be NULL is the id of a snapshot."""
+    kinds = {key: pa.int64() if value is None else None for key, value in values.items()}
+    return pa.table({key: pa.array([value], kinds[key]) for key, value in values.items()})
 
 
 def _utc(moment: Any) -> Any:
@@ -142,12 +144,7 @@ def _moving(act: Callable[[Table, Values], Any]) -> Callable[[Table, Values, Any
     def move(table: Table, values: Values, _: Any) -> pa.Table:
         before = _current(table)
         act(table, values)
-        return pa.table(
-            {
-                "previous_snapshot_id": pa.array([before], pa.int64()),
-                "current_snapshot_id": pa.array([_current(table)], pa.int64()),
-            }
-        )
+        return _row(previous_snapshot_id=before, current_snapshot_id=_current(table))
 
     return move
 
@@ -160,10 +157,7 @@ def _set_current(table: Table, values: Values) -> None:
 
 def _cherry_pick(table: Table, values: Values, _: Any) -> pa.Table:
     table.cherry_pick(values["snapshot_id"])
-    return _row(
-        source_snapshot_id=values["snapshot_id"],
-        current_snapshot_id=_current(table),
-    )
+    return _row(source_snapshot_id=values["snapshot_id"], current_snapshot_id=_current(table))
 
 
 def _publish(table: Table, values: Values, _: Any) -> pa.Table:
@@ -192,13 +186,7 @@ def _fast_forward(table: Table, values: Values, _: Any) -> pa.Table:
     before = None if ref is None else int(ref.snapshot_id)
     table.fast_forward(branch, to=values["to"])
     after = int(table.refresh().metadata.refs[branch].snapshot_id)
-    return pa.table(
-        {
-            "branch_updated": [branch],
-            "previous_ref": pa.array([before], pa.int64()),
-            "updated_ref": pa.array([after], pa.int64()),
-        }
-    )
+    return _row(branch_updated=branch, previous_ref=before, updated_ref=after)
 
 
 def _expire(table: Table, values: Values, _: Any) -> pa.Table:
@@ -208,13 +196,10 @@ def _expire(table: Table, values: Values, _: Any) -> pa.Table:
         snapshot_ids=values.get("snapshot_ids"),
         dry_run=values.get("dry_run", False),
     )
-    counts = {kind: len(files) for kind, files in done.files.items()}
-    return pa.table(
-        {
-            "expired_snapshots": pa.array([len(done.snapshot_ids)], pa.int64()),
-            "deleted_files": pa.array([sum(counts.values())], pa.int64()),
-            "failed_files": pa.array([len(done.failed)], pa.int64()),
-        }
+    return _row(
+        expired_snapshots=len(done.snapshot_ids),
+        deleted_files=sum(map(len, done.files.values())),
+        failed_files=len(done.failed),
     )
 
 
@@ -256,13 +241,11 @@ def _rewrite_data_files(table: Table, values: Values, _: Any) -> pa.Table:
         **_compact_options(values.get("options", {})),
     )
     summary = {} if done.snapshot is None else done.snapshot.summary
-    return pa.table(
-        {
-            "rewritten_data_files_count": [done.files_removed],
-            "added_data_files_count": [done.files_added],
-            "rewritten_bytes_count": [int(summary.get("removed-files-size", 0))],
-            "failed_data_files_count": [0],
-        }
+    return _row(
+        rewritten_data_files_count=done.files_removed,
+        added_data_files_count=done.files_added,
+        rewritten_bytes_count=int(summary.get("removed-files-size", 0)),
+        failed_data_files_count=0,
     )
 
 
@@ -308,7 +291,7 @@ def _add_files(table: Table, values: Values, at: Statement) -> pa.Table:
 
 def _register(target: Parts, values: Values, at: Statement) -> pa.Table:
     made = at.catalog.register_table(at.names.full(target), values["metadata_file"])
-    return pa.table({"current_snapshot_id": pa.array([_current(made)], pa.int64())})
+    return _row(current_snapshot_id=_current(made))
 
 
 def _check(table: Table, values: Values, _: Any) -> pa.Table:
@@ -317,7 +300,7 @@ def _check(table: Table, values: Values, _: Any) -> pa.Table:
     return pa.table({"problem": pa.array(found, pa.string())})
 
 
-_MOVED = {"table": str}
+_TABLE = {"table": str}
 _ZORDER: Final = re.compile(r"zorder\s*\((.*)\)", re.IGNORECASE)
 _TERMS: Final = re.compile(r",(?![^(\[]*[)\]])")
 """Commas between the terms of an order, not those inside bucket(16, id)."""
@@ -327,70 +310,59 @@ _NUMBERS: Final = {
 }
 PROCEDURES: Final[Mapping[str, Procedure]] = {
     "rollback_to_snapshot": Procedure(
-        arguments={**_MOVED, "snapshot_id": int},
+        arguments={**_TABLE, "snapshot_id": int},
         required=("table", "snapshot_id"),
         run=_moving(lambda table, values: table.rollback(values["snapshot_id"])),
     ),
     "rollback_to_timestamp": Procedure(
-        arguments={**_MOVED, "timestamp": (datetime, str)},
+        arguments={**_TABLE, "timestamp": (datetime, str)},
         required=("table", "timestamp"),
         run=_moving(lambda table, values: table.rollback(_utc(values["timestamp"]))),
     ),
     "set_current_snapshot": Procedure(
-        arguments={**_MOVED, "snapshot_id": int, "ref": str},
-        required=("table",),
+        arguments={**_TABLE, "snapshot_id": int, "ref": str},
         run=_moving(_set_current),
     ),
     "cherrypick_snapshot": Procedure(
-        arguments={**_MOVED, "snapshot_id": int},
+        arguments={**_TABLE, "snapshot_id": int},
         required=("table", "snapshot_id"),
         run=_cherry_pick,
     ),
     "publish_changes": Procedure(
-        arguments={**_MOVED, "wap_id": str}, required=("table", "wap_id"), run=_publish
+        arguments={**_TABLE, "wap_id": str}, required=("table", "wap_id"), run=_publish
     ),
     "fast_forward": Procedure(
-        arguments={**_MOVED, "branch": str, "to": str},
+        arguments={**_TABLE, "branch": str, "to": str},
         required=("table", "branch", "to"),
         run=_fast_forward,
     ),
     "expire_snapshots": Procedure(
         arguments={
-            **_MOVED,
+            **_TABLE,
             "older_than": (datetime, str),
             "retain_last": int,
             "snapshot_ids": list,
             "dry_run": bool,
         },
-        required=("table",),
         run=_expire,
     ),
     "remove_orphan_files": Procedure(
-        arguments={
-            **_MOVED,
-            "older_than": (datetime, str),
-            "location": str,
-            "dry_run": bool,
-        },
-        required=("table",),
+        arguments={**_TABLE, "older_than": (datetime, str), "location": str, "dry_run": bool},
         run=_orphans,
     ),
     "rewrite_data_files": Procedure(
-        arguments={**_MOVED, "strategy": str, "sort_order": str, "options": dict, "where": str},
-        required=("table",),
+        arguments={**_TABLE, "strategy": str, "sort_order": str, "options": dict, "where": str},
         run=_rewrite_data_files,
     ),
-    "rewrite_manifests": Procedure(arguments=_MOVED, required=("table",), run=_rewrite_manifests),
-    "ancestors_of": Procedure(
-        arguments={**_MOVED, "snapshot_id": int}, required=("table",), run=_ancestors
-    ),
+    "rewrite_manifests": Procedure(arguments=_TABLE, run=_rewrite_manifests),
+    "ancestors_of": Procedure(arguments={**_TABLE, "snapshot_id": int}, run=_ancestors),
     "add_files": Procedure(
-        arguments={**_MOVED, "files": (str, list), "check_duplicate_files": bool},
+        arguments={**_TABLE, "files": (str, list), "check_duplicate_files": bool},
         required=("table", "files"),
         run=_add_files,
     ),
     "register_table": Procedure(
-        arguments={**_MOVED, "metadata_file": str},
+        arguments={**_TABLE, "metadata_file": str},
         required=("table", "metadata_file"),
         make=_register,
     ),
@@ -399,7 +371,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         required=("source_table", "table"),
         make=_snapshot,
     ),
-    "check": Procedure(arguments={**_MOVED, "deep": bool}, required=("table",), run=_check),
+    "check": Procedure(arguments={**_TABLE, "deep": bool}, run=_check),
 }
 
 INSTEAD: Final[Mapping[str, str]] = {
