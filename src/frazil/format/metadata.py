@@ -488,7 +488,6 @@ def new_table(
     """The metadata of a table just created: field ids fresh from 1, schema and spec ids from 0."""
     from pyiceberg.exceptions import ValidationError
     from pyiceberg.partitioning import assign_fresh_partition_spec_ids
-    from pyiceberg.schema import assign_fresh_schema_ids
     from pyiceberg.table.sorting import assign_fresh_sort_order_ids
 
     from frazil.format.plain import UNPARTITIONED, UNSORTED
@@ -501,7 +500,7 @@ def new_table(
     check_spec(spec)
     try:
         schema.check_format_version_compatibility(3)
-        fresh = _with_defaults(assign_fresh_schema_ids(schema), schema)
+        fresh = freshly_numbered(schema)
         fresh_spec = assign_fresh_partition_spec_ids(spec, schema, fresh)
         fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh)
     except (ValueError, ValidationError) as error:
@@ -526,12 +525,13 @@ def new_table(
     ).with_derived_columns()
 
 
-def _with_defaults(fresh: Schema, original: Schema) -> Schema:
-    """A renumbered schema with the column defaults that renumbering leaves behind."""
-    from pyiceberg.schema import Schema
+def freshly_numbered(schema: Schema) -> Schema:
+    """A schema with field ids from 1 on, and the column defaults that PyIceberg leaves behind."""
+    from pyiceberg.schema import Schema, assign_fresh_schema_ids
 
+    fresh = assign_fresh_schema_ids(schema)
     return Schema(
-        *(_defaulted(*pair) for pair in zip(fresh.fields, original.fields, strict=True)),
+        *(_defaulted(*pair) for pair in zip(fresh.fields, schema.fields, strict=True)),
         schema_id=fresh.schema_id,
         identifier_field_ids=fresh.identifier_field_ids,
     )

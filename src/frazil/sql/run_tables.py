@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 from pyiceberg.types import NestedField
 
@@ -20,7 +20,7 @@ from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
 from frazil.expr.partition_by import parse_partition_by
 from frazil.expr.sort_by import parse_sort_order
 from frazil.expr.type_text import parse_type
-from frazil.format.metadata import RefKind, SnapshotRef
+from frazil.format.metadata import RefKind, SnapshotRef, freshly_numbered
 from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.sql import statements as st
 from frazil.sql.query_result import Result, done
@@ -205,16 +205,7 @@ def _schema(statement: st.CreateTable, at: Statement) -> Schema:
                     write_default=default,
                 )
             )
-    fresh = assign_fresh_schema_ids(Schema(*fields))
-    columns = [
-        made.model_copy(
-            update={
-                "initial_default": given.initial_default,
-                "write_default": given.write_default,
-            }
-        )
-        for made, given in zip(fresh.fields, fields, strict=True)
-    ]
+    columns = freshly_numbered(Schema(*fields)).fields
     by_name = {column.name: column.field_id for column in columns}
     unknown = [key for key in statement.keys if key not in by_name]
     if unknown:
