@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import count
 from typing import TYPE_CHECKING, Any, NewType
 from uuid import UUID
 
@@ -525,11 +526,12 @@ def new_table(
     ).with_derived_columns()
 
 
-def freshly_numbered(schema: Schema) -> Schema:
-    """A schema with field ids from 1 on, and the column defaults that PyIceberg leaves behind."""
+def freshly_numbered(schema: Schema, *, first: int = 1) -> Schema:
+    """A schema with new field ids, and the column defaults that PyIceberg leaves behind."""
     from pyiceberg.schema import Schema, assign_fresh_schema_ids
 
-    fresh = assign_fresh_schema_ids(schema)
+    ids = count(first)
+    fresh = assign_fresh_schema_ids(schema, lambda *_: next(ids))
     return Schema(
         *(_defaulted(*pair) for pair in zip(fresh.fields, schema.fields, strict=True)),
         schema_id=fresh.schema_id,

@@ -7,13 +7,13 @@ old rows is mistaken for the new. All of it is one transaction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count
 
 from pyiceberg.partitioning import PartitionSpec, assign_fresh_partition_spec_ids
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder, assign_fresh_sort_order_ids
 
 from frazil.commit.updates import SetSchema, SetSortOrder, SetSpec
+from frazil.format.metadata import freshly_numbered
 from frazil.format.plain import UNPARTITIONED, UNSORTED
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
@@ -30,8 +30,7 @@ def replacing(
     """A transaction that replaces the definition and deletes every row; add rows and commit it."""
     metadata = table.metadata
     last = metadata.last_column_id
-    ids = count(last + 1)
-    fresh = assign_fresh_schema_ids(schema, lambda *_: next(ids))
+    fresh = freshly_numbered(schema, first=last + 1)
     tx = table.transaction()
     if table.current_snapshot() is not None:
         tx.delete("true")
