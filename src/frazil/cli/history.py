@@ -23,6 +23,7 @@ from frazil.cli.command_line import (
 )
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import AlreadyExists
+from frazil.format.totals import number
 from frazil.words import counted, size
 
 if TYPE_CHECKING:
@@ -53,24 +54,21 @@ def log(
 
 
 def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
-    summary = snapshot.summary
-
-    def number(key: str) -> int:
-        text = summary.get(key, "0")
-        return int(text) if text.lstrip("-").isdigit() else 0
+    def stated(key: str) -> int:
+        return number(snapshot.summary, key) or 0
 
     return {
         "snapshot": str(snapshot.snapshot_id),
         "refs": " ".join(names),
         "committed": output.when(snapshot.timestamp_ms),
         "operation": snapshot.operation or "",
-        "files-added": number("added-data-files"),
-        "files-removed": number("deleted-data-files"),
-        "rows-added": number("added-records"),
-        "rows-removed": number("deleted-records") + number("added-position-deletes"),
-        "rows": number("total-records") - number("total-position-deletes"),
-        "bytes": number("total-files-size"),
-        "metadata-bytes": number("frazil.metadata-bytes-written"),
+        "files-added": stated("added-data-files"),
+        "files-removed": stated("deleted-data-files"),
+        "rows-added": stated("added-records"),
+        "rows-removed": stated("deleted-records") + stated("added-position-deletes"),
+        "rows": stated("total-records") - stated("total-position-deletes"),
+        "bytes": stated("total-files-size"),
+        "metadata-bytes": stated("frazil.metadata-bytes-written"),
     }
 
 

@@ -20,6 +20,7 @@ from frazil.cli.command_line import (
 )
 from frazil.cli.which_catalog import settings_for
 from frazil.errors import InvalidInput
+from frazil.format.totals import live_rows, number
 from frazil.words import counted
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def _line(table: Table) -> dict[str, Any]:
     return {
         "table": table.name,
         "format": table.metadata.format_version,
-        "files": _number(summary.get("total-data-files")),
+        "files": number(summary, "total-data-files"),
         "rows": _rows(table),
         "last-changed": output.when(table.metadata.last_updated_ms),
     }
@@ -73,16 +74,10 @@ def _line(table: Table) -> dict[str, Any]:
 def _rows(table: Table) -> int:
     """How many rows a table has: by its summary if possible, else counted."""
     snapshot = table.current_snapshot()
-    if snapshot is not None and table.metadata.format_version >= 4:
-        keys = ("total-records", "total-position-deletes", "total-equality-deletes")
-        records, deleted, equality = (_number(snapshot.summary.get(key)) for key in keys)
-        if records is not None and deleted is not None and equality == 0:
-            return records - deleted
-    return table.scan().count()
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.lstrip("-").isdigit() else None
+    stated = None
+    if snapshot is not None and snapshot.root_manifest is not None:
+        stated = live_rows(snapshot.summary)
+    return table.scan().count() if stated is None else stated
 
 
 @app.command()

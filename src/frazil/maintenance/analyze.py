@@ -13,6 +13,7 @@ from frazil.data.write_options import TARGET_FILE_SIZE
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType
 from frazil.format.metadata import MAIN
+from frazil.format.totals import number
 from frazil.maintenance.overlap import Overlap, overlap_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.reachable import root_address
@@ -183,7 +184,7 @@ def sure_problem(properties: Mapping[str, str], summary: Mapping[str, str]) -> s
     None says nothing: only `analyze` knows that a table is healthy.
     """
     files, stored, records, deleted, equality = (
-        int(text) if (text := summary.get(key, "")).isdigit() else None
+        number(summary, key)
         for key in (
             "total-data-files",
             "total-files-size",

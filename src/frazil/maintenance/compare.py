@@ -16,6 +16,7 @@ from frazil.commit.handle import TableHandle
 from frazil.format import paths
 from frazil.format.fields import ContentType
 from frazil.format.metadata import Snapshot
+from frazil.format.totals import live_rows
 from frazil.scan.plan import plan
 from frazil.tree.read import Tree, leaf_refs
 
@@ -201,13 +202,9 @@ def _rows(side: ComparedState) -> int | None:
     """Live rows, by the summary where it can tell, by entries otherwise."""
     if side.snapshot is None:
         return 0
-    summary = side.snapshot.summary
-    keys = ("total-records", "total-position-deletes", "total-equality-deletes")
-    stated = [summary.get(key, "") for key in keys]
-    if all(text.isdigit() for text in stated) and side.snapshot.root_manifest is not None:
-        records, positions, equality = map(int, stated)
-        if not equality:
-            return records - positions
+    stated = live_rows(side.snapshot.summary)
+    if stated is not None and side.snapshot.root_manifest is not None:
+        return stated
     planned = plan(side.handle.reader(), side.snapshot)
     if planned.matches:
         return None

@@ -11,11 +11,11 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.pointers import Pulse, all_namespaces
 from frazil.errors import FrazilError
 from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.format.totals import live_rows, number
 from frazil.maintenance.analyze import sure_problem
 from frazil.serve.access import Principal, may_read
 from frazil.serve.exchange import Answer, Call, namespace_of
 from frazil.serve.explorer.subject import whole
-from frazil.serve.explorer.tree import live_rows, number
 from frazil.serve.service import Service
 
 DAYS = 14
@@ -146,8 +146,8 @@ def _table(service: Service, pulse: Pulse, today: int) -> dict[str, Any]:
     return {
         **row,
         "rows": live_rows(summary) if tip is not None else 0,
-        "files": number(summary.get("total-data-files")) if tip is not None else 0,
-        "bytes": number(summary.get("total-files-size")) if tip is not None else 0,
+        "files": number(summary, "total-data-files") if tip is not None else 0,
+        "bytes": number(summary, "total-files-size") if tip is not None else 0,
         "format_version": table.metadata.format_version,
         "snapshot": None if tip is None else str(tip.snapshot_id),
         "updated": table.metadata.last_updated_ms,

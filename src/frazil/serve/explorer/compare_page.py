@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.format import paths
+from frazil.format.totals import number
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer.evolution import schema_changes
 from frazil.serve.explorer.subject import Subject
-from frazil.serve.explorer.tree import number
 from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
@@ -26,8 +26,8 @@ def show(service: Service, call: Call) -> Answer:
         raise bad_request(f"{table.name} has no snapshot to compare yet")
     found = table.compare(second, as_of=first)
     files = found.files
-    before = number(first.summary.get("total-data-files"))
-    after = number(second.summary.get("total-data-files"))
+    before = number(first.summary, "total-data-files")
+    after = number(second.summary, "total-data-files")
     changes = schema_changes(table.metadata.schema_of(first), table.metadata.schema_of(second))
     behind, ahead, base = _apart(table, int(first.snapshot_id), int(second.snapshot_id))
     return Answer(
@@ -43,8 +43,8 @@ def show(service: Service, call: Call) -> Answer:
                 "only_to": len(files.only_right),
                 "other_vector": len(files.changed),
                 "both": None if before is None else before - len(files.only_left),
-                "bytes_from": number(first.summary.get("total-files-size")),
-                "bytes_to": number(second.summary.get("total-files-size")),
+                "bytes_from": number(first.summary, "total-files-size"),
+                "bytes_to": number(second.summary, "total-files-size"),
             },
             "rows": {"from": found.rows_left, "to": found.rows_right},
             "common": None if base is None else str(base),

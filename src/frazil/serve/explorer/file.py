@@ -19,11 +19,12 @@ from frazil.format.batch import EntryBatch
 from frazil.format.fields import VECTOR_KEYS, partition_key, stats_key
 from frazil.format.metadata import Snapshot
 from frazil.format.stats import tracked_fields
+from frazil.format.totals import number
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.leaf import ROOT, partitions
 from frazil.serve.explorer.subject import Subject
-from frazil.serve.explorer.tree import bins, number
+from frazil.serve.explorer.tree import bins
 from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.tree.changes import changes_of
@@ -227,7 +228,7 @@ def _history(
         if snapshot.snapshot_id == added_by:
             steps.append(_step(snapshot, "added"))
             return steps[::-1], True
-        if not has_vector or not number(snapshot.summary.get("added-dvs")):
+        if not has_vector or not number(snapshot.summary, "added-dvs"):
             continue
         asked += 1
         if asked > _MOST_STEPS:

@@ -10,10 +10,11 @@ import numpy.typing as npt
 
 from frazil.commit import summary as keys
 from frazil.format.fields import ContentType
+from frazil.format.totals import number
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.subject import Subject
-from frazil.serve.explorer.tree import RootView, number
+from frazil.serve.explorer.tree import RootView
 from frazil.serve.service import Service
 
 LABELS = {
@@ -121,9 +122,9 @@ def _sizes(subject: Subject) -> _Sizes:
 def _history(subject: Subject, live_metadata: int) -> dict[str, Any]:
     """What kept snapshots hold beyond the current one, as their summaries tell."""
     snapshots = subject.table.snapshots()
-    removed = [number(each.summary.get("removed-files-size")) or 0 for each in snapshots]
-    files = [number(each.summary.get("deleted-data-files")) or 0 for each in snapshots]
-    written = [number(each.summary.get(keys.METADATA_BYTES_WRITTEN)) or 0 for each in snapshots]
+    removed = [number(each.summary, "removed-files-size") or 0 for each in snapshots]
+    files = [number(each.summary, "deleted-data-files") or 0 for each in snapshots]
+    written = [number(each.summary, keys.METADATA_BYTES_WRITTEN) or 0 for each in snapshots]
     return {
         "data": sum(removed),
         "files": sum(files),

@@ -7,10 +7,11 @@ from typing import Any
 
 from frazil.commit import summary as keys
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.format.totals import live_rows, number
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.subject import Subject, whole
-from frazil.serve.explorer.tree import RootView, died, gone, leaf_name, live_rows, number
+from frazil.serve.explorer.tree import RootView, died, gone, leaf_name
 from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
@@ -59,9 +60,9 @@ def show(service: Service, call: Call) -> Answer:
         "text": [sentence(each) for each in found],
     }
     for name, key in _NUMBERS.items():
-        body[name] = [number(each.summary.get(key)) or 0 for each in found]
+        body[name] = [number(each.summary, key) or 0 for each in found]
     for name, key in _TOTALS.items():
-        body[name] = [number(each.summary.get(key)) for each in found]
+        body[name] = [number(each.summary, key) for each in found]
     body["rows"] = [live_rows(each.summary) for each in found]
     stray = any(lane.get(int(each.snapshot_id)) is None for each in found)
     return Answer(
@@ -113,7 +114,7 @@ def refs(metadata: TableMetadata) -> list[dict[str, Any]]:
 
 def sentence(snapshot: Snapshot) -> str:
     """What a commit did, in a sentence."""
-    found = {name: number(snapshot.summary.get(key)) or 0 for name, key in _NUMBERS.items()}
+    found = {name: number(snapshot.summary, key) or 0 for name, key in _NUMBERS.items()}
     parts = [
         listed({"added": found["files_added"], "removed": found["files_removed"]}, of="file"),
         listed({"added": found["rows_added"]}, of="row"),
@@ -166,18 +167,18 @@ def commit(service: Service, call: Call) -> Answer:
                     }
                     for leaf in fresh
                 ],
-                "data_files": number(summary.get("added-data-files")) or 0,
-                "data_bytes": number(summary.get("added-files-size")) or 0,
-                "vectors": number(summary.get("added-dvs")) or 0,
-                "puffin_files": int(bool(number(summary.get("added-dvs")))),
-                "metadata_bytes": number(summary.get(keys.METADATA_BYTES_WRITTEN)),
+                "data_files": number(summary, "added-data-files") or 0,
+                "data_bytes": number(summary, "added-files-size") or 0,
+                "vectors": number(summary, "added-dvs") or 0,
+                "puffin_files": int(bool(number(summary, "added-dvs"))),
+                "metadata_bytes": number(summary, keys.METADATA_BYTES_WRITTEN),
                 "text": _wrote(view, fresh),
             },
             "died": {leaves[int(at)].location: count for at, count in retired.items()},
             "leaves_gone": gone(root)["leaves"],
-            "flushed": number(summary.get(keys.ENTRIES_FLUSHED)) or 0,
-            "merged": number(summary.get(keys.LEAVES_MERGED)) or 0,
-            "split": number(summary.get(keys.LEAVES_SPLIT)) or 0,
+            "flushed": number(summary, keys.ENTRIES_FLUSHED) or 0,
+            "merged": number(summary, keys.LEAVES_MERGED) or 0,
+            "split": number(summary, keys.LEAVES_SPLIT) or 0,
         }
     )
 

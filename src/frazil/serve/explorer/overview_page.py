@@ -13,11 +13,11 @@ from pyiceberg.schema import Schema
 from frazil.errors import redacted
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.format.stats import has_bounds
+from frazil.format.totals import live_rows, number
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.evolution import leaf_columns, schema_changes
 from frazil.serve.explorer.history_page import refs
-from frazil.serve.explorer.tree import live_rows, number
 from frazil.serve.service import Service
 from frazil.table import Table
 
@@ -42,8 +42,8 @@ def show(service: Service, call: Call) -> Answer:
             "version": table._handle.state.version,
             "snapshot": None if tip is None else str(tip.snapshot_id),
             "rows": 0 if tip is None else live_rows(summary),
-            "files": 0 if tip is None else number(summary.get("total-data-files")),
-            "bytes": 0 if tip is None else number(summary.get("total-files-size")),
+            "files": 0 if tip is None else number(summary, "total-data-files"),
+            "bytes": 0 if tip is None else number(summary, "total-files-size"),
             "commits": len(history),
             "columns": _columns(table),
             "schemas": _schemas(metadata, history),

@@ -17,13 +17,13 @@ from frazil.commit.result import CommitResult
 from frazil.errors import AlreadyExists, InvalidInput
 from frazil.format.checks import check_ref_name
 from frazil.format.metadata import MAIN, RefKind, Snapshot
+from frazil.format.totals import live_rows, number
 from frazil.maintenance.compact import files_due
 from frazil.maintenance.expire import Expired
 from frazil.maintenance.orphans import Orphans
 from frazil.maintenance.rewrite_manifests import leaves_due
 from frazil.serve.exchange import Answer, Call
 from frazil.serve.explorer.health_page import LABELS
-from frazil.serve.explorer.tree import live_rows, number
 from frazil.serve.rest_errors import bad_request, conflict
 from frazil.serve.service import Service
 from frazil.table import Table
@@ -148,7 +148,7 @@ def _age(params: Params) -> int | None:
 def _shape(snapshot: Snapshot | None) -> dict[str, str]:
     summary = {} if snapshot is None else snapshot.summary
     rows = 0 if snapshot is None else live_rows(summary)
-    files = 0 if snapshot is None else number(summary.get("total-data-files"))
+    files = 0 if snapshot is None else number(summary, "total-data-files")
     return {
         "Rows": "unknown" if rows is None else f"{rows:,}",
         "Data files": "unknown" if files is None else f"{files:,}",

@@ -6,7 +6,6 @@ Everything is told from the one root; no leaf is opened.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +17,7 @@ from frazil.format import bitmap, tracking
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import ContentType, stats_key
 from frazil.format.stats import TrackedField
+from frazil.format.totals import number
 from frazil.format.tracking import Status
 from frazil.maintenance.reachable import root_address
 from frazil.serve.exchange import Answer, Call
@@ -154,21 +154,7 @@ def totals(subject: Subject) -> dict[str, int | None]:
     """Files, rows and bytes, as the snapshot's summary says."""
     summary = {} if subject.snapshot is None else subject.snapshot.summary
     names = {"files": "data-files", "rows": "records", "bytes": "files-size"}
-    return {name: number(summary.get(f"total-{key}")) for name, key in names.items()}
-
-
-def live_rows(summary: Mapping[str, str]) -> int | None:
-    """Rows that are not deleted, as a summary says; None where equality deletes hide it."""
-    records = number(summary.get("total-records"))
-    if records is None or number(summary.get("total-equality-deletes")):
-        return None
-    return records - (number(summary.get("total-position-deletes")) or 0)
-
-
-def number(given: str | None) -> int | None:
-    """A number of a summary; None for what is not there or is none."""
-    digits = "" if given is None else given.removeprefix("-")
-    return int(given or "") if digits.isascii() and digits.isdigit() else None
+    return {name: number(summary, f"total-{key}") for name, key in names.items()}
 
 
 def _root(view: RootView) -> dict[str, Any]:
