@@ -23,7 +23,6 @@ from frazil.cli.command_line import (
 )
 from frazil.cli.formats import Format, FormatOption, print_rows
 from frazil.errors import AlreadyExists
-from frazil.format.totals import number
 from frazil.words import counted, size
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ def log(
 
 
 def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
+    from frazil.format.totals import number
+
     def stated(key: str) -> int:
         return number(snapshot.summary, key) or 0
 

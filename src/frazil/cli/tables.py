@@ -20,7 +20,6 @@ from frazil.cli.command_line import (
 )
 from frazil.cli.which_catalog import settings_for
 from frazil.errors import InvalidInput
-from frazil.format.totals import live_rows, number
 from frazil.words import counted
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def tables(
 
 
 def _line(table: Table) -> dict[str, Any]:
+    from frazil.format.totals import number
+
     snapshot = table.current_snapshot()
     summary = {"total-data-files": "0"} if snapshot is None else snapshot.summary
     return {
@@ -73,6 +74,8 @@ def _line(table: Table) -> dict[str, Any]:
 
 def _rows(table: Table) -> int:
     """How many rows a table has: by its summary if possible, else counted."""
+    from frazil.format.totals import live_rows
+
     snapshot = table.current_snapshot()
     stated = None
     if snapshot is not None and snapshot.root_manifest is not None:
