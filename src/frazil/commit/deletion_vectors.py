@@ -92,7 +92,8 @@ class VectorMerger:
         rows_carried = 0
         for index, edit in enumerate(self._edits):
             old = read_vector(self._storage, self._location, current[index], int(records[index]))
-            if edit.exclusive and np.intersect1d(old, edit.positions, assume_unique=True).size:
+            merged = bitmap.union(old, edit.positions)
+            if edit.exclusive and len(merged) < len(old) + len(edit.positions):
                 conflicts.append(
                     Conflict(what="a row to update was deleted meanwhile", where=edit.location)
                 )
@@ -102,7 +103,6 @@ class VectorMerger:
                     f"{edit.location}: position {int(edit.positions.max())} is past the file's "
                     f"{int(records[index])} rows"
                 )
-            merged = bitmap.union(old, edit.positions)
             resolved = carried.get(edit.location) if edit.resolved is None else edit.resolved
             if resolved is not None:
                 rows_carried += len(bitmap.union(old, resolved)) - len(old)

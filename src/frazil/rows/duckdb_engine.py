@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -159,25 +159,32 @@ class DuckDbEngine:
         self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned
     ) -> SinkResult:
         """Rows that meet, and then the rows of the source that did not."""
-        query = queries.met(raw)
-        found = MetRows(rows, {} if queries.is_guarded else raw.deleted)
+        is_guarded = bool(raw.deleted) and queries.is_guarded
+        found = MetRows(rows, {} if is_guarded else raw.deleted)
+        with self._named(raw.deleted_rows()) if is_guarded else nullcontext() as deleted:
+            query = queries.met(raw, deleted=deleted)
+            with streaming(self.connection, query):
+                return sink.run(self._met_first(query, queries, found, source.num_rows))
+
+    def _met_first(
+        self, query: str, queries: MergeSql, found: MetRows, num_rows: int
+    ) -> pa.RecordBatchReader:
+        met = self._stream(query)
+        has_met = np.zeros(num_rows, dtype=np.bool_)
         extra = [] if queries.counts_sources else [SOURCE_ROW]
-        with streaming(self.connection, query):
-            met = self._stream(query)
-            has_met = np.zeros(source.num_rows, dtype=np.bool_)
 
-            def batches() -> Iterator[pa.RecordBatch]:
-                for batch in met:
-                    living = found.located(batch, FILE_INDEX)
-                    has_met[np.asarray(living.column(SOURCE_ROW))] = True
-                    yield living.drop_columns(extra)
-                if queries.has_unmet:
-                    with self._named(pa.table({HAS_MET: has_met})) as name:
-                        for batch in self._stream(queries.unmet(name)):
-                            yield batch.drop_columns(extra)
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in met:
+                living = found.located(batch, FILE_INDEX)
+                has_met[np.asarray(living.column(SOURCE_ROW))] = True
+                yield living.drop_columns(extra)
+            if queries.has_unmet:
+                with self._named(pa.table({HAS_MET: has_met})) as name:
+                    for batch in self._stream(queries.unmet(name)):
+                        yield batch.drop_columns(extra)
 
-            columns = [each for each in met.schema if each.name not in (FILE_INDEX, *extra)]
-            return sink.run(pa.RecordBatchReader.from_batches(pa.schema(columns), batches()))
+        columns = [each for each in met.schema if each.name not in (FILE_INDEX, *extra)]
+        return pa.RecordBatchReader.from_batches(pa.schema(columns), batches())
 
     @contextmanager
     def _named(self, rows: pa.Table) -> Iterator[str]:

@@ -94,13 +94,18 @@ class MergeSql:
         job = {SOURCE_ROW: _of(SOURCE, SOURCE_ROW)} if self.counts_sources else {}
         return self._text(shape, job)
 
-    def met(self, target: RawRows) -> str:
-        """Rows of the table and of the source that meet, as `MetRows` takes them."""
+    def met(self, target: RawRows, *, deleted: str | None = None) -> str:
+        """Rows of the table and of the source that meet, as `MetRows` takes them. `deleted` names a
+        table of rows that must not be seen."""
         on, where, later = [*self._pairs(), *self._on()], "true", ""
-        if target.deleted and self.is_guarded:
+        if deleted is not None:
+            # DuckDB puts other joins in an order of its own, and would do this one for all rows.
+            later = (
+                f" LEFT JOIN {deleted} d ON d.f = {_of(TARGET, FILE_INDEX)} AND "
+                f"d.p = {_of(TARGET, ROW_NUMBER)}"
+            )
             on, left = self._pairs(), " AND ".join(self._on()) or "true"
-            where = f"CASE WHEN {target.live} THEN {left} ELSE false END"
-            later = target.without_deleted
+            where = f"CASE WHEN d.f IS NULL THEN {left} ELSE false END"
         shape = _Shape(
             tables=f"{self._rows()} JOIN ({target.rows}) {TARGET} ON {' AND '.join(on)}{later}",
             sides={Side.MATCHED: "true"},

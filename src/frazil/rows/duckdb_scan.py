@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -172,17 +172,15 @@ def _told(what: str, error: Exception, kind: type[FrazilError] | None) -> Frazil
 class RawRows:
     """Rows as files hold them, deleted ones too, for a join that few of them pass: what metadata
     says of a row is found for those that are left, by the columns `FILE_INDEX` and `ROW_NUMBER`.
-
-    Where deleted rows must not be seen, `without_deleted` joins and `live` is a condition, both to
-    be put behind a join of the rows as `TARGET`. It is a LEFT join because DuckDB puts others in an
-    order of its own, and would do it for all rows.
     """
 
     rows: str
     deleted: Mapping[int, Longs]
     """Positions of deleted rows by file."""
-    without_deleted: str
-    live: str
+
+    def deleted_rows(self) -> pa.Table:
+        """The same as a table of files and positions."""
+        return _dead_rows(list(self.deleted), list(self.deleted.values()))
 
 
 @dataclass(slots=True)
@@ -411,21 +409,13 @@ class _ScanSql:
         return f"SELECT {', '.join(outputs)} FROM {source} r{joins}{where}"
 
     def _raw_rows(self, group: _Group, dead: dict[int, Longs]) -> RawRows:
-        rows, deleted = np.arange(self._planned.num_files), f"{self._prefix}_dead"
         columns = {column.name: _output(column, group) for column in self._wanted.fields}
         columns |= {ROW_ID.name: f"r.c{ROW_ID.field_id}"} if ROW_ID.name in columns else {}
         columns |= {FILE_INDEX: "r.file_index", ROW_NUMBER: "r.file_row_number"}
         outputs = [f"{value} AS {quoted(name)}" for name, value in columns.items()]
-        source = self._read_parquet(rows, f"{self._prefix}_{group.name}", 1)
-        if dead:
-            self._dead_join(rows, deleted, dead)
-        return RawRows(
-            rows=f"SELECT {', '.join(outputs)} FROM {source} r",
-            deleted=dead,
-            without_deleted=f" LEFT JOIN {deleted} d ON d.f = {TARGET}.{FILE_INDEX} AND "
-            f"d.p = {TARGET}.{ROW_NUMBER}",
-            live="d.f IS NULL",
-        )
+        every = np.arange(self._planned.num_files)
+        source = self._read_parquet(every, f"{self._prefix}_{group.name}", 1)
+        return RawRows(rows=f"SELECT {', '.join(outputs)} FROM {source} r", deleted=dead)
 
     def _stored(self) -> list[NestedField]:
         """Columns that are read from files."""
@@ -516,11 +506,7 @@ class _ScanSql:
 
     def _dead_join(self, rows: np.ndarray[Any, Any], name: str, dead: dict[int, Longs]) -> str:
         positions = [dead.get(int(row), _NONE) for row in rows]
-        found = {
-            "f": np.repeat(np.arange(len(rows), dtype=np.uint64), [len(p) for p in positions]),
-            "p": np.concatenate(positions).astype(np.int64),
-        }
-        self._out.relations[name] = pa.table(found)
+        self._out.relations[name] = _dead_rows(range(len(rows)), positions)
         return f" ANTI JOIN {name} d ON d.f = r.file_index AND d.p = r.file_row_number"
 
     # Files that Frazil reads
@@ -568,6 +554,11 @@ def _output(column: NestedField, group: _Group) -> str:
         case LAST_UPDATED.field_id:
             return f"coalesce({stored}, i.sequence)"
     return stored
+
+
+def _dead_rows(files: Sequence[int], positions: Sequence[Longs]) -> pa.Table:
+    numbers = np.repeat(np.array(files, dtype=np.uint64), [len(each) for each in positions])
+    return pa.table({"f": numbers, "p": np.concatenate(positions).astype(np.int64)})
 
 
 def _escaped(path: str) -> str:

@@ -52,7 +52,10 @@ class RowNumbers:
         found = np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
         is_new = np.ones(len(found), dtype=np.bool_)
         np.not_equal(found[1:], found[:-1], out=is_new[1:])
-        return found if is_new.all() else found[is_new]
+        found = found if is_new.all() else found[is_new]
+        if self._bitmap is None:  # asked again, they are in order
+            self._parts, self._held = [found], len(found)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.added, BitMap64(self.to_array().astype(np.uint64)).serialize())
