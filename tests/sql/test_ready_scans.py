@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.errors import FrazilError
 from frazil.rows.duckdb_scan import ScanSql
 from frazil.rows.planned import Planned
@@ -228,3 +229,17 @@ def test_a_footer_that_was_kept_is_not_that_of_another_file(tmp_path: Path) -> N
         for connection in (database.cursor(), database.cursor()):
             found = connection.sql(f"SELECT a FROM read_parquet('{path}')").fetchall()
             assert found == [(value,) for value in values]
+
+
+def test_the_catalog_is_asked_once_for_each_table(catalog: Catalog) -> None:
+    catalog.sql("CREATE TABLE shop.lines AS SELECT 1 AS id, 5 AS price")
+    database = cast(SqlCatalog, catalog._pointers).database
+    texts = [
+        f"SELECT (SELECT max(id) FROM shop.lines) + {number} AS n FROM shop.orders a "
+        "JOIN shop.orders b ON a.id = b.id WHERE a.id IN (SELECT id FROM shop.lines)"
+        for number in (0, 0, 1)  # bound, kept, and bound with plans that are kept
+    ]
+    for text in texts:
+        before = database.statements
+        assert len(rows(catalog, text)) == 1
+        assert database.statements - before == 2
