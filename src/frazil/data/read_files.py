@@ -34,7 +34,6 @@ from frazil.data.metadata_columns import (
 )
 from frazil.data.projection import FileField, Projection, file_fields, needed_leaves, projection
 from frazil.data.reshape import record_batch
-from frazil.data.row_groups import surviving
 from frazil.data.schema import arrow_schema, identified_schema
 from frazil.data.slices import DataFileSlice
 from frazil.data.sources import Block, OpenDataFile, ParquetSource, explained, open_source
@@ -153,7 +152,9 @@ def read_file(
         leaves = needed_leaves(fields, rows.wanted.fields)
         blocks = [block for block in opened.blocks if source.holds(block.offset)]
         blocks = [block for block in blocks if positions.any_left(block)]
-        if isinstance(opened, ParquetSource):
+        if isinstance(opened, ParquetSource) and not isinstance(reading.row_filter, AlwaysTrue):
+            from frazil.data.row_groups import surviving
+
             blocks = surviving(
                 blocks, opened.footer, reading.row_filter, rows.wanted, reading.name_mapping
             )

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from frazil.data.parquet_file import row_group_offsets
@@ -179,6 +178,8 @@ class OrcSource:
     """An ORC file, read as one block: Arrow does not say where its stripes lie."""
 
     def __init__(self, access: RandomAccess) -> None:
+        import pyarrow.orc as orc
+
         self._file = orc.ORCFile(access.arrow())
         self.schema: pa.Schema = self._file.schema
         self.num_rows = int(self._file.nrows)

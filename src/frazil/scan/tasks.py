@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
-from frazil.data.delete_files import read_equality_deletes, read_position_deletes
 from frazil.data.equality import EqualityDeletes
 from frazil.data.read_files import Reading, read_file
 from frazil.data.read_together import WholeFile, is_small, read_together
@@ -23,9 +22,10 @@ from frazil.data.slices import DataFileSlice
 from frazil.format import bitmap, paths, puffin
 from frazil.format.batch import EntryBatch
 from frazil.format.fields import PARTITION_PREFIX, ContentType
-from frazil.scan.plan import MUST_MATCH, Plan
 from frazil.storage import Storage, readers_at
-from frazil.tree.read import LEAF, POSITION
+
+if TYPE_CHECKING:
+    from frazil.scan.plan import Plan
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 _BUNDLE_FILES: Final = 64
@@ -114,6 +114,9 @@ def file_tasks(
     location: str,
 ) -> Iterator[Task]:
     """One task per file; `matches` maps a row of `files` to the rows of `deletes` that apply."""
+    from frazil.scan.plan import MUST_MATCH
+    from frazil.tree.read import LEAF, POSITION
+
     applied = _delete_files(deletes, location) if deletes is not None else []
     vectors = _vectors(files, location)
     leaves = files.pylist(LEAF)
@@ -301,6 +304,8 @@ class TaskReader:
     def _equality_of(self, file: DeleteFile) -> EqualityDeletes:
         known = self._equality.get(file.source.path)
         if known is None:
+            from frazil.data.delete_files import read_equality_deletes
+
             known = read_equality_deletes(
                 file.source,
                 file.equality_ids,
@@ -314,6 +319,8 @@ class TaskReader:
     def _positions_of(self, file: DeleteFile, task: Task) -> Positions:
         by_path = self._positions.get(file.source.path)
         if by_path is None:
+            from frazil.data.delete_files import read_position_deletes
+
             raw = read_position_deletes(file.source, storage=self.reading.storage)
             by_path = {_plain(path): positions for path, positions in raw.items()}
             self._positions[file.source.path] = by_path

@@ -43,7 +43,8 @@ from frazil.spark.group_reader import GroupReader
 from frazil.spark.live_rows import VectorLimits, without_deleted
 from frazil.spark.native_files import native_files
 from frazil.spark.read_names import ReadNames
-from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
+from frazil.spark.spark_arrow import arrow_of, column_into_spark
+from frazil.spark.spark_types import spark_schema, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,7 +29,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from frazil.errors import InvalidInput
 from frazil.expr.transforms import transform_array
-from frazil.spark.spark_types import arrow_type, column_from_spark, column_into_spark, spark_type
+from frazil.spark.spark_arrow import arrow_type, column_from_spark, column_into_spark
+from frazil.spark.spark_types import spark_type
 
 MODE = "write.distribution-mode"
 _HOUR_US = 3_600_000_000

@@ -26,7 +26,8 @@ from frazil.scan.change_steps import ChangeStep, StepPlanner
 from frazil.scan.deletes_in_force import live_deletes
 from frazil.scan.tasks import Positions, Task, TaskReader
 from frazil.spark.group_reader import task_bytes
-from frazil.spark.spark_types import arrow_of, into_spark, spark_schema
+from frazil.spark.spark_arrow import arrow_of, into_spark
+from frazil.spark.spark_types import spark_schema
 from frazil.storage import Storage
 from frazil.tree.read import TreeReader
 

@@ -15,7 +15,8 @@ from pyspark.sql import types as sql
 
 from frazil.data.metadata_columns import POS
 from frazil.spark.shipping import received
-from frazil.spark.spark_types import arrow_of, into_spark, spark_schema
+from frazil.spark.spark_arrow import arrow_of, into_spark
+from frazil.spark.spark_types import spark_schema
 
 if TYPE_CHECKING:
     from frazil.data.read_files import Reading

@@ -10,7 +10,7 @@ from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from frazil.format.metadata import Snapshot
-from frazil.spark.spark_types import arrow_of
+from frazil.spark.spark_arrow import arrow_of
 from frazil.table.inspect import Inspect
 from frazil.table.table import Table
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from frazil.format.batch import EntryBatch
 from frazil.rows.actions import RowSink, SinkResult
-from frazil.spark.spark_types import from_spark
+from frazil.spark.spark_arrow import from_spark
 from frazil.spark.write_task import packed, unpacked
 
 _RESULT: Final = "result"

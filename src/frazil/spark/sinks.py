@@ -20,7 +20,7 @@ from frazil.spark.find_table import prepare
 from frazil.spark.key_bitmaps import bitmaps
 from frazil.spark.shipping import answers
 from frazil.spark.sink_task import SinkTask, received
-from frazil.spark.spark_types import from_spark, incoming
+from frazil.spark.spark_arrow import from_spark, incoming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from frazil.format.metadata import Snapshot
     from frazil.rows.scan import Scan
+    from frazil.table.table import Table
 
 
 class FrazilSource(DataSource):  # type: ignore[misc]
@@ -62,14 +63,14 @@ class FrazilSource(DataSource):  # type: ignore[misc]
             from frazil.spark.stream_source import stream_schema  # needs Spark 4.2
 
             return stream_schema(options.load(), self.stream_options, options.columns)
-        scan = self._scan()
+        table, _, columns = self._pin()
         if self.source_options.metadata is not None:
             from frazil.spark.metadata_tables import metadata_schema
 
-            return metadata_schema(self.source_options.load(), self._metadata)
+            return metadata_schema(table, self._metadata)
         from frazil.spark.spark_types import spark_schema
 
-        return spark_schema(scan.schema)
+        return spark_schema(columns if self.source_options.columns is None else self._scan().schema)
 
     def reader(self, schema: sql.StructType) -> DataSourceReader:
         """A reader of the pinned snapshot; of the columns asked for, when there are fewer."""
@@ -113,17 +114,23 @@ class FrazilSource(DataSource):  # type: ignore[misc]
         return self.source_options.metadata or ""
 
     def _scan(self) -> Scan:
-        """The scan of the pinned snapshot; the first call pins."""
-        from frazil.spark.source_scan import pinned, scan_of
+        """The scan of the pinned snapshot."""
+        from frazil.spark.source_scan import scan_of
 
-        options = self.source_options
-        table = options.load()
+        table, snapshot, columns = self._pin()
+        return scan_of(table, self.source_options, snapshot, columns)
+
+    def _pin(self) -> tuple[Table, Snapshot | None, Schema]:
+        """The table, its snapshot and columns; the first call decides which."""
+        from frazil.spark.source_scan import pinned
+
+        table = self.source_options.load()
         if self._pinned is None:
-            self._pinned = pinned(table, options)
-        return scan_of(table, options, *self._pinned)
+            self._pinned = pinned(table, self.source_options)
+        return table, *self._pinned
 
     def __getstate__(self) -> dict[str, Any]:
         """A source that is sent anywhere is pinned: with a schema given, nothing else does it."""
         if self._pinned is None:
-            self._scan()
+            self._pin()
         return dict(self.__dict__)

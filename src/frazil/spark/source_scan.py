@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput
 from frazil.format.metadata import Snapshot
-from frazil.rows.scan import Scan
 from frazil.spark.source_options import SourceOptions
 from frazil.spark.spark_types import spark_schema
-from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    from frazil.rows.scan import Scan
+    from frazil.table.table import Table
 
 
 def scan_of(
     table: Table, options: SourceOptions, snapshot: Snapshot | None, schema: Schema
 ) -> Scan:
     """The scan that the options ask for."""
+    from frazil.rows.scan import Scan
+
     return Scan(
         _handle=table._handle,
         snapshot=snapshot,
@@ -33,8 +38,9 @@ def pinned(table: Table, options: SourceOptions) -> tuple[Snapshot | None, Schem
     if options.snapshot == 0:
         snapshot, schema = None, table.schema
     else:
-        first = table.scan(as_of=options.moment(table))
-        snapshot, schema = first.snapshot, first.table_schema
+        at = options.moment(table)
+        snapshot = table.current_snapshot() if at is None else table.snapshot(at)
+        schema = table.schema if at is None else table._schema_at(at, snapshot)
     if options.schema_id is not None:
         schema = table.metadata.schema_by_id(options.schema_id)
     return snapshot, schema

@@ -41,7 +41,8 @@ from frazil.spark.jobs.zorder import z_order
 from frazil.spark.merge_frames import MergeFrames
 from frazil.spark.merge_source import SparkSource
 from frazil.spark.sinks import collected_keys, written
-from frazil.spark.spark_types import arrow_of, column_into_spark, spark_schema, spark_type
+from frazil.spark.spark_arrow import arrow_of, column_into_spark
+from frazil.spark.spark_types import spark_schema, spark_type
 from frazil.spark.update import Paths, updated
 
 if TYPE_CHECKING:

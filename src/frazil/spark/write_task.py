@@ -18,7 +18,7 @@ from frazil.data.conform import Conformer
 from frazil.data.write_files import write_rows
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import DerivedColumn, TableMetadata
-from frazil.spark.spark_types import from_spark
+from frazil.spark.spark_arrow import from_spark
 from frazil.storage import Storage
 
 ENTRIES = "entries"

@@ -28,7 +28,8 @@ from frazil.rows.editor import OVERWRITE_ISOLATION
 from frazil.spark.distribution import Distribution, distributed
 from frazil.spark.find_table import CatalogLike, prepare, table_of
 from frazil.spark.shipping import answers
-from frazil.spark.spark_types import incoming, table_schema
+from frazil.spark.spark_arrow import incoming
+from frazil.spark.spark_types import table_schema
 from frazil.spark.write_task import WriteTask, unpacked
 from frazil.table.table import Table
 from frazil.tree.read import LEAF, POSITION

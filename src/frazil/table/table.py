@@ -160,7 +160,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             schema_override=self.schema if as_of is None else self._schema_at(as_of, snapshot),
         )
 
-    def _schema_at(self, as_of: AsOf, snapshot: Snapshot | None) -> Schema | None:
+    def _schema_at(self, as_of: AsOf, snapshot: Snapshot | None) -> Schema:
         """Branches are read in the current schema, tags and times in the schema of their time."""
         ref = self.metadata.refs.get(as_of) if isinstance(as_of, str) else None
         if snapshot is None or (ref is not None and ref.kind is RefKind.BRANCH):
