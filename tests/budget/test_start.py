@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import frazil
+from frazil.spark.source import FrazilSource
 
 _REPORT = "; import json, sys; print(json.dumps(sorted(sys.modules)))"
 
@@ -121,10 +123,49 @@ def test_columns_and_rows_load_what_they_need_when_they_are_asked_for(tmp_path: 
     assert "pyiceberg.table" not in modules  # a fifth of a second
 
 
-def test_a_worker_of_the_spark_source_loads_no_writer() -> None:
-    modules = loaded("import frazil.spark.source")
-    unwanted = {"pyiceberg.table", "frazil.spark.writer", "frazil.rows.editor", "duckdb", "sqlglot"}
-    assert not modules & unwanted
+def own_packages(modules: set[str]) -> set[str]:
+    return {name.split(".")[1] for name in modules if name.startswith("frazil.")}
+
+
+def test_spark_finds_the_source_without_what_it_reads_with() -> None:
+    modules = loaded("import pyspark_frazil")
+    assert not tops(modules) & (HEAVY | (OTHERS - {"pyspark"}))
+    assert {name for name in modules if name.startswith("frazil.")} == {
+        "frazil.errors",
+        "frazil.spark",
+        "frazil.spark.source",
+        "frazil.spark.source_options",
+        "frazil.spark.stream_options",
+    }
+
+
+def test_workers_of_the_spark_source_load_what_their_step_needs(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", [{"id": 7}])
+    options = {"catalog": str(tmp_path / "warehouse"), "path": "shop.orders"}
+    code = (
+        "import sys; from frazil.spark.source import FrazilSource; "
+        "s = FrazilSource({'catalog': sys.argv[1], 'path': 'shop.orders'}); "
+        "assert s.schema().names == ['id']"
+    )
+    makes = loaded(code, options["catalog"])
+    assert not tops(makes) & (HEAVY - {"pyiceberg", "pydantic"})
+    assert own_packages(makes) == OPENING | {"spark"}
+
+    source = FrazilSource(options)
+    reader = source.reader(source.schema())
+    (tmp_path / "reader").write_bytes(pickle.dumps((reader, reader.partitions())))
+    code = (
+        "import pickle, sys; r, (p,) = pickle.load(open(sys.argv[1], 'rb')); "
+        "assert [b.to_pylist() for b in r.read(p)] == [[{'id': 7}]]"
+    )
+    reads = loaded(code, str(tmp_path / "reader"))
+    assert not tops(reads) & {"pandas", "duckdb", "sqlglot", "polars", "sqlite3", "sqlalchemy"}
+    rooms = {"data", "entrance", "errors", "expr", "format", "limits", "scan", "spark", "storage"}
+    assert own_packages(reads) == rooms | {"words"}
+    assert "pyiceberg.table" not in reads
+    assert not {name for name in reads if name.endswith((".write_files", ".prune", ".plan"))}
+    assert len([name for name in reads if name.startswith("frazil.")]) <= 55
 
 
 def test_the_commands_are_known_without_loading_what_they_do() -> None:
