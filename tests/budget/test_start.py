@@ -168,6 +168,18 @@ def test_workers_of_the_spark_source_load_what_their_step_needs(tmp_path: Path) 
     assert len([name for name in reads if name.startswith("frazil.")]) <= 55
 
 
+def test_a_catalog_is_registered_with_spark_without_what_only_writes_need() -> None:
+    modules = loaded("import frazil.spark.register")
+    assert not tops(modules) & {"duckdb", "sqlglot", "polars", "sqlalchemy", "pandas"}
+    writing = {
+        "frazil.rows.editor",
+        "frazil.rows.merge",
+        "frazil.spark.merge",
+        "frazil.spark.writer",
+    }
+    assert not modules & {*writing, "pyiceberg.table"}
+
+
 def test_the_commands_are_known_without_loading_what_they_do() -> None:
     modules = loaded("from frazil.cli import commands; commands.load()")
     assert not tops(modules) & (HEAVY | {"sqlalchemy", "pyspark", "rich"})

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
 import frazil
 import frazil.spark
@@ -99,6 +100,32 @@ def test_names_differ_by_more_than_case(spark: Any, catalog: frazil.Catalog) -> 
         columns.add_column("B", "long")
     frame = frazil.spark.table(made)
     assert rows_of(frame.where("B is null").select("k")) == [(0,), (1,), (2,), (3,)]
+
+
+def test_case_counts_where_the_session_says_so(spark: Any, catalog: frazil.Catalog) -> None:
+    first = {"id": 1, "Price": 2.0, "Where": {"City": "a"}}
+    made = catalog.create_table("s.t", [first, {**first, "id": 2, "Price": 3.0}])
+    frazil.spark.register(spark, catalog)
+    spark.sql("UPDATE frazil.s.t SET PRICE = price + 1, `where`.CITY = 'b' WHERE ID = 1")
+    spark.sql("DELETE FROM frazil.s.t WHERE pRiCe = 3.0 AND iD = 2")
+    spark.sql("INSERT INTO frazil.s.t (PRICE, ID) VALUES (9.0D, 7L)")
+    spark.sql("""
+        MERGE INTO frazil.s.t t USING (SELECT 7L AS K, 1D AS p UNION ALL SELECT 8L, 4D) S
+        ON T.ID = s.k
+        WHEN MATCHED THEN UPDATE SET T.PRICE = t.price + S.P
+        WHEN NOT MATCHED THEN INSERT (PRICE, iD) VALUES (s.p, s.K)
+    """)
+    found = spark.sql("SELECT ID, PRICE, `WHERE`.city FROM frazil.s.t")
+    left = [(1, 3.0, "b"), (7, 10.0, None), (8, 4.0, None)]
+    assert rows_of(found) == left
+    assert [field.name for field in made.refresh().schema.fields] == ["id", "Price", "Where"]
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    with pytest.raises(AnalysisException, match="UNRESOLVED_COLUMN"):
+        spark.sql("DELETE FROM frazil.s.t WHERE price = 10.0")
+    frame = spark.createDataFrame([(9, 1.0)], "id long, PRICE double")
+    with pytest.raises(frazil.InvalidInput, match="'PRICE'"):
+        frazil.spark.append(made, frame)
+    assert rows_of(spark.sql("SELECT id, Price, `Where`.City FROM frazil.s.t")) == left
 
 
 def test_when_a_schema_was_removed_no_name_is_trusted(catalog: frazil.Catalog) -> None:

@@ -163,8 +163,8 @@ public class RowChanges extends SparkStrategy {
       } else if (condition instanceof EqualTo) {
         Expression left = ((EqualTo) condition).left();
         Expression right = ((EqualTo) condition).right();
-        if (isOf(left, target) && isOf(right, source)) made.add(pair(left, right));
-        if (isOf(right, target) && isOf(left, source)) made.add(pair(right, left));
+        if (isOf(left, target) && isOf(right, source)) made.add(pair(spelled(left, target), spelled(right, source)));
+        if (isOf(right, target) && isOf(left, source)) made.add(pair(spelled(right, target), spelled(left, source)));
       }
     }
 
@@ -180,15 +180,25 @@ public class RowChanges extends SparkStrategy {
       return same && found == 1;
     }
 
-    private static List pair(Expression target, Expression source) {
+    private static List pair(String target, String source) {
       List made = new ArrayList();
-      made.add(((Attribute) target).name());
-      made.add(((Attribute) source).name());
+      made.add(target);
+      made.add(source);
       return made;
     }
 
+    /** The name of a column as its relation has it; Spark keeps the spelling of the statement. */
+    private static String spelled(Expression expression, List attributes) {
+      Attribute column = (Attribute) expression;
+      for (int i = 0; i < attributes.size(); i++) {
+        Attribute each = (Attribute) attributes.get(i);
+        if (each.exprId().equals(column.exprId())) return each.name();
+      }
+      return column.name();
+    }
+
     /** Clauses of one side: side, action, condition or null, assignments or null. */
-    private static void add(List made, String side, Seq actions, List given) {
+    private void add(List made, String side, Seq actions, List given) {
       List all = list(actions);
       for (int i = 0; i < all.size(); i++) {
         MergeAction action = (MergeAction) all.get(i);
@@ -213,7 +223,7 @@ public class RowChanges extends SparkStrategy {
     }
 
     /** Assignments: the path of a column, and its value. */
-    private static List assigned(Seq assignments, List given) {
+    private List assigned(Seq assignments, List given) {
       List all = list(assignments);
       List made = new ArrayList();
       for (int i = 0; i < all.size(); i++) {
@@ -226,16 +236,16 @@ public class RowChanges extends SparkStrategy {
       return made;
     }
 
-    private static List path(Expression key) {
+    private List path(Expression key) {
       List made = new ArrayList();
       Expression at = key;
       while (at instanceof org.apache.spark.sql.catalyst.expressions.GetStructField) {
         org.apache.spark.sql.catalyst.expressions.GetStructField part =
             (org.apache.spark.sql.catalyst.expressions.GetStructField) at;
-        made.add(0, part.extractFieldName());
+        made.add(0, part.childSchema().fields()[part.ordinal()].name());
         at = part.child();
       }
-      made.add(0, ((Attribute) at).name());
+      made.add(0, spelled(at, list(relation.output())));
       return made;
     }
 

@@ -1,7 +1,8 @@
 """What Spark SQL's catalog asks for: namespaces, tables, their definition, procedures.
 
 Each verb is a method that takes a JSON text and returns what Spark is told. No rule of tables lives
-here: the catalog and its tables are asked.
+here: the catalog and its tables are asked. What only writes need is imported by the verbs that
+write, so that a first query does not wait for it.
 """
 
 from __future__ import annotations
@@ -17,18 +18,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as sql
 
 from frazil.errors import AlreadyExists, NotFound
-from frazil.expr.partition_by import parse_partition_by
-from frazil.format.plain import UNPARTITIONED
-from frazil.spark import writer
-from frazil.spark.alterations import alter
 from frazil.spark.bridge import Answers, Bridge
 from frazil.spark.defaults import CURRENT, default_value
 from frazil.spark.find_table import prepare
 from frazil.spark.loaded import CURRENT_SNAPSHOT, Loaded
 from frazil.spark.spark_types import declared_schema
-from frazil.spark.sql_changes import carry_out, merges_schema
 from frazil.table.column_tree import default_of
-from frazil.table.replacement import replacing
 
 if TYPE_CHECKING:
     from frazil.table.catalog import Catalog
@@ -133,6 +128,8 @@ class CatalogVerbs(Answers):
         return Schema(*fields)
 
     def _alter(self, request: str) -> dict[str, Any]:
+        from frazil.spark.alterations import alter
+
         asked = json.loads(request)
         table = self._catalog.load_table((*asked["namespace"], asked["name"]))
         alter(self._bridge.spark, table, asked["changes"])
@@ -170,6 +167,10 @@ class CatalogVerbs(Answers):
         name = (*asked["namespace"], asked["name"])
         if not self._catalog.table_exists(name):
             return self._stage_create(request) if asked.get("or create") else {"missing": True}
+        from frazil.expr.partition_by import parse_partition_by
+        from frazil.format.plain import UNPARTITIONED
+        from frazil.table.replacement import replacing
+
         table = self._catalog.load_table(name)
         schema = self._schema(asked)
         terms = _partition_by(asked)
@@ -202,6 +203,9 @@ class CatalogVerbs(Answers):
     # Rows
 
     def _insert(self, request: Any) -> dict[str, Any]:
+        from frazil.spark import writer
+        from frazil.spark.sql_changes import merges_schema
+
         asked = json.loads(request[0])
         frame = DataFrame(request[1], self._bridge.spark)
         staged = self._staged.get(asked["token"])
@@ -215,6 +219,8 @@ class CatalogVerbs(Answers):
         return {}
 
     def _change_rows(self, change: Any) -> dict[str, Any]:
+        from frazil.spark.sql_changes import carry_out
+
         table = self._bridge.loaded(str(change.token())).table
         carry_out(self._bridge.spark, table, change)
         return {}
