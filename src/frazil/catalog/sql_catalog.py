@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -271,11 +272,7 @@ class SqlCatalog:
         self._need_typed()
         _, history = export.read(old, storage=self.storage(old))
         replaced = MetadataLogEntry(metadata_file=old, timestamp_ms=base.metadata.last_updated_ms)
-        history = History(
-            snapshots=history.snapshots,
-            snapshot_log=history.snapshot_log,
-            metadata_log=(*history.metadata_log, replaced),
-        )
+        history = replace(history, metadata_log=(*history.metadata_log, replaced))
         storage = self.storage(metadata.location)
         rendered = old
         if export.json_every(metadata):

@@ -324,7 +324,7 @@ class TableMetadata:
             if field_id is None:
                 last += 1
                 field_id = last
-            fields.append(_renumbered(wanted, field_id))
+            fields.append(wanted.model_copy(update={"field_id": field_id}))
         moved = replace(self, last_partition_id=last, last_updated_ms=now_ms)
         for same in self.partition_specs:
             if same.fields == tuple(fields):
@@ -581,11 +581,3 @@ def log_entry(
 
 def _identity(part: PartitionField) -> tuple[int, str, str]:
     return part.source_id, str(part.transform), part.name
-
-
-def _renumbered(part: PartitionField, field_id: int) -> PartitionField:
-    from pyiceberg.partitioning import PartitionField
-
-    return PartitionField(
-        source_id=part.source_id, field_id=field_id, transform=part.transform, name=part.name
-    )

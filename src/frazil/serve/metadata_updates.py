@@ -52,12 +52,7 @@ class PostedUpdates:
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
         """The metadata after them."""
-        at = Added(
-            schema_id=self.added.schema_id,
-            spec_id=self.added.spec_id,
-            order_id=self.added.order_id,
-        )
-        return applied(metadata, self.updates, at, now_ms=now_ms)
+        return applied(metadata, self.updates, replace(self.added), now_ms=now_ms)
 
 
 def applied(

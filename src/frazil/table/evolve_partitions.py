@@ -66,9 +66,7 @@ class EvolvePartitions(Edits):
     def rename(self, what: str, to: str) -> EvolvePartitions:
         """Rename a partition field."""
         found = self._find(what)
-        made = PartitionField(
-            source_id=found.source_id, field_id=found.field_id, transform=found.transform, name=to
-        )
+        made = found.model_copy(update={"name": to})
         at = self._fields.index(found)
         self._fields.remove(found)
         self._check_name(made)

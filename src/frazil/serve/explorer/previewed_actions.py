@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from frazil.serve.explorer.health_page import LABELS
 from frazil.serve.rest_errors import bad_request, conflict
 from frazil.serve.service import Service
 from frazil.table import Table
-from frazil.table.refs import is_ancestor
+from frazil.table.refs import ancestors, is_ancestor
 from frazil.words import counted, size
 
 
@@ -163,15 +164,9 @@ def _facts(before: Snapshot | None, after: Snapshot | None) -> tuple[Fact, ...]:
 
 def _between(table: Table, low: Snapshot | None, high: Snapshot | None) -> int:
     """Commits of the history of `high` that come after `low`."""
-    parents = {int(each.snapshot_id): each.parent_snapshot_id for each in table.snapshots()}
-    end = None if low is None else int(low.snapshot_id)
-    walk = None if high is None else int(high.snapshot_id)
-    count = 0
-    while walk is not None and walk != end:
-        count += 1
-        parent = parents.get(walk)
-        walk = None if parent is None else int(parent)
-    return count
+    end = None if low is None else low.snapshot_id
+    walk = ancestors(table._handle, high)
+    return sum(1 for _ in takewhile(lambda each: each.snapshot_id != end, walk))
 
 
 def _schema_warning(table: Table, target: Snapshot) -> tuple[str, ...]:
