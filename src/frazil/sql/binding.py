@@ -24,7 +24,6 @@ from frazil.rows import duckdb_filter
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.sql.duckdb_calls import failure, value_of
-from frazil.sql.engine import Pruned, SqlEngine
 from frazil.sql.filters import Constants, filter_of, key_filter
 from frazil.sql.name_resolution import (
     AsOf,
@@ -39,6 +38,7 @@ from frazil.sql.pushed_conditions import Found, conditions
 from frazil.sql.ready_scans import Key, ReadyScan, state_of
 from frazil.sql.rewriting import Edit, EngineText, rewrite
 from frazil.sql.scopes import Scope, aliases_around, is_cte
+from frazil.sql.sql_engine import Pruned, SqlEngine
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, Token, chain, tokens
 from frazil.sql.times import TimeTravel, time_travels
 from frazil.sql.view_sql import view_query

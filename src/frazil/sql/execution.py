@@ -19,12 +19,12 @@ from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
 from frazil.sql.binding import Binder
 from frazil.sql.duckdb_calls import failure, value_of
-from frazil.sql.engine import SqlEngine
 from frazil.sql.name_resolution import AsOf, Names
 from frazil.sql.query_result import Result
 from frazil.sql.ready_queries import Ready, ReadyQueries, key_of
 from frazil.sql.ready_scans import state_of
 from frazil.sql.rewriting import EngineText, Parameters
+from frazil.sql.sql_engine import SqlEngine
 from frazil.sql.text import Cursor, Kind, Name, Part, Source, tokens
 from frazil.sql.transactions import Transactions
 from frazil.table.catalog import Catalog

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import FrazilError
-from frazil.sql.engine import SqlEngine
 from frazil.sql.name_resolution import Names
 from frazil.sql.ready_scans import ReadyScans, state_of
 from frazil.sql.rewriting import Edit, EngineText
+from frazil.sql.sql_engine import SqlEngine
 from frazil.sql.text import Part, Source
 
 MOST_QUERIES: Final = 32
