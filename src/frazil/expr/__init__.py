@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
     place = _PLACES.get(name)
     if place is None:
         raise AttributeError(f"module 'frazil.expr' has no attribute {name!r}")
-    found = globals()[name] = getattr(importlib.import_module(f"frazil.expr.{place}"), name)
+    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{place}"), name)
     return found
 
 
