@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from starlette.testclient import TestClient
 
 import frazil
@@ -114,7 +114,7 @@ class ServedHistory:
         try:
             self.peer.delete(f"id < {limit}")
             self.rows = {key: value for key, value in self.rows.items() if key not in doomed}
-        except (CommitFailedException, ValueError):
+        except (CommitFailedException, ValidationException, ValueError):
             self.peer = self.remote.load_table("shop.orders")
 
     def peer_overwrite(self) -> None:
