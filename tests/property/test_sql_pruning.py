@@ -307,5 +307,5 @@ def test_pruning_by_the_keys_of_the_other_side_loses_no_row(
     expected = _expected(full, text)
     if expected is not None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(binding, "_is_worth", lambda small, large: large.planned is not None)
+            patch.setattr(binding, "_is_worth", lambda small, large: large.ready is not None)
             assert [row["id"] for row in catalog.sql(text)] == expected
