@@ -18,7 +18,7 @@ from frazil.catalog.sql_catalog import SqlCatalog
 from frazil.errors import FrazilError
 from frazil.rows.duckdb_scan import ScanSql
 from frazil.rows.planned import Planned
-from frazil.sql import filters
+from frazil.sql import filters, sql_engine
 from frazil.sql.execution import Statement
 from frazil.sql.ready_scans import MOST_BYTES, ReadyScan, ReadyScans
 from frazil.sql.session import new_database
@@ -219,6 +219,17 @@ def test_all_connections_of_an_engine_are_set_alike() -> None:
         names = ("TimeZone", "arrow_lossless_conversion", "parquet_metadata_cache")
         chosen = ", ".join(f"current_setting('{name}')" for name in names)
         assert connection.sql(f"SELECT {chosen}").fetchall() == [("UTC", True, True)]
+
+
+@pytest.mark.parametrize(("most", "are_kept"), [(1, False), (2, True)])
+def test_footers_of_many_files_are_not_kept(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch, most: int, are_kept: bool
+) -> None:
+    catalog.sql("CREATE TABLE shop.two AS SELECT 1 AS id")
+    catalog.sql("INSERT INTO shop.two VALUES (2)")
+    monkeypatch.setattr(sql_engine, "MOST_FOOTERS", most)
+    text = "SELECT current_setting('parquet_metadata_cache') AS kept, id FROM shop.two ORDER BY id"
+    assert rows(catalog, text) == [(are_kept, 1), (are_kept, 2)]
 
 
 def test_a_footer_that_was_kept_is_not_that_of_another_file(tmp_path: Path) -> None:

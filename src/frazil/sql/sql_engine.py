@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import BooleanExpression
 
@@ -21,6 +21,8 @@ from frazil.table.table import Table
 if TYPE_CHECKING:
     import duckdb
 
+MOST_FOOTERS: Final = 4_096
+"""Footers of a scan of more files are not kept; each takes about 70 KB."""
 _numbers = count()
 
 
@@ -67,7 +69,9 @@ class SqlEngine:
         if not any(made is each for each in self.bound):
             made.bind(self.connection)
             self.bound.append(made)
-            if made.files is not None:  # of another name for every scan: no other would find them
+            # Files of a storage have another name for every scan, so that no other would find their
+            # footers; those of many files would take the memory of everything else.
+            if made.files is not None or made.num_files > MOST_FOOTERS:
                 self.connection.execute("SET SESSION parquet_metadata_cache = false")
 
     def verify(self) -> None:
