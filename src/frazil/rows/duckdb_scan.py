@@ -229,6 +229,7 @@ class ScanSql:
     def release_files(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the connection's database forget what would stay when the connection is closed."""
         if self.files is not None:
+            connection.execute("SELECT 1")  # ends a query that was not read to its end
             connection.unregister_filesystem(self.files.protocol)
 
 
