@@ -152,10 +152,12 @@ class _Notes:
             self.counts[action] = self.counts.get(action, 0) + count
             if action is Action.INSERT:
                 continue
-            rows = batch if count == len(batch) else batch.filter(pa.array(mine))
-            self.keys.setdefault(action, RowNumbers()).add(np.asarray(rows.column(KEY)))
+            chosen = pa.array(mine)
+            keys = self.keys.setdefault(action, RowNumbers())
+            keys.add(np.asarray(batch.column(KEY).filter(chosen)))
             if SOURCE_ROW in batch.schema.names:
-                self.sources.add(np.asarray(rows.column(SOURCE_ROW).drop_null()))
+                found = batch.column(SOURCE_ROW).filter(chosen)
+                self.sources.add(np.asarray(found.drop_null()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -193,12 +195,7 @@ class Outcome:
                 f"{counted(met - distinct, 'source row')} too many: each row of the table may "
                 "match one source row only; make the source distinct first"
             )
-        twice = self.sources.added - len(self.sources)
-        if twice:
-            raise InvalidInput(
-                f"{counted(twice, 'row')} of the table have the key of "
-                "another row; the key columns must identify a row"
-            )
+        check_met_once(self.sources.added - len(self.sources))
 
     def retired(self, planned: Planned) -> tuple[EntryBatch | None, tuple[VectorEdit, ...]]:
         """Rows that leave, as files that go and vector edits; a file is named once.
@@ -214,6 +211,15 @@ class Outcome:
         gone, plain = removal_of(planned, _joined(alone))
         _, exclusive = removal_of(planned, _joined(beside), exclusive=True)
         return entries_of(gone), (*plain, *exclusive)
+
+
+def check_met_once(twice: int) -> None:
+    """Refuse rows of the source that met more than one row of the table, where they must not."""
+    if twice:
+        raise InvalidInput(
+            f"{counted(twice, 'row')} of the table have the key of "
+            "another row; the key columns must identify a row"
+        )
 
 
 def removal_of(

@@ -21,7 +21,7 @@ from frazil.expr.quotes import quoted
 from frazil.expr.sql_text import TARGET
 from frazil.rows import duckdb_scan, duckdb_shared
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkResult
-from frazil.rows.duckdb_merge import HAS_MET, MergeSql
+from frazil.rows.duckdb_merge import MergeSql
 from frazil.rows.duckdb_scan import FILE_INDEX, RawRows, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, stored
@@ -31,6 +31,7 @@ from frazil.rows.engine import Assignments, MergePlan
 from frazil.rows.merge_clauses import Side, has, updates
 from frazil.rows.met_rows import MetRows
 from frazil.rows.planned import Longs, Planned
+from frazil.rows.replaced_rows import ReplacedRows
 from frazil.rows.z_order import ZOrder
 
 if TYPE_CHECKING:
@@ -112,9 +113,13 @@ class DuckDbEngine:
         made = duckdb_scan.scan_sql(needed, filtered=False, key=True, raw=by_key)
         with explained("merge"), self._bound(made) as rows, Values(self.connection) as new:
             queries = MergeSql(plan, source, new)
-            if made.raw is None:
-                return [self._into(sink, queries.whole(rows))]
-            return [self._by_key(sink, queries, made.raw, source, needed)]
+            if made.raw is not None and queries.is_replacement:
+                return [self._replaced(sink, queries, made.raw, source, needed)]
+            with source.in_table() as copied:
+                queries = MergeSql(plan, copied, new)
+                if made.raw is None:
+                    return [self._into(sink, queries.whole(rows))]
+                return [self._by_key(sink, queries, made.raw, copied, needed)]
 
     def sorted(
         self, planned: Planned, order: SortOrder | ZOrder, sink: RowSink
@@ -155,6 +160,22 @@ class DuckDbEngine:
     def _stream(self, query: str) -> pa.RecordBatchReader:
         return self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
 
+    def _replaced(
+        self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned
+    ) -> SinkResult:
+        """Rows of the source in the places of those that they meet."""
+        found = MetRows(rows, raw.deleted)
+        replaced = ReplacedRows(
+            source.num_rows, inserts=queries.has_unmet, updates=ROW_ID.name in rows.scan.columns
+        )
+        query = queries.addresses(raw)
+        with streaming(self.connection, query):
+            with self._kept(query) as met:
+                for batch in self._stream(met):
+                    replaced.note(found.located(batch, FILE_INDEX))
+            schema, batches = source.batches(BATCH_ROWS)
+            return sink.run(replaced.stream(schema, batches))
+
     def _by_key(
         self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned
     ) -> SinkResult:
@@ -163,8 +184,8 @@ class DuckDbEngine:
         found = MetRows(rows, {} if is_guarded else raw.deleted)
         with self._named(raw.deleted_rows()) if is_guarded else nullcontext() as deleted:
             query = queries.met(raw, deleted=deleted)
-            with streaming(self.connection, query):
-                return sink.run(self._met_first(query, queries, found, source.num_rows))
+            with streaming(self.connection, query), self._kept(query) as met:
+                return sink.run(self._met_first(met, queries, found, source.num_rows))
 
     def _met_first(
         self, query: str, queries: MergeSql, found: MetRows, num_rows: int
@@ -179,12 +200,23 @@ class DuckDbEngine:
                 has_met[np.asarray(living.column(SOURCE_ROW))] = True
                 yield living.drop_columns(extra)
             if queries.has_unmet:
-                with self._named(pa.table({HAS_MET: has_met})) as name:
+                with self._named(pa.table({SOURCE_ROW: np.flatnonzero(has_met)})) as name:
                     for batch in self._stream(queries.unmet(name)):
                         yield batch.drop_columns(extra)
 
         columns = [each for each in met.schema if each.name not in (FILE_INDEX, *extra)]
         return pa.RecordBatchReader.from_batches(pa.schema(columns), batches())
+
+    @contextmanager
+    def _kept(self, query: str) -> Iterator[str]:
+        """A query's rows in a temporary table, which all threads fill and which may spill: of a
+        stream DuckDB holds one megabyte, and threads wait until that is read."""
+        name = f"__frazil_kept_{uuid.uuid4().hex[:12]}"
+        self.connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
+        try:
+            yield f"SELECT * FROM {name}"
+        finally:
+            self.connection.execute(f"DROP TABLE {name}")
 
     @contextmanager
     def _named(self, rows: pa.Table) -> Iterator[str]:

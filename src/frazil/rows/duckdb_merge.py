@@ -8,10 +8,11 @@ query with an outer join.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+import pyarrow as pa
 from pyiceberg.types import NestedField
 
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
@@ -20,13 +21,11 @@ from frazil.expr.sql_text import SOURCE, TARGET, SqlText
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action
 from frazil.rows.duckdb_scan import FILE_INDEX, ROW_NUMBER, RawRows
 from frazil.rows.duckdb_source import DuckDbSource
-from frazil.rows.duckdb_types import type_text
+from frazil.rows.duckdb_types import literal, type_text
 from frazil.rows.duckdb_values import Values
 from frazil.rows.engine import Constant, MergeClause, MergePlan, Value
 from frazil.rows.merge_clauses import Side, has, updates
 
-HAS_MET: Final = "__frazil_has_met"
-"""Column that says of each row of the source, in their order, whether it met another."""
 _MARK: Final = "__frazil_mark"
 _CHOICE: Final = "__frazil_choice"
 _NO_CLAUSE: Final = -1
@@ -71,6 +70,12 @@ class MergeSql:
         return self._plan.only_changes
 
     @property
+    def is_replacement(self) -> bool:
+        """Whether rows are written as the source has them."""
+        names = (field.name for field in self._fields)
+        return self._plan.only_changes and all(map(self._source.named, names))
+
+    @property
     def has_unmet(self) -> bool:
         """Whether a clause is for rows of the source that met none."""
         return has(self._plan.clauses, Side.SOURCE_ONLY)
@@ -92,11 +97,20 @@ class MergeSql:
             row_id=_of(TARGET, ROW_ID.name),
         )
         job = {SOURCE_ROW: _of(SOURCE, SOURCE_ROW)} if self.counts_sources else {}
-        return self._text(shape, job)
+        return self._text(shape, job, self._fields)
+
+    def addresses(self, target: RawRows) -> str:
+        """Which rows of the table and of the source meet, and the action, as `MetRows` takes it."""
+        return self._met(target, fields=())
 
     def met(self, target: RawRows, *, deleted: str | None = None) -> str:
         """Rows of the table and of the source that meet, as `MetRows` takes them. `deleted` names a
         table of rows that must not be seen."""
+        return self._met(target, fields=self._fields, deleted=deleted)
+
+    def _met(
+        self, target: RawRows, *, fields: Sequence[NestedField], deleted: str | None = None
+    ) -> str:
         on, where, later = [*self._pairs(), *self._on()], "true", ""
         if deleted is not None:
             # DuckDB puts other joins in an order of its own, and would do this one for all rows.
@@ -106,8 +120,9 @@ class MergeSql:
             )
             on, left = self._pairs(), " AND ".join(self._on()) or "true"
             where = f"CASE WHEN d.f IS NULL THEN {left} ELSE false END"
+        source = self._rows(self._within(target.bounds))
         shape = _Shape(
-            tables=f"{self._rows()} JOIN ({target.rows}) {TARGET} ON {' AND '.join(on)}{later}",
+            tables=f"{source} JOIN ({target.rows}) {TARGET} ON {' AND '.join(on)}{later}",
             sides={Side.MATCHED: "true"},
             kept="true",
             key=_of(TARGET, ROW_NUMBER),
@@ -115,15 +130,17 @@ class MergeSql:
             where=where,
         )
         source_row, file = _of(SOURCE, SOURCE_ROW), _of(TARGET, FILE_INDEX)
-        return self._text(shape, {SOURCE_ROW: source_row, FILE_INDEX: file})
+        return self._text(shape, {SOURCE_ROW: source_row, FILE_INDEX: file}, fields)
 
-    def unmet(self, has_met: str) -> str:
-        """Rows of the source that met none; `has_met` names a table with that column."""
-        rows = f"SELECT * FROM {self._rows()} POSITIONAL JOIN {has_met} WHERE NOT {HAS_MET}"
+    def unmet(self, met: str) -> str:
+        """Rows of the source that met none; `met` names a table of the numbers of others."""
+        rows = f"SELECT * FROM {self._rows()} ANTI JOIN {met} USING ({SOURCE_ROW})"
         shape = _Shape(tables=f"({rows}) {SOURCE}", sides={Side.SOURCE_ONLY: "true"}, kept="false")
-        return self._text(shape, {SOURCE_ROW: _of(SOURCE, SOURCE_ROW)})
+        return self._text(shape, {SOURCE_ROW: _of(SOURCE, SOURCE_ROW)}, self._fields)
 
-    def _text(self, shape: _Shape, job: Mapping[str, str]) -> str:
+    def _text(
+        self, shape: _Shape, job: Mapping[str, str], fields: Sequence[NestedField]
+    ) -> str:
         clauses = {
             at: clause for at, clause in enumerate(self._plan.clauses) if clause.side in shape.sides
         }
@@ -138,8 +155,7 @@ class MergeSql:
             )
             choice, key, row_id, where = _CHOICE, KEY, quoted(ROW_ID.name), "true"
         chosen = [
-            f"{self._value(field, choice, clauses)} AS {quoted(field.name)}"
-            for field in self._fields
+            f"{self._value(field, choice, clauses)} AS {quoted(field.name)}" for field in fields
         ]
         if updates(self._plan.clauses):
             moved = _cases(choice, clauses, {Action.UPDATE: row_id})
@@ -153,10 +169,18 @@ class MergeSql:
             f"WHERE {where} AND (({choice}) <> {_NO_CLAUSE} OR {shape.kept})"
         )
 
-    def _rows(self) -> str:
-        return (
-            f"(SELECT *, true AS {_MARK}, rowid AS {SOURCE_ROW} FROM {self._source.name}) {SOURCE}"
-        )
+    def _rows(self, where: str = "true") -> str:
+        return f"(SELECT *, true AS {_MARK} FROM ({self._source.rows}) WHERE {where}) {SOURCE}"
+
+    def _within(self, bounds: Mapping[str, tuple[pa.Scalar, pa.Scalar]]) -> str:
+        """A condition for rows of the source whose keys lie where the table's do."""
+        found = ["true"]
+        for pair in self._plan.pairs:
+            kind = self._plan.schema.find_field(pair.target).field_type
+            if pair.target in bounds and self._source.is_alike(pair.source, kind):
+                low, high = (literal(end, kind) for end in bounds[pair.target])
+                found.append(f"{quoted(pair.source)} BETWEEN {low} AND {high}")
+        return " AND ".join(found)
 
     def _join(self) -> str:
         if has(self._plan.clauses, Side.TARGET_ONLY):

@@ -177,6 +177,8 @@ class RawRows:
     rows: str
     deleted: Mapping[int, Longs]
     """Positions of deleted rows by file."""
+    bounds: Mapping[str, tuple[pa.Scalar, pa.Scalar]]
+    """Between which values columns lie, where it is known."""
 
     def deleted_rows(self) -> pa.Table:
         """The same as a table of files and positions."""
@@ -416,7 +418,13 @@ class _ScanSql:
         outputs = [f"{value} AS {quoted(name)}" for name, value in columns.items()]
         every = np.arange(self._planned.num_files)
         source = self._read_parquet(every, f"{self._prefix}_{group.name}", 1)
-        return RawRows(rows=f"SELECT {', '.join(outputs)} FROM {source} r", deleted=dead)
+        bounds = {
+            column.name: found
+            for column in self._wanted.fields
+            if (found := self._planned.bounds(column)) is not None
+        }
+        rows = f"SELECT {', '.join(outputs)} FROM {source} r"
+        return RawRows(rows=rows, deleted=dead, bounds=bounds)
 
     def _stored(self) -> list[NestedField]:
         """Columns that are read from files."""

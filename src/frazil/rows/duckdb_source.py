@@ -1,10 +1,15 @@
-"""Rows to merge, held in a temporary DuckDB table: read once, used as often as needed."""
+"""Rows to merge, read once and used as often as needed.
+
+Few rows stay in memory as they came; many go into a temporary DuckDB table, which may spill.
+"""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,28 +20,60 @@ from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
 from frazil.data.row_input import inferred, record_batches
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
+from frazil.rows.actions import SOURCE_ROW
 from frazil.rows.duckdb_scan import explained
 from frazil.rows.duckdb_types import type_text
 from frazil.rows.engine import KeyValues
-from frazil.rows.unsliced import unsliced_stream
+from frazil.rows.unsliced import UnslicedRows, unsliced_stream
 
 if TYPE_CHECKING:
     import duckdb
 
+MOST_HELD: Final = 128 << 20
+"""Bytes of rows that stay in memory."""
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DuckDbSource:
-    """A temporary table of rows to merge."""
+    """Rows to merge, by a name that their connection knows."""
 
     connection: duckdb.DuckDBPyConnection
     name: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
     num_rows: int
+    held: pa.Table | None = None
+    """The rows with their numbers, unless they are in a table."""
     _distinct: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """How many values columns have, where they were counted."""
+
+    @property
+    def rows(self) -> str:
+        """A query of the rows with their numbers."""
+        number = "" if self.held is not None else f", rowid AS {SOURCE_ROW}"
+        return f"SELECT *{number} FROM {self.name}"
+
+    @contextmanager
+    def in_table(self) -> Iterator[DuckDbSource]:
+        """The rows in a table, for expressions over them: of a filter that DuckDB hands to Arrow,
+        NaN is not above all numbers."""
+        if self.held is None:
+            yield self
+            return
+        copied = replace(self, name=f"{self.name}_table", held=None)
+        _copied(self.connection, copied.name, self.held.drop_columns([SOURCE_ROW]).to_reader())
+        try:
+            yield copied
+        finally:
+            copied.close()
+
+    def batches(self, num_rows: int) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
+        """The rows with their numbers, in batches of at most so many, and their schema."""
+        if self.held is not None:
+            return self.held.schema, self.held.to_batches(max_chunksize=num_rows)
+        stream = self.connection.sql(self.rows).to_arrow_reader(num_rows)
+        return stream.schema, stream
 
     def named(self, name: str) -> str | None:
         """The source's spelling of a column, if it has it."""
@@ -47,11 +84,12 @@ class DuckDbSource:
     ) -> list[KeyValues | None]:
         """The values of columns, or their ends; None where they are of another kind of type."""
         return [
-            self._values(name, kind, limit) if self._is_alike(name, kind) else None
+            self._values(name, kind, limit) if self.is_alike(name, kind) else None
             for name, kind in zip(names, kinds, strict=True)
         ]
 
-    def _is_alike(self, name: str, kind: IcebergType) -> bool:
+    def is_alike(self, name: str, kind: IcebergType) -> bool:
+        """Whether a column compares as one of this type does."""
         found = self.types[self.columns.index(name)]
         if isinstance(kind, IntegerType | LongType):
             return found in _INTEGERS
@@ -102,12 +140,15 @@ class DuckDbSource:
         return int(self.connection.sql(query).fetchall()[0][0])
 
     def close(self) -> None:
-        """Drop the rows."""
-        self.connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+        """Forget the rows."""
+        if self.held is not None:
+            self.connection.unregister(self.name)
+        else:
+            self.connection.execute(f"DROP TABLE IF EXISTS {self.name}")
 
 
 def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> DuckDbSource:
-    """Copy rows into a temporary table."""
+    """Take rows in."""
     stream = _readable(given(rows, schema), schema)
     if not stream.schema.names:
         raise InvalidInput("the source has no columns")
@@ -115,22 +156,58 @@ def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> 
     for name in stream.schema.names:
         if folded.setdefault(name.lower(), name) != name or stream.schema.names.count(name) > 1:
             raise InvalidInput(f"the source has the column {name} twice; rename one")
-    name, passing = (f"__frazil_{part}_{uuid.uuid4().hex[:12]}" for part in ("source", "stream"))
-    connection.register(passing, unsliced_stream(stream))
+    name = f"__frazil_source_{uuid.uuid4().hex[:12]}"
+    first = _first(stream)
+    held = None
+    if first.nbytes <= MOST_HELD:
+        held, count = _numbered(first), first.num_rows
+        connection.register(name, UnslicedRows(held))
+    else:
+        count = _copied(connection, name, _chained(first, stream))
+    described = connection.sql(f"SELECT * FROM {name}")
+    known = [at for at, column in enumerate(described.columns) if column != SOURCE_ROW]
+    return DuckDbSource(
+        connection=connection,
+        name=name,
+        columns=tuple(described.columns[at] for at in known),
+        types=tuple(str(described.types[at]) for at in known),
+        num_rows=count,
+        held=held,
+    )
+
+
+def _first(stream: pa.RecordBatchReader) -> pa.Table:
+    """All rows of a stream, or the first ones, more than can be held."""
+    batches: list[pa.RecordBatch] = []
+    size = 0
+    for batch in stream:
+        batches.append(batch)
+        size += batch.nbytes
+        if size > MOST_HELD:
+            break
+    return pa.Table.from_batches(batches, stream.schema)
+
+
+def _chained(first: pa.Table, rest: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(first.schema, chain(first.to_batches(), rest))
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    numbers = pa.array(np.arange(rows.num_rows, dtype=np.int64))
+    return rows.append_column(SOURCE_ROW, numbers)
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.RecordBatchReader) -> int:
+    """Copy rows into a temporary table; returns how many."""
+    passing = f"{name}_stream"
+    connection.register(passing, unsliced_stream(rows))
     try:
         with explained("source"):
             made = connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")
             ((count,),) = made.fetchall()
+            return int(count)
     finally:
         connection.unregister(passing)
-    described = connection.sql(f"SELECT * FROM {name}")
-    return DuckDbSource(
-        connection=connection,
-        name=name,
-        columns=tuple(described.columns),
-        types=tuple(str(kind) for kind in described.types),
-        num_rows=int(count),
-    )
 
 
 def given(rows: Any, schema: Schema) -> pa.RecordBatchReader:

@@ -14,8 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
 
 from frazil.data.metadata_columns import METADATA_COLUMNS, covering
 from frazil.data.read_files import Reading
@@ -32,6 +43,9 @@ if TYPE_CHECKING:
     from frazil.rows.scan import Scan
 
 Longs = npt.NDArray[np.int64]
+_BOUNDED = (
+    IntegerType | LongType | DateType | TimestampType | TimestamptzType | DecimalType | StringType
+)
 _MAX_BASE = 1 << 52
 """Spark carries a base as milliseconds and turns them into microseconds."""
 
@@ -122,6 +136,16 @@ class Planned:
         if folder is not None:
             own |= np.array([path.startswith(folder) for path in self.paths], np.bool_)
         return own
+
+    def bounds(self, field: NestedField) -> tuple[pa.Scalar, pa.Scalar] | None:
+        """Between which values a column lies in all files, where metadata says so."""
+        if not isinstance(field.field_type, _BOUNDED) or not self.num_files:
+            return None
+        files = self.plan.files
+        low, high = (
+            files.column(stats_key(field.field_id, name)) for name in ("lower_bound", "upper_bound")
+        )
+        return None if low.null_count or high.null_count else (pc.min(low), pc.max(high))
 
     @cached_property
     def has_vector(self) -> npt.NDArray[np.bool_]:

@@ -6,7 +6,6 @@ rows. Such columns are copied, so that they begin with their first row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -43,12 +42,8 @@ class UnslicedRows:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """A new stream of the rows."""
-        stream = pa.RecordBatchReader.from_stream(self._rows)
-        made = pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
-        return made.__arrow_c_stream__(requested_schema)
-
-    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        yield from map(unsliced, stream)
+        stream = unsliced_stream(pa.RecordBatchReader.from_stream(self._rows))
+        return stream.__arrow_c_stream__(requested_schema)
 
 
 def _has_deep_struct(kind: pa.DataType, *, inside: bool = False) -> bool:

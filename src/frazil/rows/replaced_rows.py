@@ -1,0 +1,61 @@
+"""Rows of a source that take the places of rows of a table: which one each replaces.
+
+Where rows are written as the source has them, a join has to give addresses only. They are noted by
+the number of the source row, and the source is then read once, in its own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
+from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, check_met_once
+
+_NONE = -1
+
+
+class ReplacedRows:
+    """What becomes of each row of a source, by its number."""
+
+    def __init__(self, num_rows: int, *, inserts: bool, updates: bool) -> None:
+        """Rows that meet none are inserted, or left out. Those that are updated keep row ids."""
+        self._actions = np.full(num_rows, Action.INSERT if inserts else Action.KEEP, dtype=np.int8)
+        self._keys = np.full(num_rows, _NONE, dtype=np.int64)
+        self._row_ids = np.full(num_rows, _NONE, dtype=np.int64) if updates else None
+        self._met = 0
+
+    def note(self, met: pa.RecordBatch) -> None:
+        """Take in rows that met, as `MetRows` gives them."""
+        at = np.asarray(met.column(SOURCE_ROW))
+        self._met += len(at)
+        self._keys[at] = np.asarray(met.column(KEY))
+        self._actions[at] = np.asarray(met.column(ACTION))
+        if self._row_ids is not None:
+            self._row_ids[at] = np.asarray(met.column(ROW_ID.name).fill_null(_NONE))
+
+    def stream(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+        """The rows of the source, numbered ones of this schema, with their actions."""
+        check_met_once(self._met - int(np.count_nonzero(self._keys != _NONE)))
+        fields = [field for field in schema if field.name != SOURCE_ROW]
+        if self._row_ids is not None:
+            fields += [pa.field(column.name, pa.int64()) for column in (ROW_ID, LAST_UPDATED)]
+        made = pa.schema([*fields, pa.field(KEY, pa.int64()), pa.field(ACTION, pa.int8())])
+        return pa.RecordBatchReader.from_batches(made, self._acted(made, rows))
+
+    def _acted(
+        self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            at = np.asarray(batch.column(SOURCE_ROW))
+            columns = batch.drop_columns([SOURCE_ROW]).columns
+            keys, actions = self._keys[at], self._actions[at]
+            if self._row_ids is not None:
+                ids = self._row_ids[at]
+                columns += [pa.array(ids, mask=ids == _NONE), pa.nulls(len(at), pa.int64())]
+            columns += [pa.array(keys, mask=keys == _NONE), pa.array(actions)]
+            made = pa.RecordBatch.from_arrays(columns, schema=schema)
+            is_lost = (keys == _NONE) & (actions == Action.KEEP)
+            yield made.filter(pa.array(~is_lost)) if is_lost.any() else made
