@@ -6,7 +6,9 @@ sizes and offsets; which rows go into which file is decided in `write`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +29,10 @@ from frazil.storage import Storage
 _SAMPLE: Final = 4096
 _SMALL_CHUNK: Final = 16_384
 """Chunks with fewer rows than this on average are put together before they are encoded."""
+
+
+_WORTH_A_THREAD: Final = 1 << 16
+"""Rows; those of fewer are counted in less than a thread takes to start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +94,9 @@ class ParquetFile:
         if chunks > 1 and chunks * _SMALL_CHUNK > rows.num_rows:
             rows = rows.combine_chunks()
         stored = self._shape.stored(rows)
-        self._opened(stored).write_table(stored, row_group_size=max(rows.num_rows, 1))
-        self._stats.update(rows)
+        writer = self._opened(stored)
+        with _beside(self._stats.update, rows):
+            writer.write_table(stored, row_group_size=max(rows.num_rows, 1))
         self._rows += rows.num_rows
 
     def _opened(self, first: pa.Table) -> pq.ParquetWriter:
@@ -129,6 +136,19 @@ class ParquetFile:
                     part.close()
             except Exception:
                 continue
+
+
+@contextmanager
+def _beside(count: Callable[[pa.Table], None], rows: pa.Table) -> Iterator[None]:
+    """Count rows while they are encoded: neither needs the other, nor Python's lock for long."""
+    if rows.num_rows < _WORTH_A_THREAD:
+        yield
+        count(rows)
+        return
+    with ThreadPoolExecutor(1) as thread:
+        counted = thread.submit(count, rows)
+        yield
+        counted.result()
 
 
 def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str]:
