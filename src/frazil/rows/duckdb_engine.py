@@ -166,7 +166,7 @@ class DuckDbEngine:
         """Rows of the source in the places of those that they meet."""
         found = MetRows(rows, raw.deleted)
         replaced = ReplacedRows(
-            source.num_rows, inserts=queries.has_unmet, updates=ROW_ID.name in rows.scan.columns
+            source.num_rows, inserts=queries.has_unmet, updates=queries.has_updates
         )
         query = queries.addresses(raw)
         with streaming(self.connection, query):

@@ -76,6 +76,11 @@ class MergeSql:
         return self._plan.only_changes and all(map(self._source.named, names))
 
     @property
+    def has_updates(self) -> bool:
+        """Whether rows live on with their row ids."""
+        return updates(self._plan.clauses)
+
+    @property
     def has_unmet(self) -> bool:
         """Whether a clause is for rows of the source that met none."""
         return has(self._plan.clauses, Side.SOURCE_ONLY)
@@ -138,9 +143,7 @@ class MergeSql:
         shape = _Shape(tables=f"({rows}) {SOURCE}", sides={Side.SOURCE_ONLY: "true"}, kept="false")
         return self._text(shape, {SOURCE_ROW: _of(SOURCE, SOURCE_ROW)}, self._fields)
 
-    def _text(
-        self, shape: _Shape, job: Mapping[str, str], fields: Sequence[NestedField]
-    ) -> str:
+    def _text(self, shape: _Shape, job: Mapping[str, str], fields: Sequence[NestedField]) -> str:
         clauses = {
             at: clause for at, clause in enumerate(self._plan.clauses) if clause.side in shape.sides
         }
@@ -157,7 +160,7 @@ class MergeSql:
         chosen = [
             f"{self._value(field, choice, clauses)} AS {quoted(field.name)}" for field in fields
         ]
-        if updates(self._plan.clauses):
+        if self.has_updates:
             moved = _cases(choice, clauses, {Action.UPDATE: row_id})
             chosen += [f"{moved} AS {quoted(ROW_ID.name)}", f"{_NULL} AS {LAST_UPDATED.name}"]
         actions = {action: str(int(action)) for action in Action}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -201,14 +202,11 @@ class RowEditor:
         """
         schema = self.metadata.schema()
         _check_keys(on, schema)
-        source = self._upsert_source(rows, on, schema)
         clauses: list[MergeClause] = []
         if update_matched:
             clauses.append(Clause(side=Side.MATCHED, action=Action.UPDATE))
         if insert_unmatched:
             clauses.append(Clause(side=Side.SOURCE_ONLY, action=Action.INSERT))
-        if not clauses or not source.num_rows:
-            return self._change(conflict_filter=AlwaysTrue())
         plan = MergePlan(
             schema=schema,
             pairs=[KeyPair(target=name, source=name) for name in on],
@@ -216,10 +214,14 @@ class RowEditor:
             clauses=clauses,
             only_changes=True,
         )
-        return self.merge(source, plan)
+        with closing(self._upsert_source(rows, on, schema)) as source:
+            _check_rows(source, on)
+            if not clauses or not source.num_rows:
+                return self._change(conflict_filter=AlwaysTrue())
+            return self.merge(source, plan)
 
     def _upsert_source(self, rows: Rows, on: Sequence[str], schema: Schema) -> MergeSource:
-        """The rows in the table's types, with keys that are there and differ."""
+        """The rows in the table's types."""
         stream = given(rows, schema)
         have = [column for column in schema.fields if column.name in stream.schema.names]
         missing = [name for name in on if name not in stream.schema.names]
@@ -233,15 +235,7 @@ class RowEditor:
         given_columns = Schema(*have)
         fitting = conformed(stream, schema if extra else given_columns)
         batches = pa.RecordBatchReader.from_batches(arrow_schema(given_columns), fitting)
-        source = self.engine.source(batches, schema)
-        for name in on if source.num_rows else ():
-            if source.nulls(name):
-                raise InvalidInput(f"key column {name} has nulls in the rows to upsert")
-        if source.num_rows and source.duplicates(on):
-            raise InvalidInput(
-                f"the rows to upsert have duplicate keys in {', '.join(on)}; keep one row per key"
-            )
-        return source
+        return self.engine.source(batches, schema)
 
     def _outcome(
         self, results: Sequence[SinkResult], planned: Planned, scan: Scan, isolation: str
@@ -344,6 +338,17 @@ def _check_keys(on: Sequence[str], schema: Schema) -> None:
     twice = sorted({name for name in on if list(on).count(name) > 1})
     if twice:
         raise InvalidInput(f"key column {', '.join(twice)} is given twice")
+
+
+def _check_rows(source: MergeSource, on: Sequence[str]) -> None:
+    """Refuse rows to upsert whose keys are missing or alike."""
+    for name in on if source.num_rows else ():
+        if source.nulls(name):
+            raise InvalidInput(f"key column {name} has nulls in the rows to upsert")
+    if source.num_rows and source.duplicates(on):
+        raise InvalidInput(
+            f"the rows to upsert have duplicate keys in {', '.join(on)}; keep one row per key"
+        )
 
 
 __all__ = ["RowEditor", "assigned", "path_named"]

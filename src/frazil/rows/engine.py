@@ -87,6 +87,9 @@ class MergeSource(Protocol):
     def nulls(self, name: str) -> int:
         """How many rows have no value in a column."""
 
+    def close(self) -> None:
+        """Let the rows go."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -65,19 +66,21 @@ class Merge(MergeClauses[str | Expression]):
 
     def _change(self, editor: RowEditor) -> Change:
         self._need_clauses()
-        source = editor.engine.source(self.source, self.schema)
+        with closing(editor.engine.source(self.source, self.schema)) as source:
+            return editor.merge(source, self._plan(source.columns))
+
+    def _plan(self, source_columns: Sequence[str]) -> MergePlan:
         scopes: dict[str, Columns] = {
             TARGET: columns_of_schema(self.schema),
-            SOURCE: dict.fromkeys(source.columns),
+            SOURCE: dict.fromkeys(source_columns),
         }
         on, pairs = self._meeting(scopes)
-        plan = MergePlan(
+        return MergePlan(
             schema=self.schema,
             pairs=pairs,
             on=on,
             clauses=[self._clause(wish, scopes) for wish in self.clauses],
         )
-        return editor.merge(source, plan)
 
     def _meeting(self, scopes: Mapping[str, Columns]) -> tuple[SqlText | None, list[KeyPair]]:
         """Which rows meet: a condition that is left over, and columns that must be equal."""

@@ -45,9 +45,7 @@ class ReplacedRows:
         made = pa.schema([*fields, pa.field(KEY, pa.int64()), pa.field(ACTION, pa.int8())])
         return pa.RecordBatchReader.from_batches(made, self._acted(made, rows))
 
-    def _acted(
-        self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
+    def _acted(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows:
             at = np.asarray(batch.column(SOURCE_ROW))
             columns = batch.drop_columns([SOURCE_ROW]).columns

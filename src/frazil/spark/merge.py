@@ -82,7 +82,7 @@ class Merge(MergeClauses[Condition]):
             try:
                 return self._run(source)
             finally:
-                source.release()
+                source.close()
 
     def _run(self, source: SparkSource) -> CommitResult:
         schema = self.table.schema

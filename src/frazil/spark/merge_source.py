@@ -58,7 +58,7 @@ def pairs_of(condition: str, schema: Schema, source_columns: Sequence[str]) -> l
 
 
 class SparkSource:
-    """A frame whose rows have numbers (`SOURCE_ROW`); whoever made it calls `release`."""
+    """A frame whose rows have numbers (`SOURCE_ROW`); whoever made it calls `close`."""
 
     def __init__(self, frame: DataFrame) -> None:
         self.columns: Sequence[str] = frame.columns
@@ -66,7 +66,7 @@ class SparkSource:
         exact = frame.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
         self._names = {name if exact else name.lower(): name for name in self.columns}
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Let the rows go."""
         self.frame.unpersist()
 
