@@ -2,7 +2,7 @@
 
 `write_rows` takes a stream of batches and keeps memory bounded: rows are split by partition,
 buffered to row groups (or to whole files, when the table has a sort order), written, and rolled at
-the target size. Entries are ADDED with every inherited value null; the commit fills those in.
+the target size. A row group is encoded in a thread while the rows of the next one come. Entries are ADDED with every inherited value null; the commit fills those in.
 A write that fails removes the files it made.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
+from frazil.data.one_behind import OneBehind
 from frazil.data.parquet_file import FileShape, ParquetFile, WrittenFile
 from frazil.data.partitioner import Partition, Partitioner
 from frazil.data.schema import arrow_schema
@@ -158,6 +160,7 @@ class RowWriter:
         self._buffers: dict[Partition, _Buffer] = {}
         self._held_bytes = 0
         self._ratio = 1.0  # bytes in a file per byte in memory, as seen last
+        self._behind = OneBehind()
         self._made: list[str] = []
         self._written = written if written is not None else []
         self._entries: list[dict[str, Any]] = []
@@ -172,21 +175,24 @@ class RowWriter:
                 buffer = self._buffers[partition] = _Buffer(partition)
             self._held_bytes += buffer.add(rows)
             if self._is_full(buffer):
-                self._flush(buffer)
+                self._flush_behind(buffer)
         while self._held_bytes > self._target.options.buffer_bytes:
-            self._flush(max(self._buffers.values(), key=lambda buffer: buffer.bytes))
+            self._flush_behind(max(self._buffers.values(), key=lambda buffer: buffer.bytes))
 
     def close(self) -> EntryBatch:
         """Write what is left and describe every file."""
+        self._behind.end()
         for buffer in self._buffers.values():
             if buffer.rows:
-                self._flush(buffer)
+                self._flush(buffer, self._taken(buffer))
             if buffer.file is not None:
                 self._close(buffer)
         return EntryBatch.from_rows(self._entries, self._types())
 
     def abort(self) -> None:
         """Remove every file of this write; what cannot be removed stays listed in `written`."""
+        with suppress(Exception):  # the write has failed already
+            self._behind.end()
         for buffer in self._buffers.values():
             if buffer.file is not None:
                 buffer.file.abort()
@@ -202,6 +208,7 @@ class RowWriter:
     def _is_full(self, buffer: _Buffer) -> bool:
         options = self._target.options
         if self._target.is_sorted:
+            self._behind.wait()  # for the ratio
             expected = buffer.bytes * self._ratio
             return expected >= options.target_file_bytes or buffer.bytes >= _MAX_SORT_BYTES
         return buffer.bytes >= self._group_bytes() or buffer.rows >= options.row_group_rows
@@ -210,10 +217,17 @@ class RowWriter:
         options = self._target.options
         return min(options.row_group_bytes, options.target_file_bytes)
 
-    def _flush(self, buffer: _Buffer) -> None:
+    def _flush_behind(self, buffer: _Buffer) -> None:
+        self._behind.wait()
+        rows = self._taken(buffer)
+        self._behind.run(lambda: self._flush(buffer, rows))
+
+    def _taken(self, buffer: _Buffer) -> pa.Table:
         self._held_bytes -= buffer.bytes
-        size = max(buffer.bytes, 1)
-        rows = buffer.take(self._arrow)
+        return buffer.take(self._arrow)
+
+    def _flush(self, buffer: _Buffer, rows: pa.Table) -> None:
+        size = max(rows.nbytes, 1)
         if self._target.is_sorted:
             rows = self._sorted(rows)
         by_bytes = self._group_bytes() * rows.num_rows // size
@@ -241,7 +255,7 @@ class RowWriter:
             self._close(buffer)
 
     def _open(self, partition: Partition) -> ParquetFile:
-        opened = [buffer for buffer in self._buffers.values() if buffer.file is not None]
+        opened = [buffer for buffer in list(self._buffers.values()) if buffer.file is not None]
         if len(opened) >= self._target.options.max_open_files:
             self._close(max(opened, key=_file_bytes))
         path = self._target.path(partition, len(self._made))

@@ -203,7 +203,7 @@ class Outcome:
         A file that an update moves rows out of stays, with the vector edit that reveals conflicts.
         """
         deleted, updated = (_longs(self.keys.get(a)) for a in (Action.DELETE, Action.UPDATE))
-        moved_from = {row for row, _ in planned.located(updated)} if len(updated) else set()
+        moved_from = {row for row, _ in planned.located(updated)} if len(deleted) else set()
         alone: list[Longs] = []
         beside: list[Longs] = [updated]
         for row, positions in planned.located(deleted) if len(deleted) else ():

@@ -187,13 +187,11 @@ class Planned:
         """Keys as rows of the plan with ascending positions in the file."""
         order = np.argsort(self.bases, kind="stable")
         starts = self.bases[order]
-        found = np.sort(keys)
-        at = np.searchsorted(starts, found, side="right") - 1
-        cuts = np.flatnonzero(np.diff(at)) + 1
-        for part in np.split(np.arange(len(found)), cuts):
-            if len(part):
-                slot = at[part[0]]
-                yield int(order[slot]), found[part] - starts[slot]
+        found = keys if (keys[1:] > keys[:-1]).all() else np.sort(keys)
+        firsts = np.searchsorted(found, starts)
+        ends = np.append(firsts[1:], len(found))
+        for slot in np.flatnonzero(firsts < ends):
+            yield int(order[slot]), found[firsts[slot] : ends[slot]] - starts[slot]
 
     def _longs(self, key: str) -> Longs:
         return self.plan.files.numpy(key).astype(np.int64, copy=False)

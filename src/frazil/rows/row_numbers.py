@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from pyroaring import BitMap64
 
 from frazil.rows.planned import Longs
 
+_NONE: Final = np.zeros(0, dtype=np.int64)
 _MOST_HELD: Final = 1 << 22
 """Numbers kept as they are, 32 MB of them; sorting those takes a quarter of the time that putting
 them into a bitmap does. Beyond, they go into one, which may be a hundredth of the size."""
@@ -36,29 +38,35 @@ class RowNumbers:
         self._parts.append(numbers)
         self._held += len(numbers)
         if self._held > _MOST_HELD:
-            found = np.sort(np.concatenate(self._parts)).astype(np.uint64)
-            self._bitmap = BitMap64() if self._bitmap is None else self._bitmap
-            self._bitmap.update(found)
-            self._parts, self._held = [], 0
+            self._fold()
+
+    def _fold(self) -> None:
+        """Put what is held into the bitmap."""
+        found = np.sort(np.concatenate([_NONE, *self._parts]))
+        self._bitmap = BitMap64() if self._bitmap is None else self._bitmap
+        self._bitmap.update(array("Q", found.tobytes()))
+        self._parts, self._held = [], 0
 
     def __len__(self) -> int:
-        return len(self.to_array())
+        if self._bitmap is None:
+            return len(self.to_array())
+        self._fold()
+        return len(self._bitmap)
 
     def to_array(self) -> Longs:
         """The numbers, ascending, each once."""
-        parts = [*self._parts]
         if self._bitmap is not None:
-            parts.append(np.array(self._bitmap.to_array(), dtype=np.int64))
-        found = np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+            self._fold()
+            return np.array(self._bitmap.to_array(), dtype=np.int64)
+        found = np.sort(np.concatenate([_NONE, *self._parts]))
         is_new = np.ones(len(found), dtype=np.bool_)
         np.not_equal(found[1:], found[:-1], out=is_new[1:])
         found = found if is_new.all() else found[is_new]
-        if self._bitmap is None:  # asked again, they are in order
-            self._parts, self._held = [found], len(found)
+        self._parts, self._held = [found], len(found)  # asked again, they are in order
         return found
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.added, BitMap64(self.to_array().astype(np.uint64)).serialize())
+        return _restored, (self.added, BitMap64(array("Q", self.to_array().tobytes())).serialize())
 
     @staticmethod
     def union(sets: Iterable[RowNumbers]) -> RowNumbers:
@@ -69,7 +77,7 @@ class RowNumbers:
             for part in each._parts:
                 made._hold(part)
             if each._bitmap is not None:
-                made._bitmap = each._bitmap if made._bitmap is None else made._bitmap | each._bitmap
+                made._bitmap = (made._bitmap or BitMap64()) | each._bitmap
         return made
 
 
