@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,18 @@ def test_a_delete_of_whole_files_reads_none(table: frazil.Table) -> None:
     assert not [call for call in calls if "/data/" in call.path]
 
 
-def test_a_merge_larger_than_the_memory_limit_spills(tmp_path: Path) -> None:
+def upserted(tx: frazil.Transaction, source: pa.Table) -> None:
+    tx.upsert(source, on=["id"])
+
+
+def merged(tx: frazil.Transaction, source: pa.Table) -> None:
+    tx.merge(source, on=["id"]).upsert().execute()
+
+
+@pytest.mark.parametrize(("act", "limit"), [(upserted, "24MB"), (merged, "64MB")])
+def test_a_merge_larger_than_the_memory_limit_spills(
+    tmp_path: Path, act: Callable[[frazil.Transaction, pa.Table], None], limit: str
+) -> None:
     rows, width = 300_000, 200
     random = np.random.default_rng(7)
     data = pa.py_buffer(random.integers(65, 91, rows * width, dtype=np.uint8).tobytes())
@@ -71,18 +82,18 @@ def test_a_merge_larger_than_the_memory_limit_spills(tmp_path: Path) -> None:
     texts = fixed.cast(pa.binary()).cast(pa.string())
     ids = np.arange(rows)
     source = pa.table({"id": ids + rows // 2, "text": texts})
-    limits: dict[str, Any] = {"memory_limit": "64MB", "threads": 1}
+    limits: dict[str, Any] = {"memory_limit": limit, "threads": 1}
     with frazil.connect(tmp_path / "warehouse") as catalog:
         table = catalog.create_table("s.t", source.schema)
         table.append(pa.table({"id": ids, "text": texts}))
-        # The source alone, of 60 MB, does not fit beside the join where nothing may spill.
+        # The rows of the source that may meet others, 30 MB, do not fit where nothing may spill.
         with (
             pytest.raises(FrazilError, match="memory"),
             table.transaction(engine=DuckDbEngine(**limits, temp_directory="")) as tx,
         ):
-            tx.upsert(source, on=["id"])
+            act(tx, source)
         with table.transaction(engine=DuckDbEngine(**limits)) as tx:
-            tx.upsert(source, on=["id"])
+            act(tx, source)
         assert (tx.result.rows_updated, tx.result.rows_added) == (rows // 2, rows // 2)
         assert table.scan().count() == rows + rows // 2
         found = [each["text"] for each in table.scan(f"id = {rows - 1}")]

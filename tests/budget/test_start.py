@@ -123,6 +123,22 @@ def test_columns_and_rows_load_what_they_need_when_they_are_asked_for(tmp_path: 
     assert "pyiceberg.table" not in modules  # a fifth of a second
 
 
+def test_appending_rows_loads_no_engine_and_no_older_format(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", [{"id": 7}])
+    code = (
+        "import sys, frazil; t = frazil.connect(sys.argv[1]).load_table('shop.orders'); "
+        "assert t.append([{'id': 8}]).rows_added == 1"
+    )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    assert not tops(modules) & {"duckdb", "sqlglot", "polars", "sqlalchemy", "pyspark"}
+    assert {name for name in modules if name.startswith(("frazil.legacy.", "frazil.avro"))} == {
+        "frazil.legacy.legacy_decoder",
+        "frazil.legacy.publish_property",
+    }
+    assert not {name for name in modules if name.startswith("frazil.rows.duckdb")}
+
+
 def own_packages(modules: set[str]) -> set[str]:
     return {name.split(".")[1] for name in modules if name.startswith("frazil.")}
 

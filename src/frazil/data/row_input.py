@@ -19,7 +19,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from frazil.data.conform import Conformer, Misfit, refuse
 from frazil.data.schema import arrow_schema, iceberg_schema, nested_arrow_type
 from frazil.errors import InvalidInput, Unsupported
-from frazil.format.types import plain
+from frazil.format.types import BOOL8, plain
 
 Rows: TypeAlias = Any
 """Arrow table, batch or reader; pandas or Polars frame; dict of columns; list of dicts; …"""
@@ -48,7 +48,7 @@ def with_plain_booleans(stream: pa.RecordBatchReader) -> pa.RecordBatchReader:
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     if isinstance(kind, pa.BaseExtensionType):
-        return pa.bool_() if kind.extension_name == "arrow.bool8" else kind
+        return pa.bool_() if kind.extension_name == BOOL8 else kind
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_plain(field.type)) for field in kind])
     if pa.types.is_map(kind):
@@ -97,6 +97,27 @@ def record_batches(data: Rows, schema: Schema | None) -> pa.RecordBatchReader:
         "Arrow table, batch or reader, a pandas or Polars frame, a dict of columns or a list of "
         "dicts."
     )
+
+
+def given(rows: Any, schema: Schema) -> pa.RecordBatchReader:
+    """The rows with the columns that they have; Python rows get the table's types."""
+    if isinstance(rows, Mapping):
+        names = list(rows)
+    elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
+        names = list(rows[0])
+        for at, row in enumerate(rows):
+            if set(row) != set(names):
+                raise InvalidInput(
+                    f"row {at} has the columns {', '.join(map(str, row))}; the first row has "
+                    f"{', '.join(map(str, names))}. Give every row the same columns"
+                )
+    else:
+        return record_batches(rows, schema)
+    fields = {field.name: field for field in schema.fields}
+    unknown = [str(name) for name in names if name not in fields]
+    if unknown:
+        return record_batches(inferred(rows), schema)
+    return record_batches(rows, Schema(*(fields[name] for name in names)))
 
 
 def _is_from(data: Any, package: str, name: str) -> bool:

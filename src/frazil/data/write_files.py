@@ -2,8 +2,9 @@
 
 `write_rows` takes a stream of batches and keeps memory bounded: rows are split by partition,
 buffered to row groups (or to whole files, when the table has a sort order), written, and rolled at
-the target size. A row group is encoded in a thread while the rows of the next one come. Entries are ADDED with every inherited value null; the commit fills those in.
-A write that fails removes the files it made.
+the target size. A row group is encoded in a thread while the rows of the next one arrive. Entries
+are ADDED with every inherited value null; the commit fills those in. A write that fails removes
+the files it made.
 """
 
 from __future__ import annotations

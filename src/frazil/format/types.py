@@ -107,6 +107,9 @@ def is_variable_length(iceberg_type: IcebergType) -> bool:
 # --- single values ---------------------------------------------------------------------------
 
 
+BOOL8 = "arrow.bool8"
+
+
 def plain(value: Any, iceberg_type: IcebergType) -> Any:
     """A Python value, PyIceberg literal or Arrow scalar as the plain value of the type.
 
@@ -138,9 +141,10 @@ def scalar(value: Any, iceberg_type: IcebergType) -> pa.Scalar:
 
 
 def plain_of(value: pa.Scalar) -> Any:
-    """The plain value of an Arrow scalar; extension types give their storage."""
+    """The plain value of an Arrow scalar; extension types give their storage, `bool8` a boolean."""
     if isinstance(value, pa.ExtensionScalar):
-        return plain_of(value.value) if value.is_valid else None
+        found = plain_of(value.value) if value.is_valid else None
+        return found if found is None or value.type.extension_name != BOOL8 else bool(found)
     if pa.types.is_temporal(value.type):
         return value.value
     return value.as_py()

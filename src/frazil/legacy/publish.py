@@ -27,9 +27,9 @@ from frazil.format.metadata import (
 )
 from frazil.legacy import published, write_manifests
 from frazil.legacy.publish_manifests import ManifestPublisher, NoSpecForFiles
+from frazil.legacy.publish_property import FORMAT_PROPERTY
 from frazil.legacy.published import STATE_PROPERTY, Publication
 
-FORMAT_PROPERTY = "publish.format-version"
 VERSIONS = (2, 3)
 _ATTEMPTS = 20
 

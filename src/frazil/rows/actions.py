@@ -266,6 +266,8 @@ def entries_of(tasks: Sequence[Task]) -> EntryBatch | None:
 
 
 def _joined(parts: list[Longs]) -> Longs:
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 

@@ -6,7 +6,7 @@ Few rows stay in memory as they came; many go into a temporary DuckDB table, whi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
 
-from frazil.data.row_input import inferred, record_batches
+from frazil.data.row_input import given
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
 from frazil.rows.actions import SOURCE_ROW
@@ -208,27 +208,6 @@ def _copied(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.RecordBat
             return int(count)
     finally:
         connection.unregister(passing)
-
-
-def given(rows: Any, schema: Schema) -> pa.RecordBatchReader:
-    """The rows with the columns that they have; Python rows get the table's types."""
-    if isinstance(rows, Mapping):
-        names = list(rows)
-    elif isinstance(rows, list | tuple) and rows and isinstance(rows[0], Mapping):
-        names = list(rows[0])
-        for at, row in enumerate(rows):
-            if set(row) != set(names):
-                raise InvalidInput(
-                    f"row {at} has the columns {', '.join(map(str, row))}; the first row has "
-                    f"{', '.join(map(str, names))}. Give every row the same columns"
-                )
-    else:
-        return record_batches(rows, schema)
-    fields = {field.name: field for field in schema.fields}
-    unknown = [str(name) for name in names if name not in fields]
-    if unknown:
-        return record_batches(inferred(rows), schema)
-    return record_batches(rows, Schema(*(fields[name] for name in names)))
 
 
 def _readable(stream: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:

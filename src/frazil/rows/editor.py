@@ -22,7 +22,7 @@ from pyiceberg.types import StructType
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.data.row_input import Rows, conformed
+from frazil.data.row_input import Rows, conformed, given
 from frazil.data.schema import arrow_schema
 from frazil.data.write_files import write_rows
 from frazil.errors import InvalidInput
@@ -31,8 +31,6 @@ from frazil.expr.sql_text import TARGET, Expression, columns_of_schema, sql_text
 from frazil.format.batch import EntryBatch
 from frazil.format.metadata import Snapshot, TableMetadata
 from frazil.rows.actions import Action, Outcome, RowSink, SinkResult, entries_of, removal_of
-from frazil.rows.duckdb_engine import DuckDbEngine
-from frazil.rows.duckdb_source import given
 from frazil.rows.engine import (
     Assignments,
     Constant,
@@ -61,7 +59,8 @@ OVERWRITE_ISOLATION = "write.overwrite.isolation-level"
 class RowEditor:
     """Builds row-level changes on one snapshot of a table.
 
-    `written` collects data files as they appear, so that a failed commit can remove them.
+    `written` collects data files as they appear, so that a failed commit can remove them. Without
+    an engine the embedded one is loaded when it is needed.
     """
 
     handle: TableHandle
@@ -69,7 +68,16 @@ class RowEditor:
     snapshot: Snapshot | None
     branch: str
     written: list[str] = field(default_factory=list)
-    engine: Engine = field(default_factory=DuckDbEngine)
+    given_engine: Engine | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """What evaluates SQL."""
+        if self.given_engine is None:
+            from frazil.rows.duckdb_engine import DuckDbEngine
+
+            self.given_engine = DuckDbEngine()
+        return self.given_engine
 
     # Rows that come
 

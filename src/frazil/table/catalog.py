@@ -530,6 +530,10 @@ class Catalog:
 
 
 def _publish_if_asked(handle: TableHandle, done: Committed) -> str | None:
+    from frazil.legacy.publish_property import FORMAT_PROPERTY
+
+    if FORMAT_PROPERTY not in handle.metadata.properties:
+        return None
     from frazil.legacy.publish import publish_if_asked
 
     return publish_if_asked(handle, done)

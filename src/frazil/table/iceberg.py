@@ -41,7 +41,8 @@ class IcebergOperations:
         The version defaults to the property `publish.format-version`, else 3. With the property
         set, every commit on `main` is published.
         """
-        from frazil.legacy.publish import FORMAT_PROPERTY, publish
+        from frazil.legacy.publish import publish
+        from frazil.legacy.publish_property import FORMAT_PROPERTY
 
         if format_version is None:
             asked = self._handle.metadata.properties.get(FORMAT_PROPERTY, "3")

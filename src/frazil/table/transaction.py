@@ -39,7 +39,6 @@ from frazil.format import paths
 from frazil.format.batch import EntryBatch
 from frazil.format.checks import check_summary
 from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
-from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.editor import RowEditor
 from frazil.rows.engine import Engine
 from frazil.rows.merge import Merge, merge
@@ -64,7 +63,7 @@ class Transaction:
         self._handle = handle
         self._state = handle.state
         self._branch = branch
-        self._engine = engine or DuckDbEngine()
+        self._engine = engine
         self._change: Change | None = None
         self._staged: tuple[State, Builder] | None = None
         self._written: list[str] = []
@@ -330,7 +329,7 @@ class Transaction:
             snapshot=snapshot,
             branch=self._branch,
             written=self._written,
-            engine=self._engine,
+            given_engine=self._engine,
         )
 
     def _staged_snapshot(self) -> Snapshot | None:

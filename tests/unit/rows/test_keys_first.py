@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.rows import duckdb_source
+from frazil.rows.duckdb_engine import DuckDbEngine
 from frazil.rows.duckdb_scan import ScanSql, scan_sql
 
 
@@ -160,6 +165,94 @@ def test_a_large_source_is_split_by_what_met(table: frazil.Table, met: list[bool
     odd = set(ids[::2].tolist())
     assert state(table) == {at: "y" if at in odd else f"x{at}" for at in range(400_000)}
     assert met == [True, True]
+
+
+@pytest.mark.parametrize("most_held", [0, 128 << 20])
+@pytest.mark.parametrize(
+    ("update", "insert", "expected"),
+    [
+        (True, True, {3: "x", 7: "x", 39: "n39", 90: "x"}),
+        (True, False, {3: None, 7: "x", 39: "n39", 90: None}),
+        (False, True, {3: "x", 7: "n7", 39: "n39", 90: "x"}),
+    ],
+)
+def test_an_upsert_does_one_half_or_both(
+    table: frazil.Table,
+    monkeypatch: pytest.MonkeyPatch,
+    update: bool,
+    insert: bool,
+    expected: dict[int, str | None],
+    most_held: int,
+) -> None:
+    """With the source in memory, and in a table of DuckDB's."""
+    monkeypatch.setattr(duckdb_source, "MOST_HELD", most_held)
+    table.delete("id = 3")
+    before = {at: f"n{at}" for at in range(40) if at != 3}
+    rows = pa.table(
+        {"id": [3, 90, 7, 39], "name": ["x", "x", "x", "n39"], "amount": [3.0, 90.0, 7.0, 39.0]}
+    )
+    table.upsert(rows, on=["id"], update_matched=update, insert_unmatched=insert)
+    found = state(table)
+    assert {at: found.get(at) for at in expected} == expected
+    assert {at: name for at, name in found.items() if at not in expected} == {
+        at: name for at, name in before.items() if at not in expected
+    }
+
+
+def test_keys_that_identify_no_row_are_refused(table: frazil.Table) -> None:
+    table.append(pa.table({"id": [5], "name": ["again"], "amount": [5.5]}))
+    files = set(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
+    rows = pa.table({"id": [5, 6], "name": ["x", "y"], "amount": [1.0, 2.0]})
+    with pytest.raises(frazil.InvalidInput, match="1 row of the table have the key of another"):
+        table.upsert(rows, on=["id"])
+    assert set(Path(table.location.removeprefix("file://")).rglob("*.parquet")) == files
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        (pa.int32(), [-5, 0, 7, 1 << 30]),
+        (pa.date32(), [date(1900, 1, 1), date(1970, 1, 1), date(2026, 2, 28), date(9999, 1, 1)]),
+        (pa.timestamp("us"), [datetime(1, 1, 1), datetime(1969, 12, 31, 23), datetime(2026, 1, 1)]),
+        (pa.timestamp("us", "UTC"), [datetime(1600, 1, 1, tzinfo=UTC), datetime.now(UTC)]),
+        (pa.decimal128(20, 3), [Decimal("-7.125"), Decimal("0.001"), Decimal("12345.678")]),
+        (pa.string(), ["", "é" * 40, "z" * 40, "\U0001f9ca" * 20, "'; --", "a\x00b"]),
+        (pa.float64(), [-math.inf, -0.0, 1.5, math.inf, math.nan]),
+        (pa.binary(), [b"", b"\x00", b"\xff" * 20]),
+        (pa.bool_(), [False, True]),
+    ],
+)
+def test_keys_within_and_without_the_tables_bounds_are_met(
+    tmp_path: Path, kind: pa.DataType, keys: list[Any]
+) -> None:
+    """The table has some of the keys in one file each; an upsert brings them all, twice."""
+    every = pa.array(keys, kind)
+    first = len(keys) // 2
+    with frazil.connect(str(tmp_path / "lake")) as catalog:
+        table = catalog.create_table("s.t", pa.schema([("k", kind), ("n", pa.int64())]))
+        for at in range(first, len(keys)):
+            table.append(pa.table({"k": every.slice(at, 1), "n": [at]}))
+        for turn in (1, 2):
+            new = [100 * turn + at for at in range(len(keys))]
+            done = table.upsert(pa.table({"k": every, "n": new}), on=["k"])
+            assert done.rows_updated == (len(keys) - first if turn == 1 else len(keys))
+            assert sorted(table.scan().to_arrow()["n"].to_pylist()) == new
+
+
+def test_an_engine_keeps_nothing_of_its_merges(table: frazil.Table) -> None:
+    engine = DuckDbEngine()
+    new = {"id": [1, 50], "name": ["x", "y"], "amount": [1.0, 2.0]}
+    with table.transaction(engine=engine) as tx:
+        tx.upsert(pa.table(new), on=["id"])
+        tx.merge(pa.table(new), on=["id"]).when_matched_update({"name": "z"}).execute()
+    for bad in ({**new, "id": [1, 1]}, {**new, "id": [1, None]}):
+        with pytest.raises(frazil.InvalidInput), table.transaction(engine=engine) as tx:
+            tx.upsert(pa.table(bad), on=["id"])
+    left = engine.connection.sql(
+        "SELECT table_name FROM duckdb_tables() UNION ALL "
+        "SELECT view_name FROM duckdb_views() WHERE NOT internal"
+    )
+    assert left.fetchall() == []
 
 
 def test_a_clause_for_rows_of_the_table_alone_joins_all_at_once(

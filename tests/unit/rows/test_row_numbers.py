@@ -33,3 +33,16 @@ def test_numbers_are_those_of_a_set(arrays: list[list[int]], cut: int, most_held
 def test_a_set_without_numbers_is_empty() -> None:
     assert RowNumbers().to_array().tolist() == []
     assert RowNumbers.union([]).added == 0
+
+
+@pytest.mark.parametrize("most_held", [1 << 22, 2])
+def test_a_union_leaves_its_parts_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, most_held: int
+) -> None:
+    monkeypatch.setattr(row_numbers, "_MOST_HELD", most_held)
+    one, other = RowNumbers(), RowNumbers()
+    one.add(np.array([1, 2, 3]))
+    other.add(np.array([7, 8, 9]))
+    other.add(np.array([5]))
+    assert RowNumbers.union([one, other]).to_array().tolist() == [1, 2, 3, 5, 7, 8, 9]
+    assert (one.to_array().tolist(), other.to_array().tolist()) == ([1, 2, 3], [5, 7, 8, 9])
