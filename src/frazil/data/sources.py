@@ -26,6 +26,11 @@ from frazil.words import first_line
 _FEW_VALUES = 1 << 17  # handing so few to other threads costs more than decoding them
 
 
+_POOL = pa.system_memory_pool()
+"""For files that are read into memory whole. Arrow's own pool gives pages back between the many
+small pieces of such files, and threads wait for one another."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
     """A run of rows that is read or skipped as a whole."""
@@ -115,10 +120,11 @@ class ParquetSource:
         verified = seal.Verified.NOTHING
         if verify_checksums:
             verified = seal.verify(opened, path=access.path, all_pages=True)
-        self._file = pq.ParquetReader()
+        is_held = isinstance(opened, pa.BufferReader)
+        self._file = pq.ParquetReader(memory_pool=_POOL if is_held else None)
         self._file.open(
             opened,
-            pre_buffer=not isinstance(opened, pa.BufferReader),  # it is in memory already
+            pre_buffer=not is_held,
             page_checksum_verification=verify_checksums and verified is not seal.Verified.WHOLE,
             coerce_int96_timestamp_unit="us",
             arrow_extensions_enabled=False,
