@@ -32,7 +32,7 @@ _SMALL_CHUNK: Final = 16_384
 
 
 _WORTH_A_THREAD: Final = 1 << 16
-"""Rows; those of fewer are counted in less than a thread takes to start."""
+"""Number of rows from which a thread for their statistics pays off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class ParquetFile:
 
 @contextmanager
 def _beside(count: Callable[[pa.Table], None], rows: pa.Table) -> Iterator[None]:
-    """Count rows while they are encoded: neither needs the other, nor Python's lock for long."""
+    """Collect statistics in a thread while the rows are encoded; both release the GIL."""
     if rows.num_rows < _WORTH_A_THREAD:
         yield
         count(rows)

@@ -27,8 +27,8 @@ _FEW_VALUES = 1 << 17  # handing so few to other threads costs more than decodin
 
 
 _POOL = pa.system_memory_pool()
-"""For files that are read into memory whole. Arrow's own pool gives pages back between the many
-small pieces of such files, and threads wait for one another."""
+"""For small files, which are in memory before they are decoded. With Arrow's own pool, threads that
+decode many of them hold each other up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

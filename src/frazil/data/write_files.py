@@ -2,9 +2,9 @@
 
 `write_rows` takes a stream of batches and keeps memory bounded: rows are split by partition,
 buffered to row groups (or to whole files, when the table has a sort order), written, and rolled at
-the target size. A row group is encoded in a thread while the rows of the next one arrive. Entries
-are ADDED with every inherited value null; the commit fills those in. A write that fails removes
-the files it made.
+the target size. A row group is encoded in the background while the rows of the next one arrive.
+Entries are ADDED with every inherited value null; the commit fills those in. A write that fails
+removes the files it made.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
-from frazil.data.one_behind import OneBehind
+from frazil.data.background import Background
 from frazil.data.parquet_file import FileShape, ParquetFile, WrittenFile
 from frazil.data.partitioner import Partition, Partitioner
 from frazil.data.schema import arrow_schema
@@ -161,7 +161,7 @@ class RowWriter:
         self._buffers: dict[Partition, _Buffer] = {}
         self._held_bytes = 0
         self._ratio = 1.0  # bytes in a file per byte in memory, as seen last
-        self._behind = OneBehind()
+        self._background = Background()
         self._made: list[str] = []
         self._written = written if written is not None else []
         self._entries: list[dict[str, Any]] = []
@@ -176,13 +176,13 @@ class RowWriter:
                 buffer = self._buffers[partition] = _Buffer(partition)
             self._held_bytes += buffer.add(rows)
             if self._is_full(buffer):
-                self._flush_behind(buffer)
+                self._flush_in_background(buffer)
         while self._held_bytes > self._target.options.buffer_bytes:
-            self._flush_behind(max(self._buffers.values(), key=lambda buffer: buffer.bytes))
+            self._flush_in_background(max(self._buffers.values(), key=lambda buffer: buffer.bytes))
 
     def close(self) -> EntryBatch:
         """Write what is left and describe every file."""
-        self._behind.end()
+        self._background.close()
         for buffer in self._buffers.values():
             if buffer.rows:
                 self._flush(buffer, self._taken(buffer))
@@ -193,7 +193,7 @@ class RowWriter:
     def abort(self) -> None:
         """Remove every file of this write; what cannot be removed stays listed in `written`."""
         with suppress(Exception):  # the write has failed already
-            self._behind.end()
+            self._background.close()
         for buffer in self._buffers.values():
             if buffer.file is not None:
                 buffer.file.abort()
@@ -209,7 +209,7 @@ class RowWriter:
     def _is_full(self, buffer: _Buffer) -> bool:
         options = self._target.options
         if self._target.is_sorted:
-            self._behind.wait()  # for the ratio
+            self._background.wait()  # it measures the ratio
             expected = buffer.bytes * self._ratio
             return expected >= options.target_file_bytes or buffer.bytes >= _MAX_SORT_BYTES
         return buffer.bytes >= self._group_bytes() or buffer.rows >= options.row_group_rows
@@ -218,10 +218,9 @@ class RowWriter:
         options = self._target.options
         return min(options.row_group_bytes, options.target_file_bytes)
 
-    def _flush_behind(self, buffer: _Buffer) -> None:
-        self._behind.wait()
+    def _flush_in_background(self, buffer: _Buffer) -> None:
         rows = self._taken(buffer)
-        self._behind.run(lambda: self._flush(buffer, rows))
+        self._background.run(lambda: self._flush(buffer, rows))
 
     def _taken(self, buffer: _Buffer) -> pa.Table:
         self._held_bytes -= buffer.bytes

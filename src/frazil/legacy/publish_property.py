@@ -1,4 +1,4 @@
-"""The property that asks for a publication after every commit; it is looked at after each."""
+"""The property that turns on publishing, apart from the code that publishes."""
 
 from typing import Final
 

@@ -163,7 +163,7 @@ class DuckDbEngine:
     def _replaced(
         self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned
     ) -> SinkResult:
-        """Rows of the source in the places of those that they meet."""
+        """Rows of the source, each in place of the row of the table that it matches."""
         found = MetRows(rows, raw.deleted)
         replaced = ReplacedRows(
             source.num_rows, inserts=queries.has_unmet, updates=queries.has_updates
@@ -209,8 +209,8 @@ class DuckDbEngine:
 
     @contextmanager
     def _kept(self, query: str) -> Iterator[str]:
-        """A query's rows in a temporary table, which all threads fill and which may spill: of a
-        stream DuckDB holds one megabyte, and threads wait until that is read."""
+        """The result of a query as a temporary table, which all threads fill and which can spill to
+        disk. Of a streamed result DuckDB holds 1 MB, so that threads would wait for the reader."""
         name = f"__frazil_kept_{uuid.uuid4().hex[:12]}"
         self.connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
         try:

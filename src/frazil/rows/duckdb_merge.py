@@ -105,7 +105,7 @@ class MergeSql:
         return self._text(shape, job, self._fields)
 
     def addresses(self, target: RawRows) -> str:
-        """Which rows of the table and of the source meet, and the action, as `MetRows` takes it."""
+        """The matches alone, without the values to write, as `MetRows` takes them."""
         return self._met(target, fields=())
 
     def met(self, target: RawRows, *, deleted: str | None = None) -> str:
@@ -138,7 +138,7 @@ class MergeSql:
         return self._text(shape, {SOURCE_ROW: source_row, FILE_INDEX: file}, fields)
 
     def unmet(self, met: str) -> str:
-        """Rows of the source that met none; `met` names a table of the numbers of others."""
+        """Rows of the source without a match; `met` names a table of the others' numbers."""
         rows = f"SELECT * FROM {self._rows()} ANTI JOIN {met} USING ({SOURCE_ROW})"
         shape = _Shape(tables=f"({rows}) {SOURCE}", sides={Side.SOURCE_ONLY: "true"}, kept="false")
         return self._text(shape, {SOURCE_ROW: _of(SOURCE, SOURCE_ROW)}, self._fields)
@@ -176,7 +176,7 @@ class MergeSql:
         return f"(SELECT *, true AS {_MARK} FROM ({self._source.rows}) WHERE {where}) {SOURCE}"
 
     def _within(self, bounds: Mapping[str, tuple[pa.Scalar, pa.Scalar]]) -> str:
-        """A condition for rows of the source whose keys lie where the table's do."""
+        """A condition for rows of the source whose keys are in the range of the table's keys."""
         found = ["true"]
         for pair in self._plan.pairs:
             kind = self._plan.schema.find_field(pair.target).field_type

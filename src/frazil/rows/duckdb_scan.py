@@ -178,7 +178,7 @@ class RawRows:
     deleted: Mapping[int, Longs]
     """Positions of deleted rows by file."""
     bounds: Mapping[str, tuple[pa.Scalar, pa.Scalar]]
-    """Between which values columns lie, where it is known."""
+    """The least and the greatest value of columns, where known."""
 
     def deleted_rows(self) -> pa.Table:
         """The same as a table of files and positions."""

@@ -1,6 +1,7 @@
-"""Rows to merge, read once and used as often as needed.
+"""The rows of a merge's source: read once, then used as often as needed.
 
-Few rows stay in memory as they came; many go into a temporary DuckDB table, which may spill.
+A small source stays in memory as Arrow. A larger one is copied into a temporary DuckDB table, which
+can spill to disk.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ if TYPE_CHECKING:
     import duckdb
 
 MOST_HELD: Final = 128 << 20
-"""Bytes of rows that stay in memory."""
+"""Maximum size in bytes of a source that stays in memory."""
 _INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DuckDbSource:
-    """Rows to merge, by a name that their connection knows."""
+    """Rows to merge, registered on a connection under a name."""
 
     connection: duckdb.DuckDBPyConnection
     name: str
@@ -44,7 +45,7 @@ class DuckDbSource:
     types: tuple[str, ...]
     num_rows: int
     held: pa.Table | None = None
-    """The rows with their numbers, unless they are in a table."""
+    """The rows with their numbers, if they are in memory."""
     _distinct: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """How many values columns have, where they were counted."""
 
@@ -56,8 +57,8 @@ class DuckDbSource:
 
     @contextmanager
     def in_table(self) -> Iterator[DuckDbSource]:
-        """The rows in a table, for expressions over them: of a filter that DuckDB hands to Arrow,
-        NaN is not above all numbers."""
+        """The same rows in a DuckDB table, as expressions need them: DuckDB pushes filters into
+        Arrow, where NaN is not greater than every number."""
         if self.held is None:
             yield self
             return
@@ -69,7 +70,7 @@ class DuckDbSource:
             copied.close()
 
     def batches(self, num_rows: int) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-        """The rows with their numbers, in batches of at most so many, and their schema."""
+        """The rows with their numbers, in batches of up to `num_rows`, and their schema."""
         if self.held is not None:
             return self.held.schema, self.held.to_batches(max_chunksize=num_rows)
         stream = self.connection.sql(self.rows).to_arrow_reader(num_rows)
@@ -148,7 +149,7 @@ class DuckDbSource:
 
 
 def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> DuckDbSource:
-    """Take rows in."""
+    """Read the rows of a source."""
     stream = _readable(given(rows, schema), schema)
     if not stream.schema.names:
         raise InvalidInput("the source has no columns")
@@ -177,7 +178,7 @@ def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> 
 
 
 def _first(stream: pa.RecordBatchReader) -> pa.Table:
-    """All rows of a stream, or the first ones, more than can be held."""
+    """All rows of a stream, or just enough of them to exceed what stays in memory."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for batch in stream:

@@ -138,7 +138,7 @@ class Planned:
         return own
 
     def bounds(self, field: NestedField) -> tuple[pa.Scalar, pa.Scalar] | None:
-        """Between which values a column lies in all files, where metadata says so."""
+        """The least and the greatest value of a column in all files; None if not known."""
         if not isinstance(field.field_type, _BOUNDED) or not self.num_files:
             return None
         files = self.plan.files

@@ -1,7 +1,7 @@
-"""Rows of a source that take the places of rows of a table: which one each replaces.
+"""Which row of a table each row of a source replaces.
 
-Where rows are written as the source has them, a join has to give addresses only. They are noted by
-the number of the source row, and the source is then read once, in its own order.
+If rows are written exactly as the source has them, a join only has to find addresses. They are
+kept in arrays indexed by the number of the source row, and the source is then read once, in order.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class ReplacedRows:
     """What becomes of each row of a source, by its number."""
 
     def __init__(self, num_rows: int, *, inserts: bool, updates: bool) -> None:
-        """Rows that meet none are inserted, or left out. Those that are updated keep row ids."""
+        """Rows without a match are inserted or left out. With `updates`, row ids are kept."""
         self._actions = np.full(num_rows, Action.INSERT if inserts else Action.KEEP, dtype=np.int8)
         self._keys = np.full(num_rows, _NONE, dtype=np.int64)
         self._row_ids = np.full(num_rows, _NONE, dtype=np.int64) if updates else None
         self._met = 0
 
     def note(self, met: pa.RecordBatch) -> None:
-        """Take in rows that met, as `MetRows` gives them."""
+        """Add matches, as `MetRows` returns them."""
         at = np.asarray(met.column(SOURCE_ROW))
         self._met += len(at)
         self._keys[at] = np.asarray(met.column(KEY))
@@ -37,7 +37,7 @@ class ReplacedRows:
             self._row_ids[at] = np.asarray(met.column(ROW_ID.name).fill_null(_NONE))
 
     def stream(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
-        """The rows of the source, numbered ones of this schema, with their actions."""
+        """The numbered rows of the source, with their actions instead of their numbers."""
         check_met_once(self._met - int(np.count_nonzero(self._keys != _NONE)))
         fields = [field for field in schema if field.name != SOURCE_ROW]
         if self._row_ids is not None:

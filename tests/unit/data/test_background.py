@@ -1,4 +1,4 @@
-"""Jobs that run behind their caller."""
+"""Jobs that run in the background, and row groups that are written there."""
 
 from __future__ import annotations
 
@@ -9,36 +9,34 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.data.one_behind import OneBehind
+from frazil.data.background import Background
 from frazil.data.parquet_file import ParquetFile
 
 
-def test_a_job_runs_while_its_caller_goes_on_and_the_next_one_waits() -> None:
-    behind, go, done = OneBehind(), threading.Event(), []
+def test_a_job_runs_while_its_caller_continues_and_the_next_one_waits() -> None:
+    background, go, done = Background(), threading.Event(), []
 
     def first() -> None:
         assert go.wait(10)
         done.append(1)
 
-    behind.run(first)
+    background.run(first)
     assert not done
     go.set()
-    behind.wait()
-    behind.run(lambda: done.append(2))
-    behind.end()
+    background.run(lambda: done.append(2))
+    background.close()
     assert done == [1, 2]
-    behind.end()  # nothing runs
+    background.close()  # nothing is running
 
 
-def test_a_failure_is_told_once_to_whoever_waits() -> None:
-    behind = OneBehind()
-    behind.run(lambda: [][0])
-    with pytest.raises(IndexError):
-        behind.wait()
-    behind.run(lambda: [][0])
-    with pytest.raises(IndexError):
-        behind.end()
-    behind.end()
+def test_a_failure_is_raised_once_by_whatever_waits() -> None:
+    background = Background()
+    for waits in (background.wait, lambda: background.run(lambda: None), background.close):
+        background.run(lambda: [][0])
+        with pytest.raises(IndexError):
+            waits()
+        background.wait()
+    background.close()
 
 
 @pytest.mark.parametrize("sorted_by", [None, "id"])
@@ -46,7 +44,7 @@ def test_a_failure_is_told_once_to_whoever_waits() -> None:
 def test_a_row_group_that_cannot_be_written_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, sorted_by: str | None
 ) -> None:
-    """Whether it is written behind the rows or at the end, of one partition or several."""
+    """It may be written in the background or at the end."""
     rows = pa.table({"id": range(400), "part": [at % 2 for at in range(400)]})
     calls: list[int] = []
     real = ParquetFile.write_row_group
