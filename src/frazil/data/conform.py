@@ -102,7 +102,8 @@ def _reshaped(plan: Plan, source: pa.Array | None, rows: int) -> pa.Array:
         return reshape.reshape(plan, source.take(pa.array(range(rows))), rows)
 
 
-def _bytes(batch: pa.RecordBatch) -> int:
+def batch_bytes(batch: pa.RecordBatch) -> int:
+    """How much memory the rows of a batch take."""
     try:
         return int(batch.nbytes)
     except pa.ArrowTypeError:  # pyarrow 22 cannot say it of views
@@ -113,7 +114,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     rows = batch.num_rows
     if rows == 0:
         return
-    by_bytes = MAX_BATCH_BYTES * rows // max(_bytes(batch), 1)
+    by_bytes = MAX_BATCH_BYTES * rows // max(batch_bytes(batch), 1)
     step = max(1, min(MAX_BATCH_ROWS, by_bytes))
     if rows <= step:
         yield batch

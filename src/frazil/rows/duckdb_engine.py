@@ -24,7 +24,7 @@ from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, RowSink, SinkRe
 from frazil.rows.duckdb_merge import MergeSql
 from frazil.rows.duckdb_scan import FILE_INDEX, RawRows, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
-from frazil.rows.duckdb_source import DuckDbSource, stored
+from frazil.rows.duckdb_source import DuckDbSource, drop_table, stored
 from frazil.rows.duckdb_types import check_columns
 from frazil.rows.duckdb_values import Values
 from frazil.rows.engine import Assignments, MergePlan
@@ -173,8 +173,7 @@ class DuckDbEngine:
             with self._kept(query) as met:
                 for batch in self._stream(met):
                     replaced.note(found.located(batch, FILE_INDEX))
-            schema, batches = source.batches(BATCH_ROWS)
-            return sink.run(replaced.stream(schema, batches))
+            return sink.run(replaced.stream(source.batches(BATCH_ROWS)))
 
     def _by_key(
         self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned
@@ -216,7 +215,7 @@ class DuckDbEngine:
         try:
             yield f"SELECT * FROM {name}"
         finally:
-            self.connection.execute(f"DROP TABLE {name}")
+            drop_table(self.connection, name)
 
     @contextmanager
     def _named(self, rows: pa.Table) -> Iterator[str]:

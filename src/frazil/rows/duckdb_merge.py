@@ -173,7 +173,7 @@ class MergeSql:
         )
 
     def _rows(self, where: str = "true") -> str:
-        return f"(SELECT *, true AS {_MARK} FROM ({self._source.rows}) WHERE {where}) {SOURCE}"
+        return f"(SELECT *, true AS {_MARK} FROM {self._source.name} WHERE {where}) {SOURCE}"
 
     def _within(self, bounds: Mapping[str, tuple[pa.Scalar, pa.Scalar]]) -> str:
         """A condition for rows of the source whose keys are in the range of the table's keys."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, IntegerType, LongType, UUIDType
 
+from frazil.data.conform import batch_bytes
 from frazil.data.row_input import given
 from frazil.errors import InvalidInput
 from frazil.expr.quotes import quoted
@@ -49,12 +50,6 @@ class DuckDbSource:
     _distinct: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
     """How many values columns have, where they were counted."""
 
-    @property
-    def rows(self) -> str:
-        """A query of the rows with their numbers."""
-        number = "" if self.held is not None else f", rowid AS {SOURCE_ROW}"
-        return f"SELECT *{number} FROM {self.name}"
-
     @contextmanager
     def in_table(self) -> Iterator[DuckDbSource]:
         """The same rows in a DuckDB table, as expressions need them: DuckDB pushes filters into
@@ -63,18 +58,17 @@ class DuckDbSource:
             yield self
             return
         copied = replace(self, name=f"{self.name}_table", held=None)
-        _copied(self.connection, copied.name, self.held.drop_columns([SOURCE_ROW]).to_reader())
+        _copied(self.connection, copied.name, self.held.to_reader())
         try:
             yield copied
         finally:
             copied.close()
 
-    def batches(self, num_rows: int) -> tuple[pa.Schema, Iterable[pa.RecordBatch]]:
-        """The rows with their numbers, in batches of up to `num_rows`, and their schema."""
+    def batches(self, num_rows: int) -> pa.RecordBatchReader:
+        """The rows with their numbers, in batches of up to `num_rows`."""
         if self.held is not None:
-            return self.held.schema, self.held.to_batches(max_chunksize=num_rows)
-        stream = self.connection.sql(self.rows).to_arrow_reader(num_rows)
-        return stream.schema, stream
+            return self.held.to_reader(max_chunksize=num_rows)
+        return self.connection.sql(f"SELECT * FROM {self.name}").to_arrow_reader(num_rows)
 
     def named(self, name: str) -> str | None:
         """The source's spelling of a column, if it has it."""
@@ -145,11 +139,11 @@ class DuckDbSource:
         if self.held is not None:
             self.connection.unregister(self.name)
         else:
-            self.connection.execute(f"DROP TABLE IF EXISTS {self.name}")
+            drop_table(self.connection, self.name)
 
 
 def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> DuckDbSource:
-    """Read the rows of a source."""
+    """Read the rows of a source and number them."""
     stream = _readable(given(rows, schema), schema)
     if not stream.schema.names:
         raise InvalidInput("the source has no columns")
@@ -158,57 +152,73 @@ def stored(connection: duckdb.DuckDBPyConnection, rows: Any, schema: Schema) -> 
         if folded.setdefault(name.lower(), name) != name or stream.schema.names.count(name) > 1:
             raise InvalidInput(f"the source has the column {name} twice; rename one")
     name = f"__frazil_source_{uuid.uuid4().hex[:12]}"
-    first = _first(stream)
-    held = None
-    if first.nbytes <= MOST_HELD:
-        held, count = _numbered(first), first.num_rows
-        connection.register(name, UnslicedRows(held))
+    numbered = _Numbered()
+    arriving = numbered.stream(stream)
+    first, is_all = _first(arriving)
+    if is_all:
+        connection.register(name, UnslicedRows(first))
     else:
-        count = _copied(connection, name, _chained(first, stream))
-    described = connection.sql(f"SELECT * FROM {name}")
-    known = [at for at, column in enumerate(described.columns) if column != SOURCE_ROW]
+        batches = chain(first.to_batches(), arriving)
+        whole = pa.RecordBatchReader.from_batches(first.schema, batches)
+        _copied(connection, name, whole)
+    described = connection.sql(f"SELECT * EXCLUDE ({SOURCE_ROW}) FROM {name}")
     return DuckDbSource(
         connection=connection,
         name=name,
-        columns=tuple(described.columns[at] for at in known),
-        types=tuple(str(described.types[at]) for at in known),
-        num_rows=count,
-        held=held,
+        columns=tuple(described.columns),
+        types=tuple(str(kind) for kind in described.types),
+        num_rows=numbered.num_rows,
+        held=first if is_all else None,
     )
 
 
-def _first(stream: pa.RecordBatchReader) -> pa.Table:
+class _Numbered:
+    """Counts the rows of a stream, and gives each its number."""
+
+    def __init__(self) -> None:
+        self.num_rows = 0
+
+    def stream(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        schema = rows.schema.append(pa.field(SOURCE_ROW, pa.int64()))
+        return pa.RecordBatchReader.from_batches(schema, self._batches(rows))
+
+    def _batches(self, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            end = self.num_rows + batch.num_rows
+            numbers = pa.array(np.arange(self.num_rows, end, dtype=np.int64))
+            self.num_rows = end
+            yield batch.append_column(SOURCE_ROW, numbers)
+
+
+def _first(stream: pa.RecordBatchReader) -> tuple[pa.Table, bool]:
     """All rows of a stream, or just enough of them to exceed what stays in memory."""
     batches: list[pa.RecordBatch] = []
     size = 0
     for batch in stream:
         batches.append(batch)
-        size += batch.nbytes
+        size += batch_bytes(batch)
         if size > MOST_HELD:
-            break
-    return pa.Table.from_batches(batches, stream.schema)
+            return pa.Table.from_batches(batches, stream.schema), False
+    return pa.Table.from_batches(batches, stream.schema), True
 
 
-def _chained(first: pa.Table, rest: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    return pa.RecordBatchReader.from_batches(first.schema, chain(first.to_batches(), rest))
-
-
-def _numbered(rows: pa.Table) -> pa.Table:
-    numbers = pa.array(np.arange(rows.num_rows, dtype=np.int64))
-    return rows.append_column(SOURCE_ROW, numbers)
-
-
-def _copied(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.RecordBatchReader) -> int:
-    """Copy rows into a temporary table; returns how many."""
+def _copied(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.RecordBatchReader) -> None:
+    """Copy rows into a temporary table."""
     passing = f"{name}_stream"
     connection.register(passing, unsliced_stream(rows))
     try:
         with explained("source"):
-            made = connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")
-            ((count,),) = made.fetchall()
-            return int(count)
+            connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM {passing}")
     finally:
         connection.unregister(passing)
+
+
+def drop_table(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Drop a temporary table."""
+    import duckdb
+
+    with suppress(duckdb.Error):  # a transaction of the connection's owner may be aborted
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
 def _readable(stream: pa.RecordBatchReader, schema: Schema) -> pa.RecordBatchReader:

@@ -6,7 +6,7 @@ kept in arrays indexed by the number of the source row, and the source is then r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -36,16 +36,16 @@ class ReplacedRows:
         if self._row_ids is not None:
             self._row_ids[at] = np.asarray(met.column(ROW_ID.name).fill_null(_NONE))
 
-    def stream(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
+    def stream(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The numbered rows of the source, with their actions instead of their numbers."""
         check_met_once(self._met - int(np.count_nonzero(self._keys != _NONE)))
-        fields = [field for field in schema if field.name != SOURCE_ROW]
+        fields = [field for field in rows.schema if field.name != SOURCE_ROW]
         if self._row_ids is not None:
             fields += [pa.field(column.name, pa.int64()) for column in (ROW_ID, LAST_UPDATED)]
         made = pa.schema([*fields, pa.field(KEY, pa.int64()), pa.field(ACTION, pa.int8())])
         return pa.RecordBatchReader.from_batches(made, self._acted(made, rows))
 
-    def _acted(self, schema: pa.Schema, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _acted(self, schema: pa.Schema, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         for batch in rows:
             at = np.asarray(batch.column(SOURCE_ROW))
             columns = batch.drop_columns([SOURCE_ROW]).columns

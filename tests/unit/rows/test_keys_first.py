@@ -199,6 +199,22 @@ def test_an_upsert_does_one_half_or_both(
     }
 
 
+@pytest.mark.parametrize("most_held", [0, 128 << 20])
+def test_a_column_of_the_source_may_be_called_as_duckdb_numbers_rows(
+    table: frazil.Table, monkeypatch: pytest.MonkeyPatch, most_held: int
+) -> None:
+    monkeypatch.setattr(duckdb_source, "MOST_HELD", most_held)
+    source = pa.table({"id": [1, 60, 61], "rowid": [7, 7, 7]})
+    (
+        table.merge(source, on=["id"])
+        .when_matched_update({"amount": frazil.expr("s.rowid")})
+        .when_not_matched_insert({"id": frazil.expr("s.id"), "amount": frazil.expr("s.rowid")})
+        .execute()
+    )
+    found = table.scan("amount = 7 and id <> 7", ["id"]).to_arrow()["id"].to_pylist()
+    assert sorted(found) == [1, 60, 61]
+
+
 def test_keys_that_identify_no_row_are_refused(table: frazil.Table) -> None:
     table.append(pa.table({"id": [5], "name": ["again"], "amount": [5.5]}))
     files = set(Path(table.location.removeprefix("file://")).rglob("*.parquet"))

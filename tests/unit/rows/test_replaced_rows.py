@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,6 +16,12 @@ KEEP, UPDATE, INSERT = int(Action.KEEP), int(Action.UPDATE), int(Action.INSERT)
 def source(numbers: list[int]) -> pa.RecordBatch:
     names = pa.array([f"n{number}" for number in numbers])
     return pa.record_batch({"name": names, SOURCE_ROW: pa.array(numbers, pa.int64())})
+
+
+def stream(rows: ReplacedRows, *batches: list[int]) -> pa.Table:
+    """The rows of a source that has these numbers, with their actions."""
+    made = [source(numbers) for numbers in batches]
+    return rows.stream(pa.RecordBatchReader.from_batches(made[0].schema, made)).read_all()
 
 
 def met(*rows: tuple[int, int, int | None, int]) -> pa.RecordBatch:
@@ -36,8 +41,7 @@ def test_rows_come_in_the_order_of_the_source_with_what_they_replace() -> None:
     rows = ReplacedRows(5, inserts=True, updates=True)
     rows.note(met((3, 70, 900, UPDATE)))
     rows.note(met((0, 50, None, UPDATE), (4, 60, 7, KEEP)))
-    batches = [source([2, 3]), source([0, 1, 4])]
-    assert rows.stream(batches[0].schema, batches).read_all().to_pydict() == {
+    assert stream(rows, [2, 3], [0, 1, 4]).to_pydict() == {
         "name": ["n2", "n3", "n0", "n1", "n4"],
         ROW_ID.name: [None, 900, None, None, 7],
         LAST_UPDATED.name: [None] * 5,
@@ -49,14 +53,14 @@ def test_rows_come_in_the_order_of_the_source_with_what_they_replace() -> None:
 def test_rows_that_meet_none_are_left_out_where_none_is_inserted() -> None:
     rows = ReplacedRows(3, inserts=False, updates=True)
     rows.note(met((1, 5, 5, UPDATE)))
-    found = rows.stream(source([0]).schema, [source([0, 1, 2])]).read_all()
+    found = stream(rows, [0, 1, 2])
     assert (found["name"].to_pylist(), found[KEY].to_pylist()) == (["n1"], [5])
 
 
 def test_without_updates_there_are_no_row_ids() -> None:
     rows = ReplacedRows(2, inserts=True, updates=False)
     rows.note(met((0, 5, 5, KEEP)).drop_columns([ROW_ID.name]))
-    found = rows.stream(source([0]).schema, [source([0, 1])]).read_all()
+    found = stream(rows, [0, 1])
     assert found.column_names == ["name", KEY, ACTION]
     assert found[ACTION].to_pylist() == [KEEP, INSERT]
 
@@ -65,12 +69,12 @@ def test_a_row_that_met_two_is_refused() -> None:
     rows = ReplacedRows(2, inserts=True, updates=True)
     rows.note(met((0, 5, 5, UPDATE), (0, 6, 6, UPDATE)))
     with pytest.raises(InvalidInput, match="1 row of the table have the key of another row"):
-        rows.stream(source([0]).schema, [source([0, 1])])
+        stream(rows, [0, 1])
 
 
 def test_large_keys_are_exact() -> None:
     large = (1 << 62) + 1
     rows = ReplacedRows(2, inserts=True, updates=True)
     rows.note(met((1, large, large, UPDATE)))
-    found = rows.stream(source([0]).schema, [source(list(np.arange(2)))]).read_all()
+    found = stream(rows, [0, 1])
     assert (found[KEY].to_pylist(), found[ROW_ID.name].to_pylist()) == ([None, large],) * 2
