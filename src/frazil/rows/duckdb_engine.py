@@ -25,6 +25,7 @@ from frazil.rows.duckdb_merge import MergeSql
 from frazil.rows.duckdb_scan import FILE_INDEX, RawRows, ScanSql, explained, streaming
 from frazil.rows.duckdb_sort import sort_keys
 from frazil.rows.duckdb_source import DuckDbSource, drop_table, stored
+from frazil.rows.duckdb_streams import streamed
 from frazil.rows.duckdb_types import check_columns
 from frazil.rows.duckdb_values import Values
 from frazil.rows.engine import Assignments, MergePlan
@@ -95,7 +96,8 @@ class DuckDbEngine:
                 f"NULL::BIGINT AS {LAST_UPDATED.name}, {KEY}, "
                 f"{int(Action.UPDATE)}::TINYINT AS {ACTION} FROM ({rows}) {TARGET}"
             )
-            return [self._into(sink, query)]
+            # A table of all rows would take longer than a stream of them.
+            return [self._into(sink, query, keep=not planned.scan.condition.is_everything)]
 
     def source(self, rows: Any, schema: Schema) -> DuckDbSource:
         """Rows to merge, in a temporary table that may spill."""
@@ -118,7 +120,7 @@ class DuckDbEngine:
             with source.in_table() as copied:
                 queries = MergeSql(plan, copied, new)
                 if made.raw is None:
-                    return [self._into(sink, queries.whole(rows))]
+                    return [self._into(sink, queries.whole(rows), keep=True)]
                 return [self._by_key(sink, queries, made.raw, copied, needed)]
 
     def sorted(
@@ -153,12 +155,14 @@ class DuckDbEngine:
         finally:
             made.release(self.connection)
 
-    def _into(self, sink: RowSink, query: str) -> SinkResult:
-        with streaming(self.connection, query):
-            return sink.run(self._stream(query))
+    def _into(self, sink: RowSink, query: str, *, keep: bool = False) -> SinkResult:
+        kept = self._kept(query) if keep else nullcontext(query)
+        with streaming(self.connection, query), kept as rows:
+            return sink.run(self._stream(rows))
 
     def _stream(self, query: str) -> pa.RecordBatchReader:
-        return self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        rows = self.connection.sql(query).to_arrow_reader(BATCH_ROWS)
+        return streamed(rows, self.connection, query)
 
     def _replaced(
         self, sink: RowSink, queries: MergeSql, raw: RawRows, source: DuckDbSource, rows: Planned

@@ -269,15 +269,14 @@ class Scan(ArrowRows):
         return "scan" if self.condition.sql is None else f"filter {self.condition.sql.text!r}"
 
     def _engine_batches(self) -> Iterator[pa.RecordBatch]:
-        from frazil.rows import duckdb_scan
+        from frazil.rows import duckdb_scan, duckdb_streams
 
         connection = duckdb_scan.connect()
         relation = self.to_duckdb(connection=connection)
-        with (
-            duckdb_scan.explained(self._what),
-            duckdb_scan.streaming(connection, relation.sql_query()),
-        ):
-            yield from conformed(relation.to_arrow_reader(1 << 17), self.schema)
+        query = relation.sql_query()
+        with duckdb_scan.explained(self._what), duckdb_scan.streaming(connection, query):
+            rows = duckdb_streams.streamed(relation.to_arrow_reader(1 << 17), connection, query)
+            yield from conformed(rows, self.schema)
 
     def count(self) -> int:
         """The number of rows, from metadata where possible; other files are read in parallel."""

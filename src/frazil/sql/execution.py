@@ -16,6 +16,7 @@ from frazil.data.row_input import with_plain_booleans
 from frazil.errors import FrazilError
 from frazil.expr.quotes import quoted
 from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb_streams import cause
 from frazil.rows.scan import Scan
 from frazil.sql.binding import Binder
 from frazil.sql.duckdb_calls import failure, value_of
@@ -340,7 +341,8 @@ def _streamed(
         try:
             yield from reader
         except Exception as error:
-            raise statement.failed(error, ran) from error
+            found = cause(error, engine.connection, ran.text)
+            raise statement.failed(found, ran) from error
         engine.is_idle = True
 
     return pa.RecordBatchReader.from_batches(reader.schema, batches())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import frazil
 from frazil.errors import FormatError, FrazilError, InvalidInput, NotFound, StorageError
 from frazil.rows import duckdb_scan
 from frazil.rows.duckdb_engine import BATCH_ROWS, DuckDbEngine
+from frazil.rows.duckdb_streams import streamed
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
 ROWS = 3 * BATCH_ROWS
@@ -55,6 +56,34 @@ def test_an_error_in_a_later_batch_is_one_of_ours(
     with pytest.raises(InvalidInput, match=r"(?i)could not convert string 'x'"):
         work(_WithSql(late))
     assert _files(late) == before
+
+
+BAD = "SELECT CAST(CASE WHEN range = 9999 THEN 'x' ELSE '1' END AS INT) AS n FROM range(10000)"
+
+
+@pytest.mark.parametrize(
+    ("message", "query", "expected"),
+    [
+        ("INTERRUPT Error: Interrupted!", BAD, "Could not convert string 'x'"),
+        ("INTERRUPT Error: Interrupted!", "SELECT 1", "INTERRUPT Error"),
+        ("IO Error: no such file", BAD, "IO Error"),
+    ],
+)
+def test_a_stream_that_was_interrupted_is_asked_for_its_cause(
+    message: str, query: str, expected: str
+) -> None:
+    """DuckDB gives this message if another thread fails first, now and then on a busy machine."""
+    connection = duckdb.connect()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"n": [1]})
+        raise OSError(message)
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), batches())
+    stream = streamed(reader, connection, query)
+    assert stream.read_next_batch().to_pylist() == [{"n": 1}]
+    with pytest.raises((OSError, duckdb.Error), match=expected):
+        stream.read_next_batch()
 
 
 class _WithSql:
@@ -109,10 +138,10 @@ def test_a_long_sum_is_planned_without_the_search_for_common_parts(table: frazil
     seen: list[list[str]] = []
 
     class Watching(DuckDbEngine):
-        def _into(self, sink: Any, query: str) -> Any:
+        def _into(self, sink: Any, query: str, *, keep: bool = False) -> Any:
             with duckdb_scan.streaming(self.connection, query):
                 seen.append(_settings(self.connection))
-            return super()._into(sink, query)
+            return super()._into(sink, query, keep=keep)
 
     long = " + ".join(["id"] * 800)
     with table.transaction(engine=Watching(connection)) as tx:

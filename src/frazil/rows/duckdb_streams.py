@@ -1,0 +1,39 @@
+"""Results of DuckDB as streams of Arrow batches, and what ended one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    import duckdb
+
+_INTERRUPTED: Final = "INTERRUPT Error"
+
+
+def streamed(
+    reader: pa.RecordBatchReader, connection: duckdb.DuckDBPyConnection, query: str
+) -> pa.RecordBatchReader:
+    """The rows of a query as they come; a failure is raised with its cause."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except Exception as error:
+            raise cause(error, connection, query) from error
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def cause(error: Exception, connection: duckdb.DuckDBPyConnection, query: str) -> Exception:
+    """Why a stream failed. If one thread of DuckDB fails, the reader may be told only that another
+    one was interrupted. Run once more, without a reader, the query says what is wrong."""
+    if _INTERRUPTED not in str(error):
+        return error
+    try:
+        connection.execute(f"EXPLAIN ANALYZE {query}")
+    except Exception as found:
+        return found
+    return error
