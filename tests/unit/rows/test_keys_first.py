@@ -215,6 +215,15 @@ def test_a_column_of_the_source_may_be_called_as_duckdb_numbers_rows(
     assert sorted(found) == [1, 60, 61]
 
 
+def test_keys_are_told_apart_whatever_other_columns_are_called(tmp_path: Path) -> None:
+    with frazil.connect(str(tmp_path / "lake")) as catalog:
+        rows = pa.table({"id": [1, 2, 3], "v": pa.array([7, None, None], pa.int64())})
+        table = catalog.create_table("s.t", rows.schema)
+        table.upsert(rows, on=["id"])
+        done = table.upsert(rows, on=["id"])
+        assert (done.committed, table.scan().count()) == (False, 3)
+
+
 def test_keys_that_identify_no_row_are_refused(table: frazil.Table) -> None:
     table.append(pa.table({"id": [5], "name": ["again"], "amount": [5.5]}))
     files = set(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
