@@ -302,3 +302,34 @@ def test_booleans_live_through_every_change(tmp_path: Path, engine: Engine) -> N
         done(table, engine, lambda tx: tx.update({"ok": False}, "id = 2"))
         table.compact(sort_by=["id desc"], rewrite_all=True, engine=engine)
         assert table.scan().to_pylist() == [{**old[1], "ok": False}, old[0]]
+
+
+@pytest.mark.parametrize("names", [("s", "t", "d"), ("id", "s", "t"), ("v", "rowid", "S")])
+def test_columns_may_be_called_as_rows_are_in_a_merge(
+    tmp_path: Path, engine: Engine, names: tuple[str, str, str]
+) -> None:
+    key, text, number = names
+
+    def rows(*values: tuple[int, str, int]) -> pa.Table:
+        columns = zip(*values, strict=True)
+        return pa.table(dict(zip(names, map(pa.array, columns), strict=True)))
+
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        table = catalog.create_table("s.t", rows((0, "a", 0), (1, "b", 1), (2, "c", 2)))
+        table.delete(f'"{key}" = 0')
+        source = rows((0, "A", 90), (1, "B", 10), (2, "C", 20), (3, "D", 30))
+
+        def merge(tx: frazil.Transaction) -> None:
+            both = frazil.expr(f's."{text}" || t."{text}"')
+            merging = tx.merge(source, on=[key])
+            merging = merging.when_matched_delete(condition=f's."{number}" = 20')
+            merging = merging.when_matched_update({text: both}, condition=f't."{number}" < 9')
+            merging.when_not_matched_insert(condition=f's."{number}" > 80').execute()
+
+        done(table, engine, merge)
+        found = sorted(tuple(row.values()) for row in table.scan().to_pylist())
+        assert found == [(0, "A", 90), (1, "Bb", 1)]
+        done(table, engine, lambda tx: tx.upsert(source, key))
+        assert sorted(tuple(row.values()) for row in table.scan().to_pylist()) == [
+            tuple(row.values()) for row in source.to_pylist()
+        ]

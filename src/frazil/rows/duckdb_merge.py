@@ -151,7 +151,7 @@ class MergeSql:
         choice = self._choice(clauses, shape.sides)
         if any(clause.condition is not None for clause in clauses.values()):
             # The clause is chosen once per row; values look at both rows as structs.
-            rows = SOURCE if key == _NULL else f"{SOURCE}, {TARGET}"
+            rows = _struct(SOURCE) if key == _NULL else f"{_struct(SOURCE)}, {_struct(TARGET)}"
             tables = (
                 f"(SELECT {rows}, {key} AS {KEY}, {row_id if updates(clauses.values()) else _NULL} "
                 f"AS {quoted(ROW_ID.name)}, {choice} AS {_CHOICE} FROM {tables} WHERE {where})"
@@ -261,6 +261,11 @@ def _cases(
         if clause.action in values
     )
     return f"CASE {choice}{cases} ELSE {otherwise} END" if cases else otherwise
+
+
+def _struct(alias: str) -> str:
+    """A row as a struct. Its alias alone would be a column of that name, if there is one."""
+    return f"struct_pack(*COLUMNS({alias}.*)) AS {alias}"
 
 
 def _of(alias: str, name: str) -> str:
