@@ -294,7 +294,7 @@ def test_upsert_needs_keys_that_identify_a_row(filled: frazil.Table) -> None:
     with unchanged(filled):
         with pytest.raises(InvalidInput, match="duplicate keys"):
             filled.upsert(twice, on=["order_id"])
-        with pytest.raises(InvalidInput, match="have the key of another row"):
+        with pytest.raises(InvalidInput, match="is also the key of another row"):
             filled.upsert(orders(0, 1), on=["order_date"])
         with pytest.raises(InvalidInput, match="colour"):
             filled.upsert(orders(0, 1), on=["colour"])

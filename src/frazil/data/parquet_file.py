@@ -7,8 +7,7 @@ sizes and offsets; which rows go into which file is decided in `write`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
+from frazil.data.background import Background
 from frazil.data.projection import file_fields, projection
 from frazil.data.reshape import without_nulls_below
 from frazil.data.schema import identified_schema, parquet_schema, stored_schema
@@ -145,10 +145,9 @@ def _beside(count: Callable[[pa.Table], None], rows: pa.Table) -> Iterator[None]
         yield
         count(rows)
         return
-    with ThreadPoolExecutor(1) as thread:
-        counted = thread.submit(count, rows)
+    with closing(Background()) as background:
+        background.run(lambda: count(rows))
         yield
-        counted.result()
 
 
 def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str]:

@@ -214,11 +214,11 @@ class Outcome:
 
 
 def check_met_once(twice: int) -> None:
-    """Refuse rows of the source that met more than one row of the table, where they must not."""
+    """Reject a source whose rows match more than one row of the table each."""
     if twice:
         raise InvalidInput(
-            f"{counted(twice, 'row')} of the table have the key of "
-            "another row; the key columns must identify a row"
+            f"the key of {counted(twice, 'row')} of the table is also the key of another row; "
+            "the key columns must identify a row"
         )
 
 

@@ -96,7 +96,7 @@ class DuckDbEngine:
                 f"NULL::BIGINT AS {LAST_UPDATED.name}, {KEY}, "
                 f"{int(Action.UPDATE)}::TINYINT AS {ACTION} FROM ({rows}) {TARGET}"
             )
-            # A table of all rows would take longer than a stream of them.
+            # Filling a table with every row would take longer than streaming them.
             return [self._into(sink, query, keep=not planned.scan.condition.is_everything)]
 
     def source(self, rows: Any, schema: Schema) -> DuckDbSource:
@@ -213,7 +213,7 @@ class DuckDbEngine:
     @contextmanager
     def _kept(self, query: str) -> Iterator[str]:
         """The result of a query as a temporary table, which all threads fill and which can spill to
-        disk. Of a streamed result DuckDB holds 1 MB, so that threads would wait for the reader."""
+        disk. DuckDB buffers only 1 MB of a streamed result, so its threads would have to wait."""
         name = f"__frazil_kept_{uuid.uuid4().hex[:12]}"
         self.connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
         try:

@@ -264,7 +264,7 @@ def _cases(
 
 
 def _struct(alias: str) -> str:
-    """A row as a struct. Its alias alone would be a column of that name, if there is one."""
+    """A row as a struct. The bare alias would select a column with the same name instead."""
     return f"struct_pack(*COLUMNS({alias}.*)) AS {alias}"
 
 

@@ -29,7 +29,7 @@ def streamed(
 
 def cause(error: Exception, connection: duckdb.DuckDBPyConnection, query: str) -> Exception:
     """Why a stream failed. If one thread of DuckDB fails, the reader may be told only that another
-    one was interrupted. Run once more, without a reader, the query says what is wrong."""
+    one was interrupted. Running the query again without a reader raises the real error."""
     if _INTERRUPTED not in str(error):
         return error
     try:

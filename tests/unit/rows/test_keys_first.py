@@ -228,7 +228,7 @@ def test_keys_that_identify_no_row_are_refused(table: frazil.Table) -> None:
     table.append(pa.table({"id": [5], "name": ["again"], "amount": [5.5]}))
     files = set(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
     rows = pa.table({"id": [5, 6], "name": ["x", "y"], "amount": [1.0, 2.0]})
-    with pytest.raises(frazil.InvalidInput, match="1 row of the table have the key of another"):
+    with pytest.raises(frazil.InvalidInput, match="the key of 1 row of the table is also"):
         table.upsert(rows, on=["id"])
     assert set(Path(table.location.removeprefix("file://")).rglob("*.parquet")) == files
 
