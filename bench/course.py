@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peers import PEERS, Peer
+from bench.peers import BUCKET_PEERS, PEERS, Peer
 from bench.results import Outcome
 from bench.session import Failed, Session, Skipped
 
 
 @dataclass(slots=True, kw_only=True)
-class Course:
+class AdoptionPlan:
     """What workloads get: sizes, peers, a folder, and ways to ask all peers in turn."""
 
     mode: str
@@ -36,7 +36,9 @@ class Course:
     def session(self, peer: Peer, **environment: str) -> Session:
         """A new driver process."""
         started = Session(peer, self.folder / "logs" / f"{peer.name}.log", **environment)
-        name = peer.name if peer in PEERS.values() else f"{peer.name}, on Spark"
+        name = peer.name
+        if peer not in PEERS.values():
+            name += ", in a bucket" if peer in BUCKET_PEERS.values() else ", on Spark"
         if name not in self.about:
             self.about[name] = started.ask("about")
         return started

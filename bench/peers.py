@@ -18,12 +18,13 @@ class Peer:
     name: str
     script: str
     venv: Venv | None = None
+    arguments: tuple[str, ...] = ()
 
     @property
     def command(self) -> list[str]:
         """How to start its driver; makes the environment if it is not there."""
         python = sys.executable if self.venv is None else str(self.venv.ready().python)
-        return [python, str(DRIVERS / self.script)]
+        return [python, str(DRIVERS / self.script), *self.arguments]
 
 
 DELTA = Venv(name="bench-delta", packages=("deltalake==1.6.6", "pyarrow==26.0.1", "numpy==2.4.6"))
@@ -36,6 +37,7 @@ DUCKLAKE = Venv(
         "numpy==2.4.6",
     ),
 )
+LANCE = Venv(name="bench-lance", packages=("pylance==14.0.2", "pyarrow==26.0.1", "numpy==2.4.6"))
 PAIMON = Venv(name="pypaimon", packages=("pypaimon==2.1.0",))
 
 FRAZIL = "Frazil"
@@ -55,5 +57,14 @@ SPARK_PEERS = {
     for peer in (
         Peer(name=FRAZIL, script="spark_frazil_driver.py"),
         Peer(name="Iceberg Java", script="spark_iceberg_driver.py", venv=ICEBERG_SPARK),
+    )
+}
+BUCKET_PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer(name=FRAZIL, script="bucket_driver.py", arguments=("frazil",)),
+        Peer(name="PyIceberg", script="bucket_driver.py", arguments=("pyiceberg",)),
+        Peer(name="delta-rs", script="bucket_driver.py", venv=DELTA, arguments=("delta",)),
+        Peer(name="Lance", script="bucket_driver.py", venv=LANCE, arguments=("lance",)),
     )
 }

@@ -22,7 +22,7 @@ from typing import Any
 import frazil
 from bench.drivers import shop
 from bench.drivers.frazil_driver import entries_of, schema_of
-from frazil.tree.policy import LEAF_TARGET_ENTRIES, ROOT_MAX_DATA_ENTRIES
+from frazil.properties.registry import LEAF_TARGET_ENTRIES, ROOT_MAX_DATA_ENTRIES
 
 ROOTS = (25, 50, 64, 100, 200, 500)
 GROWTH = (25, 50, 64, 100)
@@ -125,7 +125,7 @@ def root_sizes(commits: int) -> str:
 
 
 def _limit(entries: int) -> dict[str, str]:
-    return {ROOT_MAX_DATA_ENTRIES: str(entries)}
+    return {ROOT_MAX_DATA_ENTRIES.key: str(entries)}
 
 
 def warm_up(subject: Subject) -> None:
@@ -180,7 +180,7 @@ def leaf_sizes(files: int) -> str:
     ]
     for entries in LEAVES:
         with tempfile.TemporaryDirectory() as folder:
-            subject = Subject(folder, files, **{LEAF_TARGET_ENTRIES: str(entries)})
+            subject = Subject(folder, files, **{LEAF_TARGET_ENTRIES.key: str(entries)})
             done = subject.table._add_entries(subject.entries(0, files))
             assert done is not None
             size = subject.leaf_bytes()

@@ -29,10 +29,10 @@ from rich.table import Table as Grid
 
 import frazil
 import frazil.spark
-from frazil.cli.drawing import draw
-from frazil.cli.render import text
+from frazil.cli.terminal.drawing import draw
+from frazil.cli.terminal.render import text
 from frazil.spark import jobs
-from frazil.words import counted
+from frazil.text_format import counted
 
 ORDERS = pa.schema(
     [
@@ -115,7 +115,6 @@ def ingest(spark: Any, orders: frazil.Table, landing: Path, checkpoint: Path) ->
         .start()
     )
     query.awaitTermination()
-    orders.refresh()
 
 
 def show_tree(table: frazil.Table, *, limit: int = 12) -> None:

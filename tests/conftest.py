@@ -7,10 +7,13 @@ by file. The groups that take longest start first.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.object_server import Bucket, new_bucket, versitygw
 
 # How long an example takes says how busy the machine is, so it fails no test.
 _UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -47,3 +50,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker(pytest.mark.xdist_group(group))
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _rank(groups[item]))
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[Bucket]:
+    """versitygw on loopback, with one bucket that tests share."""
+    with versitygw() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(object_server: Bucket) -> Bucket:
+    """A new bucket."""
+    return new_bucket(object_server)

@@ -12,10 +12,12 @@ from typing import Any
 import frazil
 import frazil.spark
 import frazil.spark.jobs
+from frazil.paimon import PaimonSource
+from frazil.paimon.scan.paimon_scan import PaimonScan
 from frazil.scan.change_feed import Changes
 from frazil.scan.plan import Plan
 from frazil.sql import Result, Session
-from frazil.table.evolve import EvolvePartitions, EvolveSchema
+from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
 from frazil.table.inspect import Inspect
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api.md"
@@ -67,6 +69,10 @@ def _page() -> str:
     parts = [HEAD, _function("frazil.connect", frazil.connect, level=2)]
     for kind in CLASSES:
         parts.append(_class(kind))
+    parts.append(_function("frazil.open_paimon", frazil.open_paimon, level=2))
+    parts.append(_function("frazil.progress_bar", frazil.progress_bar, level=2))
+    parts.append(_function("frazil.to_pyiceberg", frazil.to_pyiceberg, level=2))
+    parts += [_class(kind) for kind in (PaimonSource, PaimonScan)]
     for module in (frazil.spark, frazil.spark.jobs):
         parts.append(f"## {module.__name__}\n\n{_doc(module)}\n")
         for name in sorted(module.__all__):

@@ -16,7 +16,7 @@ import typer.main
 
 from frazil.cli import commands
 from frazil.cli.command_line import app
-from frazil.cli.completion import LIST
+from frazil.cli.completion import LIST, PROPERTIES
 from frazil.errors import FrazilError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
@@ -87,6 +87,7 @@ def _completion(command: Any) -> dict[str, Any]:
             for flag in (*each.opts, *each.secondary_opts)
         },
         "tables": tables,
+        "properties": any(each.name == PROPERTIES for each in arguments),
         "commands": {
             name: _completion(child) for name, child in getattr(command, "commands", {}).items()
         },

@@ -54,5 +54,16 @@ fi
 if [ "$extras" = dev ]; then
   command -v mvn >/dev/null || apt_install maven
   command -v chromium >/dev/null || apt_install chromium
+  command -v npm >/dev/null || apt_install npm
+  npm install --silent --no-fund --no-audit --no-package-lock --prefix tools/explorer
+  # Object stores that tests run on: azurite for Azure, versitygw for S3.
+  npm install --silent --no-fund --no-audit --no-package-lock --prefix tools/object_servers
+  servers=$HOME/.cache/frazil/bin
+  if [ ! -x "$servers/versitygw" ]; then
+    command -v go >/dev/null || apt_install golang-go || true
+    echo "Building versitygw into $servers, a few minutes"
+    GOBIN=$servers GOTOOLCHAIN=auto go install github.com/versity/versitygw/cmd/versitygw@v1.8.0 ||
+      echo "Without versitygw the tests on S3 are skipped." >&2
+  fi
 fi
 echo "Ready: $venv/bin/frazil"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from frazil.spark.jar import PACKAGED, build, class_path_of_pyspark
+from frazil.spark.session.jar import PACKAGED, build, class_path_of_pyspark
 
 if __name__ == "__main__":
     build(PACKAGED, class_path=class_path_of_pyspark())

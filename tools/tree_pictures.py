@@ -21,8 +21,8 @@ import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
 
 import frazil
-from frazil.cli.drawing import Drawing, Node, draw
-from frazil.cli.render import svg
+from frazil.cli.terminal.drawing import Drawing, Node, draw
+from frazil.cli.terminal.render import svg
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32())])
 PROPERTIES = {"write.root.max-data-entries": "4"}

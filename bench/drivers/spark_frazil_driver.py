@@ -25,8 +25,8 @@ from bench.drivers.base import serve, timed
 from bench.drivers.frazil_driver import entries_of, schema_of
 from bench.drivers.spark_steps import CONF, SqlSteps
 from frazil.commit.handle import TableHandle
-from frazil.spark.delete import delete
-from frazil.spark.foreach import foreach_batch
+from frazil.spark.rows.delete import delete
+from frazil.spark.rows.foreach import foreach_batch
 
 
 class Driver:

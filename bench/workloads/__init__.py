@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.course import Course
+from bench.course import AdoptionPlan
 from bench.results import Outcome
 from bench.workloads.appends import concurrent_writers, load, small_appends
+from bench.workloads.bucket import bucket_catalog
 from bench.workloads.changes import change_feed, small_changes
 from bench.workloads.designs import bitmaps, designs
 from bench.workloads.object_store import object_store
@@ -17,7 +18,7 @@ from bench.workloads.serve import serve
 from bench.workloads.spark import spark, spark_parquet
 from bench.workloads.upgrade import upgrade
 
-Workload = Callable[[Course, dict[str, Any], Outcome], None]
+Workload = Callable[[AdoptionPlan, dict[str, Any], Outcome], None]
 
 WORKLOADS: dict[str, Workload] = {
     "small_appends": small_appends,
@@ -30,6 +31,7 @@ WORKLOADS: dict[str, Workload] = {
     "serve": serve,
     "upgrade": upgrade,
     "object_store": object_store,
+    "bucket_catalog": bucket_catalog,
     "upsert": upsert,
     "compaction": compaction,
     "lookup": lookup,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.course import Course, forgiving
+from bench.course import AdoptionPlan, forgiving
 from bench.peers import FRAZIL
 from bench.results import Outcome, median
 
 KINDS = ("day and country", "day", "order_id", "all")
 
 
-def planning(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def planning(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """Four queries, cold and warm, the peers taking turns."""
     most = workload.get("most", {})
     for size in workload["sizes"]:
@@ -31,8 +31,9 @@ def planning(course: Course, workload: dict[str, Any], outcome: Outcome) -> None
         for peer in ready:
             _memory(course, outcome, peer, size)
     outcome.note(
-        "cold: the table is loaded again and nothing decoded before is reused; the "
-        "operating system still has the files in memory."
+        "All times are of a running process, which has imported the library and planned before: a "
+        "new process pays for its imports as well. cold: the table is loaded again and nothing "
+        "decoded before is reused; the operating system still has the files in memory."
     )
     outcome.note(
         "delta-rs keeps the whole log in memory once loaded: its warm figures are of that."
@@ -75,7 +76,7 @@ def _one_kind(
         outcome.note(f"{case}: the plans differ in files: {counts}")
 
 
-def _memory(course: Course, outcome: Outcome, peer: Any, size: int) -> None:
+def _memory(course: AdoptionPlan, outcome: Outcome, peer: Any, size: int) -> None:
     with forgiving(outcome, peer.name, f"memory, {size:,} files"):
         with course.session(peer) as session:
             session.ask("open", folder=course.populated(peer, size))
@@ -87,7 +88,7 @@ def _memory(course: Course, outcome: Outcome, peer: Any, size: int) -> None:
         )
 
 
-def wide_table(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def wide_table(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """Two columns of many: what is read of the others?"""
     files, columns = workload["files"], workload["columns"]
     peers = course.peers(workload)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bench.course import Course, forgiving
+from bench.course import AdoptionPlan, forgiving
 from bench.results import Outcome, median
 from bench.session import Session
-from tests.support.tpch import TABLES, queries
-from tests.support.tpch import tpch as generated
+from tests.support.tpch import generate, queries
 
 PLAIN = "plain Parquet"
 DELETED = "DELETE FROM lineitem WHERE (l_orderkey * 7 + l_linenumber) % 100 = 3"
 
 
-def upsert(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def upsert(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """Rows arrive by key, half of them known: small for all peers, large for those that can."""
     most = workload["most"]
     for rows, count in workload["sizes"]:
@@ -41,7 +40,7 @@ def upsert(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
     )
 
 
-def compaction(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def compaction(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """Many small files become few."""
     files, rows = workload["files"], workload["rows"]
     peers = course.peers(workload)
@@ -62,7 +61,7 @@ def compaction(course: Course, workload: dict[str, Any], outcome: Outcome) -> No
             outcome.add(case, "files left", name, session.ask("keyed_state")[1], "")
 
 
-def lookup(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def lookup(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """One row of a table of many files, of which only the one that holds it exists."""
     files, order = workload["files"], 1 << 60
     peers = course.peers(workload)
@@ -85,15 +84,12 @@ def lookup(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
             _spent(outcome, f"{case}, {heat}", found)
 
 
-def tpch(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def tpch(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """The 22 queries in turns, query by query; then again with 1 % of lineitem deleted."""
     source = course.folder / "tpch"
     source.mkdir(parents=True, exist_ok=True)
-    made = generated(workload["scale"])
-    for name in TABLES:
-        made.execute(f"COPY {name} TO '{source}/{name}.parquet'")
-    texts = queries(made)
-    made.close()
+    generate(workload["scale"], source)
+    texts = queries()
     peers = course.peers(workload)
     with course.sessions(peers) as sessions:
         files: dict[str, list[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.course import Course, forgiving
+from bench.course import AdoptionPlan, forgiving
 from bench.peers import FRAZIL, SPARK_PEERS
 from bench.results import Outcome, median
 
@@ -29,7 +29,7 @@ ONCE = ("delete 1 %", "compaction")
 OWN = ("selective scan, by the function",)
 
 
-def spark(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def spark(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """Peers in turns, step by step; every step is the same SQL."""
     peers = course.peers(workload, SPARK_PEERS)
     with course.sessions(peers) as sessions:
@@ -78,7 +78,7 @@ def spark(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
 PLAIN = "plain Parquet"
 
 
-def spark_parquet(course: Course, workload: dict[str, Any], outcome: Outcome) -> None:
+def spark_parquet(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
     """What a table costs over the bare files, in one session."""
     (peer,) = course.peers(workload, SPARK_PEERS)
     repeats = workload["repeats"]

@@ -7,6 +7,7 @@ printed was measured in this run. A report with plots is written at the end (`re
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -19,12 +20,12 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import frazil
-from frazil.cli import drawing, render
-from frazil.cli.drawing import Drawing
+from frazil.cli.terminal import drawing, render
+from frazil.cli.terminal.drawing import Drawing
 from frazil.errors import InvalidInput
 from frazil.scan.report import ScanReport
 from frazil.table import Catalog, Table
-from frazil.words import counted, size
+from frazil.text_format import counted, size
 from frazil_demo import race
 from frazil_demo.race import Lane, Meter, orders, pyiceberg_table, summed
 
@@ -68,17 +69,18 @@ class Story:
 
     def __str__(self) -> str:
         lessons = "".join(f"  {at}. {text}\n" for at, text in enumerate(self.lessons, start=1))
+        program = _program()
         pipeline = self.folder / "pipeline" / "warehouse"
-        more = f"  frazil tables -c {pipeline}\n" if self.pipeline else ""
+        more = f"  {program} tables -c {pipeline}\n" if self.pipeline else ""
         return (
             f"Done in {self.seconds:.0f} s. To remember:\n{lessons}\n"
             f"Open {self.report} in a browser, or explore what the demo left behind:\n"
-            f"  frazil tables -c {self.folder}\n{more}"
-            f"  frazil tree demo.orders -c {self.folder} --leaves\n"
-            f'  frazil sql "SELECT country, sum(price) FROM demo.orders GROUP BY 1" '
+            f"  {program} tables -c {self.folder}\n{more}"
+            f"  {program} tree demo.orders -c {self.folder} --leaves\n"
+            f'  {program} sql "SELECT country, sum(price) FROM demo.orders GROUP BY 1" '
             f"-c {self.folder}\n"
             f"See the tree prune and the commits land, in your browser:\n"
-            f"  frazil explore demo.orders -c {self.folder}"
+            f"  {program} explore demo.orders -c {self.folder}"
         )
 
 
@@ -112,6 +114,17 @@ def run_demo(
                 write_report(story)
     story.seconds = time.perf_counter() - began
     return story
+
+
+def _program() -> str:
+    """How this Frazil is called from the terminal that runs the demo: by its name alone only if a
+    search of PATH finds this installation."""
+    installed = Path(sys.executable).parent / "frazil"
+    on_path = shutil.which("frazil")
+    if not installed.exists() or (on_path is not None and Path(on_path).samefile(installed)):
+        return "frazil"
+    here = Path.cwd()
+    return str(installed.relative_to(here) if installed.is_relative_to(here) else installed)
 
 
 def _fresh(folder: Path) -> Path:

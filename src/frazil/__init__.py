@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import (
     AlreadyExists,
+    Cancelled,
     CatalogError,
     CommitConflict,
     CommitUnknown,
@@ -18,18 +18,24 @@ from frazil.errors import (
     FrazilError,
     InvalidInput,
     NotFound,
+    Overloaded,
     StorageError,
     Unsupported,
 )
 
 if TYPE_CHECKING:
-    from frazil.expr.sql_text import Expression
+    from pyiceberg.table import StaticTable
+
+    from frazil.filter.text.sql_text import Expression
+    from frazil.maintenance.progress import progress_bar
+    from frazil.paimon import open_paimon
     from frazil.table import Catalog, CommitResult, Scan, Table, Transaction, connect
 
 __version__ = "0.2.0"
 
 __all__ = [
     "AlreadyExists",
+    "Cancelled",
     "Catalog",
     "CatalogError",
     "CommitConflict",
@@ -39,6 +45,7 @@ __all__ = [
     "FrazilError",
     "InvalidInput",
     "NotFound",
+    "Overloaded",
     "Scan",
     "StorageError",
     "Table",
@@ -46,15 +53,39 @@ __all__ = [
     "Unsupported",
     "connect",
     "expr",
+    "open_paimon",
+    "progress_bar",
+    "to_pyiceberg",
 ]
 
-if TYPE_CHECKING:
 
-    def expr(text: str, *params: Any) -> Expression:
-        """An SQL expression for `update` and `merge`, with `?` for the params.
+def expr(text: str, *params: Any) -> Expression:
+    """An SQL expression for `update` and `merge`, with `?` for the params.
 
-        >>> orders.update({"price": frazil.expr("price * ?", 1.1)})      # doctest: +SKIP
-        """
+    >>> orders.update({"price": frazil.expr("price * ?", 1.1)})      # doctest: +SKIP
+    """
+    from frazil.filter.text.sql_text import Expression
+
+    return Expression(text=text, params=params)
+
+
+def to_pyiceberg(table: Table, *, format_version: int = 3, **properties: str) -> StaticTable:
+    """A table as PyIceberg's `StaticTable`, for libraries that take one: as it is now, read-only.
+    `properties` are PyIceberg's, for example where an object store is.
+
+    >>> frazil.to_pyiceberg(orders).scan("id = 7").to_arrow()        # doctest: +SKIP
+    """
+    from frazil.serve import need_installed
+    from frazil.table import Table
+    from frazil.table.catalog import check_shown_version
+
+    if not isinstance(table, Table):
+        raise InvalidInput(f"expected a table of a catalog, not {type(table).__name__}")
+    check_shown_version(format_version)
+    need_installed()
+    from frazil.serve.pyiceberg_objects import static_table
+
+    return static_table(table, format_version, properties)
 
 
 _FACADE = frozenset({"Catalog", "CommitResult", "Scan", "Table", "Transaction", "connect"})
@@ -67,10 +98,16 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """The facade is loaded when first used, so that `import frazil` is quick."""
-    if name == "expr":  # the package of expressions, which makes one when it is called
-        return importlib.import_module("frazil.expr")
     if name in _FACADE:
         import frazil.table
 
         return getattr(frazil.table, name)
+    if name == "open_paimon":
+        from frazil.paimon import open_paimon
+
+        return open_paimon
+    if name == "progress_bar":
+        from frazil.maintenance.progress import progress_bar
+
+        return progress_bar
     raise AttributeError(f"module 'frazil' has no attribute {name!r}")

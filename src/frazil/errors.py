@@ -9,7 +9,9 @@
      ├─ FormatError         a file is corrupt or from a newer writer
      ├─ Unsupported         a feature that this version, or this engine, does not have
      ├─ StorageError        the file system or object store failed
-     └─ CatalogError        the catalog database or service failed
+     ├─ CatalogError        the catalog database or service failed
+     │   └─ Overloaded      the server refused for now; nothing was done, try again later
+     └─ Cancelled           the work was stopped before its end
 
 Every error carries a stable `kind`; messages say what was found, where, and what was expected.
 Programs test the class or the `kind`, never the message text.
@@ -22,24 +24,72 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-_SECRET_NAME = (
-    r"[\w.\-]*(?:password|passwd|pwd|secret|token|credential"
-    r"|(?:access|account|private|api|shared)[-_.]?key|connection[-_.]?string)[\w.\-]*"
+MAX_MESSAGE = 20_000
+"""Characters of a message. A message may quote what somebody sent, however long it is."""
+
+_SECRET_WORD = re.compile(
+    r"password|passwd|pwd|secret|token|credential"
+    r"|(?:access|account|private|api|shared)[-_.]?key|connection[-_.]?string"
+    r"|(?:^|[.\-])sig$",
+    re.IGNORECASE,
 )
-_USERINFO = re.compile(r"(?<=://)([^\s:/@'\"]*):[^\s'\"]*@")
-_PAIR = re.compile(rf"\b({_SECRET_NAME}|sig)=[^\s&;,'\")]+", re.IGNORECASE)
-_ITEM = re.compile(rf"(['\"]{_SECRET_NAME}['\"]\s*:\s*)(['\"]).*?\2", re.IGNORECASE)
+# Names are matched from their first letter only, and are not given back: text that looks like one
+# long name is read once, not once per letter.
+_NAMED = re.compile(r"(?<![\w.\-])([\w.\-]++)(?:=|['\"]\s*+:\s*+(['\"]))")
+_PLAIN_VALUE = re.compile(r"[^\s&;,'\")]*")
+_ADDRESS = re.compile(r"[^\s'\"]++")
+_USER = re.compile(r"://[^:/@]*:")
 
 
 def redacted(text: str) -> str:
     """A text without passwords in addresses, and without the values of what is named like a secret.
+    Takes time in proportion to the text.
 
     >>> redacted("mysql://me:hunter2@db/x?password=abc")
     'mysql://me:***@db/x?password=***'
     """
-    text = _USERINFO.sub(r"\1:***@", text)
-    text = _PAIR.sub(r"\1=***", text)
-    return _ITEM.sub(r"\1\2***\2", text)
+    if "://" in text and "@" in text:
+        text = _ADDRESS.sub(_without_password, text)
+    parts: list[str] = []
+    done = 0
+    while (name := _NAMED.search(text, done)) is not None:
+        parts.append(text[done : name.end()])
+        done = name.end()
+        if _SECRET_WORD.search(name[1]) is None:
+            continue
+        end = _end_of_value(text, done, quote=name[2])
+        if end > done:
+            parts.append("***")
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+def _without_password(run: re.Match[str]) -> str:
+    """An address whose password, which may hold any character, ends at the last @."""
+    address = run[0]
+    end = address.rfind("@")
+    user = _USER.search(address, 0, end)
+    return address if user is None else f"{address[: user.end()]}***{address[end:]}"
+
+
+def _end_of_value(text: str, start: int, *, quote: str | None) -> int:
+    """Where a secret's value ends. One whose quote is missing, as in a text that was cut, ends with
+    its line."""
+    if quote is None:
+        value = _PLAIN_VALUE.match(text, start)
+        return start if value is None else value.end()
+    line = text.find("\n", start)
+    line = len(text) if line < 0 else line
+    end = text.find(quote, start, line)
+    return line if end < 0 else end
+
+
+def _message(text: str) -> str:
+    """A message that shows no secret and has a bounded length."""
+    safe = redacted(text[: 2 * MAX_MESSAGE])
+    if len(safe) <= MAX_MESSAGE and len(text) <= 2 * MAX_MESSAGE:
+        return safe
+    return f"{safe[:MAX_MESSAGE]}… ({len(text):,} characters)"
 
 
 class FrazilError(Exception):
@@ -47,13 +97,22 @@ class FrazilError(Exception):
 
     kind: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
+    position: tuple[int, int] | None = None
+    """Line and column in the text that caused it, counted from 1."""
 
     def __init__(self, *parts: object) -> None:
-        super().__init__(*(redacted(part) if isinstance(part, str) else part for part in parts))
+        super().__init__(*(_message(part) if isinstance(part, str) else part for part in parts))
+
+    @property
+    def message(self) -> str:
+        """The message without the position."""
+        return super().__str__().encode("utf-8", "backslashreplace").decode()
 
     def __str__(self) -> str:
         """The message, which can be printed whatever it quotes."""
-        return super().__str__().encode("utf-8", "backslashreplace").decode()
+        if self.position is None:
+            return self.message
+        return "line {}, column {}: {}".format(*self.position, self.message)
 
 
 class InvalidInput(FrazilError):
@@ -75,6 +134,13 @@ class NotFound(FrazilError):
 
     kind = "not-found"
     exit_code = 3
+
+
+class Forbidden(FrazilError):
+    """A path that may not be used: it lies outside the folders that the caller may use."""
+
+    kind = "forbidden"
+    exit_code = 12
 
 
 class AlreadyExists(FrazilError):
@@ -105,9 +171,9 @@ class CommitConflict(FrazilError):
 
     def __init__(self, message: str, conflicts: Sequence[Conflict] = ()) -> None:
         self.conflicts = tuple(conflicts)
-        shown = "".join(f"\n  - {conflict}" for conflict in self.conflicts[:20])
+        listed = "".join(f"\n  - {conflict}" for conflict in self.conflicts[:20])
         more = len(self.conflicts) - 20
-        super().__init__(message + shown + (f"\n  … and {more} more" if more > 0 else ""))
+        super().__init__(message + listed + (f"\n  … and {more} more" if more > 0 else ""))
 
 
 class CommitUnknown(FrazilError):
@@ -158,3 +224,21 @@ class CatalogError(FrazilError):
 
     kind = "catalog"
     exit_code = 10
+
+
+class Overloaded(CatalogError):
+    """The server has no room for the request now. Nothing was done: try again later.
+
+    `is_own` when the limit is the sender's own, not the server's.
+    """
+
+    def __init__(self, *message: object, is_own: bool = False) -> None:
+        self.is_own = is_own
+        super().__init__(*message)
+
+
+class Cancelled(FrazilError):
+    """The work was cancelled by whoever asked for it, or ran out of time."""
+
+    kind = "cancelled"
+    exit_code = 11

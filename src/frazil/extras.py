@@ -17,7 +17,12 @@ EXTRAS: Final = {
     "uvicorn": "serve",
     "httptools": "serve",
     "msgspec": "serve",
+    "uvloop": "serve",
+    "joserfc": "serve",
     "pyiceberg_core": "demo",
+    "sqlglot": "views",
+    "shapely": "shapes",
+    "obstore": "objects",
 }
 """Packages, and the extra of this one that installs them."""
 

@@ -2,9 +2,8 @@
 
 A few bytes can stand for gigabytes: compressed blocks, runs of a bitmap, counts that nothing backs.
 A decoder asks here before it allocates memory. What a file says of its own size is never believed
-beyond
-`Limits`; going past them is a `FormatError`, and no memory of that size is asked for. The limits
-are options of `connect`, and travel with the storage that read the file.
+beyond `Limits`; going past them is a `FormatError`, and no memory of that size is asked for. The
+limits are options of `connect`, and travel with the storage that read the file.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from frazil.errors import FormatError, InvalidInput, Unsupported
+from frazil.errors import FormatError, Unsupported
+from frazil.properties.registry import DECODE_MAX_BYTES, DECODE_MAX_RATIO
 
-MAX_BYTES: Final = "read.decode.max-bytes"
-MAX_RATIO: Final = "read.decode.max-ratio"
 CODECS: Final = ("bzip2", "deflate", "gzip", "lz4", "null", "snappy", "xz", "zstandard")
 
 _SMALL: Final = 64 << 20
@@ -33,21 +31,15 @@ _POSITION_BYTES: Final = 8
 class Limits:
     """What one metadata file, block or deletion vector may become."""
 
-    max_bytes: int = 1 << 30
-    max_ratio: int = 500
+    max_bytes: int = DECODE_MAX_BYTES.default
+    max_ratio: int = DECODE_MAX_RATIO.default
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> Limits:
         """The limits that properties ask for."""
-        given: dict[str, int] = {}
-        for name, key in (("max_bytes", MAX_BYTES), ("max_ratio", MAX_RATIO)):
-            text = properties.get(key)
-            if text is None:
-                continue
-            if not (text.isascii() and text.isdigit() and 0 < len(text) < 19 and int(text)):
-                raise InvalidInput(f"{key} is {text!r}; expected a whole number above 0")
-            given[name] = int(text)
-        return Limits(**given)
+        return Limits(
+            max_bytes=DECODE_MAX_BYTES.of(properties), max_ratio=DECODE_MAX_RATIO.of(properties)
+        )
 
     def allowed(self, stored: int) -> int:
         """How many bytes may come out of `stored` ones."""
@@ -63,17 +55,17 @@ class Limits:
         if count * _POSITION_BYTES > self.max_bytes:
             raise FormatError(
                 f"holds {count:,} positions, more than {self.max_bytes:,} bytes of them; "
-                f"connect with a larger {MAX_BYTES} if that is intended"
+                f"connect with a larger {DECODE_MAX_BYTES.key} if that is intended"
             )
 
     def refusal(self, decoded: int | None, *, stored: int, path: str | None = None) -> FormatError:
         """The error that says what a file would have become."""
         allowed = self.allowed(stored)
         size = f"more than {allowed:,}" if decoded is None else f"{decoded:,}"
-        key = MAX_BYTES if allowed == self.max_bytes else MAX_RATIO
+        limit = DECODE_MAX_BYTES if allowed == self.max_bytes else DECODE_MAX_RATIO
         return FormatError(
             f"{stored:,} bytes would become {size} in memory, more than a file may take; "
-            f"connect with a larger {key} if that is intended",
+            f"connect with a larger {limit.key} if that is intended",
             path=path,
         )
 
@@ -85,82 +77,84 @@ def decompress(
     data: bytes, codec: str, *, limits: Limits = DEFAULT, path: str | None = None
 ) -> bytes:
     """The bytes that were compressed; refused when they are more than the limits allow."""
-    most = limits.allowed(len(data))
+    max_bytes = limits.allowed(len(data))
     try:
-        plain = _decompressed(data, codec, most)
+        decompressed = _decompressed(data, codec, max_bytes)
     except (ValueError, OSError, EOFError, IndexError, zlib.error, lzma.LZMAError) as error:
         raise _broken(codec, error, path) from error
-    if plain is None:
+    if decompressed is None:
         raise limits.refusal(None, stored=len(data), path=path)
-    return plain
+    return decompressed
 
 
-def _decompressed(data: bytes, codec: str, most: int) -> bytes | None:
-    """The plain bytes, or None when they are more than `most`."""
+def _decompressed(data: bytes, codec: str, max_bytes: int) -> bytes | None:
+    """The plain bytes, or None when they are more than `max_bytes`."""
     match codec:
         case "null":
             return data
         case "deflate":
-            return _streamed(zlib.decompressobj(-15), data, most)
+            return _streamed(zlib.decompressobj(-15), data, max_bytes)
         case "gzip":
-            return _gzip(data, most)
+            return _gzip(data, max_bytes)
         case "bzip2":
-            return _streamed(bz2.BZ2Decompressor(), data, most)
+            return _streamed(bz2.BZ2Decompressor(), data, max_bytes)
         case "xz":
-            return _streamed(lzma.LZMADecompressor(memlimit=_WINDOW), data, most)
+            return _streamed(lzma.LZMADecompressor(memlimit=_WINDOW), data, max_bytes)
         case "zstandard":
-            return _zstandard(data, most)
+            return _zstandard(data, max_bytes)
         case "snappy":
-            return _snappy(data, most)
+            return _snappy(data, max_bytes)
         case "lz4":
-            return _lz4(data, most)
+            return _lz4(data, max_bytes)
     raise Unsupported(
-        f"codec {codec!r} is not known; expected one of {', '.join(CODECS)}", feature="codec"
+        f"unknown codec {codec!r}; expected one of {', '.join(CODECS)}", feature="codec"
     )
 
 
 def _streamed(
-    machine: zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor, data: bytes, most: int
+    machine: zlib._Decompress | bz2.BZ2Decompressor | lzma.LZMADecompressor,
+    data: bytes,
+    max_bytes: int,
 ) -> bytes | None:
-    plain = machine.decompress(data, most + 1)
-    if len(plain) > most:
+    decompressed = machine.decompress(data, max_bytes + 1)
+    if len(decompressed) > max_bytes:
         return None
     if not machine.eof:
         raise EOFError("it is cut short")
-    return plain
+    return decompressed
 
 
-def _gzip(data: bytes, most: int) -> bytes | None:
+def _gzip(data: bytes, max_bytes: int) -> bytes | None:
     parts: list[bytes] = []
     while data:
         machine = zlib.decompressobj(31)
-        plain = _streamed(machine, data, most)
-        if plain is None:
+        decompressed = _streamed(machine, data, max_bytes)
+        if decompressed is None:
             return None
-        parts.append(plain)
-        most -= len(plain)
+        parts.append(decompressed)
+        max_bytes -= len(decompressed)
         data = machine.unused_data.lstrip(b"\0")
     return b"".join(parts)
 
 
-def _zstandard(data: bytes, most: int) -> bytes | None:
+def _zstandard(data: bytes, max_bytes: int) -> bytes | None:
     import zstandard
 
     try:
         machine = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
         parts: list[bytes] = []
         with machine.stream_reader(data, read_across_frames=True) as stream:
-            while part := stream.read(min(most + 1, 1 << 20)):
+            while part := stream.read(min(max_bytes + 1, 1 << 20)):
                 parts.append(part)
-                most -= len(part)
-                if most < 0:
+                max_bytes -= len(part)
+                if max_bytes < 0:
                     return None
     except zstandard.ZstdError as error:
         raise ValueError(error) from error
     return b"".join(parts)
 
 
-def _snappy(data: bytes, most: int) -> bytes | None:
+def _snappy(data: bytes, max_bytes: int) -> bytes | None:
     """Snappy says first how much it holds: that much is asked for only when it is allowed."""
     import pyarrow as pa
 
@@ -172,7 +166,7 @@ def _snappy(data: bytes, most: int) -> bytes | None:
             break
         if shift > 28:
             raise ValueError("its length takes more than five bytes")
-    if size > most:
+    if size > max_bytes:
         return None
     try:
         return bytes(pa.Codec("snappy").decompress(data, size, asbytes=True))
@@ -180,15 +174,15 @@ def _snappy(data: bytes, most: int) -> bytes | None:
         raise ValueError(error) from error
 
 
-def _lz4(data: bytes, most: int) -> bytes | None:
+def _lz4(data: bytes, max_bytes: int) -> bytes | None:
     import pyarrow as pa
 
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), "lz4") as stream:
-            plain = bytes(stream.read(most + 1))
+            decompressed = bytes(stream.read(max_bytes + 1))
     except pa.ArrowException as error:
         raise ValueError(error) from error
-    return None if len(plain) > most else plain
+    return None if len(decompressed) > max_bytes else decompressed
 
 
 def _broken(codec: str, error: Exception, path: str | None) -> FormatError:

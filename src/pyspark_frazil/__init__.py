@@ -1,5 +1,5 @@
-"""How Spark finds the data source `frazil` without being told: see `frazil.spark.source`."""
+"""How Spark finds the data source `frazil` without being told: see `frazil.spark.source.source`."""
 
-from frazil.spark.source import FrazilSource as DefaultSource
+from frazil.spark.source.source import FrazilSource as DefaultSource
 
 __all__ = ["DefaultSource"]

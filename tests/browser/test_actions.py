@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,6 +118,99 @@ def test_commit_of_another_writer_appears(desk: tuple[Window, Running], table: T
         pass
     table.append(rows(65, 5))
     expect(page.locator("main tbody")).to_contain_text("70")
+
+
+def test_back_closes_a_dialog_and_stays_on_the_page(desk: tuple[Window, Running]) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/health")
+    address = page.url
+    page.get_by_role("button", name="Preview: Compact data files").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.go_back()
+    expect(dialog).to_have_count(0)
+    assert page.url == address
+    page.get_by_role("button", name="Preview: Compact data files").click()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.get_by_role("link", name="Schema").click()
+    expect(page.locator(".lead")).to_contain_text("2 columns")
+    page.go_back()
+    expect(page.get_by_role("heading", name="Maintenance")).to_be_visible()
+
+
+def test_expiry_asks_for_an_age(desk: tuple[Window, Running], table: Table) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/health")
+    page.get_by_role("button", name="Preview: Expire snapshots").click()
+    dialog = page.get_by_role("dialog")
+    age = dialog.get_by_label("Expire snapshots older than")
+    expect(age).to_have_attribute("placeholder", re.compile("^5 days; "))
+    expect(dialog).to_contain_text("No snapshot is old enough to expire.")
+    age.fill("0 seconds")
+    expect(dialog).to_contain_text("1 snapshot and")
+    assert window.violations() == []
+    window.picture("expire")
+    dialog.get_by_role("button", name="Expire snapshots").click()
+    expect(page.locator(".toast")).to_be_visible()
+    assert len(table.refresh().snapshots()) == 2  # the tagged one, and the current one
+
+
+def test_a_small_table_shows_its_files_in_place_of_leaves(desk: tuple[Window, Running]) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/tree")
+    files = page.get_by_role("table", name="Files of the root").locator("tbody tr")
+    expect(files).to_have_count(3)
+    page.locator(".fbox input").fill("id < 10")
+    expect(files.filter(has_text="to read")).to_have_count(1)
+    expect(files.filter(has_text="skipped")).to_have_count(2)
+
+
+def test_a_view_has_a_page(desk: tuple[Window, Running], own: Catalog) -> None:
+    window, _ = desk
+    own.create_view("shop.few", "SELECT id FROM shop.undo WHERE id < 3")
+    page = window.go("#/")
+    page.get_by_role("link", name="shop.few").click()
+    expect(page.locator(".lead")).to_contain_text("A view of 1 column")
+    expect(page.get_by_role("region", name="SQL")).to_contain_text("WHERE id < 3")
+    assert window.violations() == []
+    page.get_by_role("button", name="Show 50 rows").click()
+    expect(page.get_by_role("table", name="Rows").locator("tbody tr")).to_have_count(3)
+
+
+def test_sql_is_coloured_kept_downloaded_and_its_plan_follows(
+    desk: tuple[Window, Running],
+) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/sql")
+    box = page.get_by_role("textbox", name="SQL")
+    box.fill("SELECT id, 'a,b' AS t FROM shop.undo WHERE id < 2 ORDER BY id")
+    expect(page.locator(".sqlfield .sq-k")).to_have_text(
+        ["SELECT", "AS", "FROM", "WHERE", "ORDER", "BY"]
+    )
+    expect(page.locator(".sqlfield .sq-s")).to_have_text("'a,b'")
+    expect(page.locator(".card", has_text="Plan")).to_contain_text("where id < 2")
+    assert page.locator(".values").count() == 0  # explained, not run
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("table", name="Result").locator("tbody tr")).to_have_count(2)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    assert download.value.path().read_bytes() == b'id,t\r\n0,"a,b"\r\n1,"a,b"\r\n'
+    box.fill("SELECT 1")
+    page.get_by_label("Queries that were run in this browser").select_option(index=1)
+    expect(box).to_have_value(re.compile("^SELECT id, 'a,b'"))
+    assert window.violations() == []
+
+
+def test_a_query_is_cancelled(desk: tuple[Window, Running]) -> None:
+    window, _ = desk
+    page = window.go("#/shop/undo/sql")
+    page.get_by_role("textbox", name="SQL").fill("SELECT sum(range) FROM range(1000000000000)")
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".res").first).to_contain_text("The query was cancelled.")
+    page.get_by_role("button", name="Count", exact=True).click()
+    expect(page.get_by_role("table", name="Result")).to_contain_text("60")
 
 
 def test_sql_that_writes_is_refused(desk: tuple[Window, Running], table: Table) -> None:

@@ -60,7 +60,7 @@ def test_leaves_of_the_canvas_open_by_keyboard(wood: Window) -> None:
     for _ in range(4):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    expect(page.locator(".side.det h2").first).to_have_text("Leaf M5")
+    expect(page.locator(".side.det h2").first).to_have_text("Leaf 5")
     expect(page.locator(".entries tbody tr")).to_have_count(25)
     wood.picture("forest-leaf")
 
@@ -134,7 +134,7 @@ def test_neighbours_are_merged_above_1500_leaves(wood: Window) -> None:
     assert page.evaluate("document.querySelectorAll('*').length") < ELEMENTS
     canvas.focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".leaves [aria-live]")).to_contain_text("Leaves M4 to M6, 1,200 entries")
+    expect(page.locator(".leaves [aria-live]")).to_contain_text("Leaves 4 to 6, 1,200 entries")
     page.locator(".caption").click()
     canvas.hover(position={"x": 4, "y": 4})
     expect(page.locator("#tip")).to_contain_text("3 leaves drawn as one")

@@ -119,7 +119,7 @@ def test_leaf_and_file_open_by_keyboard(window: Window) -> None:
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
     panel = page.locator(".side.det")
-    expect(panel.locator("h2").first).to_have_text("Leaf M2")
+    expect(panel.locator("h2").first).to_have_text("Leaf 2")
     expect(panel.locator(".entries tbody tr").first).to_be_visible()
     assert "leaf=" in page.url
     window.picture("leaf")
@@ -146,7 +146,7 @@ def test_deep_link_restores_filter_leaf_and_drawing(window: Window) -> None:
     window.go(link)
     expect(page.locator(".fbox input")).to_have_value("order_id > 900")
     expect(page.locator(".leaf.bar.cur")).to_have_count(1)
-    expect(page.locator(".side.det h2").first).to_have_text("Leaf M3")
+    expect(page.locator(".side.det h2").first).to_have_text("Leaf 3")
 
 
 def test_leaves_are_listed_in_a_table_too(window: Window) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,8 @@ from playwright.sync_api import Browser, expect
 
 import frazil
 from frazil import serve
-from frazil.serve.access import TokenFile
+from frazil.serve.access.principals import TokenFile
+from frazil.serve.settings import Settings
 from tests.browser.window import Window
 
 SCRIPT = "<script>alert(1)</script>"
@@ -38,6 +40,37 @@ def test_markup_in_names_and_values_is_shown_not_run(
             window.go(f"#/{levels}/{name}/rows")
             expect(page.locator("main tbody")).to_contain_text("</td><h1>big")
             expect(page.locator("main thead")).to_contain_text(IMAGE)
+
+
+def test_a_link_fills_the_sql_box_and_runs_nothing(
+    browser: Browser, pictures: Path, tmp_path: Path
+) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        table = catalog.create_table("shop.orders", pa.schema([("id", pa.int64())]))
+        table.append([{"id": number} for number in range(7)])
+        settings = Settings(sql_writes=True)
+        with (
+            serve.start(catalog, settings=settings) as server,
+            Window(browser, server.uri, pictures).open() as window,
+        ):
+            posted: list[str] = []
+            page = window.page
+            page.on("request", lambda r: posted.append(r.url) if r.method == "POST" else None)
+            box = page.get_by_role("textbox", name="SQL")
+            for text in ("DELETE FROM shop.orders", "DELETE FROM shop.orders WHERE id < 3"):
+                # The second is a link from one query to another: the page is open already.
+                window.go(f"#/shop/orders/sql?q={quote(text)}")
+                expect(box).to_have_value(text)
+                expect(page.locator("main")).to_contain_text("Run a query to see its rows here.")
+            page.reload()
+            expect(box).to_have_value(text)
+            page.wait_for_load_state("networkidle")
+            assert posted == []
+            assert table.refresh().scan().count() == 7
+            page.get_by_role("button", name="Run", exact=True).click()
+            expect(page.locator(".sqlfoot [role=status]")).to_contain_text("ms")
+            assert [url.rpartition("/")[2] for url in posted] == ["sql"]
+            assert table.refresh().scan().count() == 4
 
 
 @pytest.fixture

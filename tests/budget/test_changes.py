@@ -27,11 +27,11 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def _read(table: Table, since: int, *, collapse: bool = False) -> tuple[list[str], list[str]]:
     """Kinds of files read for the files and for the rows that changed."""
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     with table._handle.storage.recording() as calls:
         table.changes(since=since).files()
     files = read_names(calls)
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     with table._handle.storage.recording() as calls:
         table.changes(since=since, collapse=collapse).to_arrow()
     return files, read_names(calls)

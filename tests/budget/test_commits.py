@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import frazil
 from frazil.commit.change import Change, VectorEdit
 from frazil.storage import StorageCall
 from tests.support.orders import batches, order_files, orders_bench
@@ -41,6 +44,31 @@ def test_an_append_after_an_append_reads_nothing(tmp_path: Path) -> None:
     # The bench looks at leaves afterwards, with a cache of its own.
     before_swap = [call.verb for call in calls[: [c.verb for c in calls].index("write")]]
     assert before_swap == []
+
+
+def test_a_small_commit_writes_a_few_kilobytes_to_the_catalog(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        table = catalog.create_table("shop.orders", [{"id": 1}])
+        log = tmp_path / "warehouse" / "catalog.db-wal"
+        begins = log.stat().st_size
+        for number in range(50):
+            table.append([{"id": number}])
+        assert (log.stat().st_size - begins) / 50 <= 8 * KB
+
+
+def test_a_catalog_with_larger_pages_is_used_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "warehouse").mkdir()
+    file = tmp_path / "warehouse" / "catalog.db"
+    with closing(sqlite3.connect(file)) as connection:  # as SQLite creates one by itself
+        connection.execute("PRAGMA page_size=4096")
+        connection.execute("CREATE TABLE others (a INTEGER)")
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", [{"id": 1}]).append([{"id": 2}])
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        assert catalog.load_table("shop.orders").scan().count() == 2
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA page_size").fetchone() == (4096,)
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
 def test_writing_does_not_grow_with_the_number_of_commits(tmp_path: Path) -> None:
@@ -95,7 +123,7 @@ def test_a_hint_saves_looking_through_other_leaves(large: Bench) -> None:
     edit = large.vector(name, 5, leaf=ref.location, position=99)
     assert isinstance(edit, VectorEdit)
     change = Change(vectors=(edit,), base_snapshot_id=large.tip_id())
-    large.around.cache.clear()
+    large.context.cache.clear()
     with large.storage.recording() as calls:
         large.commit(change)
     until = [call.verb for call in calls].index("write")

@@ -25,7 +25,7 @@ def _large(folder: Path, files: int) -> Table:
 
 
 def _cost(table: Table) -> list[str]:
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     with table._handle.storage.recording() as calls:
         table.expire_snapshots(older_than=timedelta(0))
     return sorted(read_names(calls))
@@ -61,7 +61,7 @@ def test_only_neighbours_are_read_when_nothing_but_roots_goes(tmp_path: Path) ->
         table.append(rows(2000 + number))
     table.tag("kept")
     snapshots = [int(s.snapshot_id) for s in table.snapshots()]
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     with table._handle.storage.recording() as calls:
         table.expire_snapshots(snapshot_ids=snapshots[:1])
     assert read_names(calls) == ["root", "root"]

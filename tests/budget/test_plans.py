@@ -11,10 +11,10 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from frazil.commit.change import Change
-from frazil.expr.parse import parse
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.metadata import Snapshot
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.plan import Plan, plan
 from frazil.storage import StorageCall
 from tests.support.orders import FIRST_DAY, ROWS_PER_FILE, batches, orders_bench

@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 import frazil
 from frazil import serve
 from frazil.serve.app import build
-from frazil.serve.planning import MAX_FILES
+from frazil.serve.limits import MAX_PLAN_FILES
 from frazil.serve.service import Service
 from frazil.storage import StorageCall
 from frazil.table import Catalog
@@ -50,7 +50,7 @@ def test_the_first_page_of_a_selective_plan_reads_what_a_native_plan_reads(
     catalog: Catalog,
 ) -> None:
     table = catalog["shop.orders"]
-    client = TestClient(build(Service(catalog)))
+    client = TestClient(build(Service(catalog)), base_url="http://127.0.0.1:8181")
     day = {"type": "eq", "term": "order_date", "value": "2024-01-15"}
     client.post(PLAN, json={"filter": day})
     catalog._cache.clear()
@@ -68,11 +68,11 @@ def test_the_first_page_of_a_selective_plan_reads_what_a_native_plan_reads(
 
 
 def test_a_page_of_a_plan_of_everything_opens_few_leaves(catalog: Catalog) -> None:
-    client = TestClient(build(Service(catalog)))
+    client = TestClient(build(Service(catalog)), base_url="http://127.0.0.1:8181")
     catalog._cache.clear()
     with catalog["shop.orders"]._handle.storage.recording() as calls:
         answer = client.post(PLAN, json={}).json()
-    assert len(answer["file-scan-tasks"]) == MAX_FILES
+    assert len(answer["file-scan-tasks"]) == MAX_PLAN_FILES
     assert answer["plan-tasks"]
     assert len(_read(calls)) <= 1 + 6  # of 20 leaves, those of 4,000 files and two in advance
 
@@ -106,6 +106,6 @@ def test_a_plan_of_many_files_takes_bounded_memory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["files"] == 100_000
-    assert found["largest_part_files"] <= MAX_FILES
+    assert found["largest_part_files"] <= MAX_PLAN_FILES
     assert found["largest_part_bytes"] < 8_000_000
     assert found["grown_mb"] < 150, found

@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 import frazil
-from frazil.sql import binding
+from frazil.parser import duckdb_parser
+from frazil.sql.bind import bound_scans
 from frazil.storage import StorageCall
 from frazil.table.catalog import Catalog
+from tests.budget.test_start import loaded
 from tests.support.s3 import s3_server
 
 FILES, ROWS, GROUP = 12, 180_000, 45_000
@@ -88,7 +90,7 @@ def test_no_byte_is_read_twice(catalog: Catalog) -> None:
 def test_a_join_with_few_keys_reads_the_files_that_hold_them(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binding, "_MANY_FILES", FILES)
+    monkeypatch.setattr(bound_scans, "_MANY_FILES", FILES)
     text = "SELECT b.noise FROM s.big b JOIN s.keys k ON b.id = k.id"
     rows, calls = reads(catalog, text)
     assert rows == 2
@@ -98,12 +100,42 @@ def test_a_join_with_few_keys_reads_the_files_that_hold_them(
     assert sum(call.bytes for call in small) < 10_000
 
 
-def test_making_a_result_reads_no_rows(catalog: Catalog) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE s.parts SET v = k.v FROM s.few k WHERE parts.id = k.id",
+        "UPDATE s.parts AS p SET v = few.v FROM s.few WHERE p.ID = few.id AND few.v > 0",
+        "DELETE FROM s.parts USING s.few k WHERE parts.id = k.id",
+    ],
+)
+def test_a_change_beside_few_keys_reads_the_files_that_hold_them(
+    catalog: Catalog, statement: str
+) -> None:
+    for table in ("parts", "few"):
+        catalog.sql(f"CREATE OR REPLACE TABLE s.{table} (id BIGINT, v BIGINT)")
+    for at in range(6):
+        catalog.sql(f"INSERT INTO s.parts SELECT range, 0 FROM range({at * 10}, {at * 10 + 10})")
+    catalog.sql("INSERT INTO s.few VALUES (3, 7), (44, 8), (1000, 9), (NULL, 10)")
+    storage = catalog._pointers.storage(catalog.load_table("s.parts").location)
+    with storage.recording() as calls:
+        catalog.sql(statement)
+    opened = {c.path for c in calls if "/parts/data/" in c.path and c.verb == "read"}
+    assert len(opened) == 2
+    rows = catalog.sql("SELECT id, v FROM s.parts WHERE v <> 0 ORDER BY id").to_pylist()
+    left = catalog.sql("SELECT count(*) AS n FROM s.parts").to_pylist()
+    if statement.startswith("DELETE"):
+        assert (rows, left) == ([], [{"n": 58}])
+    else:
+        assert (rows, left) == ([{"id": 3, "v": 7}, {"id": 44, "v": 8}], [{"n": 60}])
+
+
+def test_making_a_result_reads_one_footer(catalog: Catalog) -> None:
     storage = catalog._pointers.storage(catalog.load_table("s.big").location)
     with storage.recording() as calls:
         result = catalog.sql("SELECT * FROM s.big ORDER BY noise")
     assert result.columns == ["id", "noise", "more"]
-    assert not [call for call in calls if "/data/" in call.path]
+    data = [call for call in calls if "/data/" in call.path and call.verb == "read"]
+    assert sum(call.bytes for call in data) <= 256 * 1024
 
 
 def test_showing_a_result_reads_its_first_rows(catalog: Catalog) -> None:
@@ -159,3 +191,29 @@ def test_a_filter_on_a_duckdb_relation_reads_one_row_group(catalog: Catalog) -> 
         catalog, lambda table: len(table.scan().to_duckdb().filter(f"id = {WANTED}").fetchall())
     )
     assert sum(call.bytes for call in calls) <= FILES * 300_000 + group_bytes(3)
+
+
+def test_a_new_text_is_parsed_twice_and_a_known_one_not_at_all(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as made:
+        made.create_table("s.t", [{"a": 1}])
+        text = "SELECT a FROM s.t AS counted WHERE a > 0 AND a < 5"
+        before = duckdb_parser.calls
+        made.sql(text).to_arrow()
+        assert duckdb_parser.calls - before == 2
+        made.sql(text).to_arrow()
+        assert duckdb_parser.calls - before == 2
+
+
+def test_the_first_query_loads_no_other_parser_and_no_older_format(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as made:
+        made.create_table("s.t", [{"a": 1}])
+    code = (
+        "import sys, frazil; c = frazil.connect(sys.argv[1]); "
+        "assert c.sql('SELECT a FROM s.t WHERE a > 0').to_arrow().num_rows == 1"
+    )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    tops = {name.partition(".")[0] for name in modules}
+    assert not tops & {"sqlglot", "polars", "sqlalchemy", "pyspark", "typer"}
+    older = {name for name in modules if name.startswith(("frazil.legacy.", "frazil.avro"))}
+    assert older == {"frazil.legacy.read.legacy_decoder"}
+    assert len([name for name in modules if name.startswith("frazil.")]) <= 248

@@ -51,7 +51,7 @@ def test_an_upgrade_reads_no_manifest_and_writes_one_json_file(table: Table) -> 
 def test_the_first_commit_writes_one_root_and_reads_no_manifest(table: Table) -> None:
     if table.metadata.format_version < 4:
         table.upgrade()
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     rows = pa.table({"id": pa.array([-1], pa.int64()), "name": ["new"]})
     with table._handle.storage.recording() as calls:
         table.append(rows)
@@ -65,7 +65,7 @@ def test_the_first_commit_writes_one_root_and_reads_no_manifest(table: Table) ->
     assert all(leaf.first_row_id is not None for leaf in tree.leaves())
 
 
-def test_a_small_commit_is_published_with_one_manifest(tmp_path: Path) -> None:
+def test_a_small_commit_is_published_with_the_manifests_that_it_wrote(tmp_path: Path) -> None:
     manifests = 40
     location = big_table(tmp_path / "table", manifests=manifests, files=100)
     table = connect(tmp_path / "catalog").register_table("big.table", location)
@@ -76,6 +76,25 @@ def test_a_small_commit_is_published_with_one_manifest(tmp_path: Path) -> None:
     table.append(pa.table({"id": pa.array([-3], pa.int64()), "name": ["new"]}))
     with table._handle.storage.recording() as calls:
         done = table.publish()
-    assert (done.manifests_written, done.manifests_reused) == (1, manifests)
+    # The four manifests that the commit converted are published as one.
+    assert (done.manifests_written, done.manifests_reused) == (2, manifests - 4)
     assert _kinds(calls, "read").count("manifest") == 0
-    assert _kinds(calls, "write") == ["json", "json", "list", "manifest", "text"]
+    assert _kinds(calls, "write") == ["json", "json", "list", "manifest", "manifest", "text"]
+
+
+def test_commits_convert_a_few_old_manifests_each(tmp_path: Path) -> None:
+    location = big_table(tmp_path / "table", manifests=10, files=100)
+    table = connect(tmp_path / "catalog").register_table("big.table", location)
+    table.upgrade()
+    before = table.scan().plan().files.num_rows
+    left, read = [], []
+    for number in range(5):
+        table._handle.context.cache.clear()
+        with table._handle.storage.recording() as calls:
+            table.append(pa.table({"id": pa.array([-number], pa.int64()), "name": ["new"]}))
+        read.append(_kinds(calls, "read").count("manifest"))
+        leaves = table._handle.reader().tree(table.current_snapshot()).leaves()
+        left.append(sum(leaf.format_version == 0 for leaf in leaves))
+    assert left == [10, 6, 2, 0, 0]
+    assert read == [0, 4, 4, 2, 0]
+    assert table.scan().plan().files.num_rows == before + 5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frazil.cli.care import moment
+from frazil.cli.maintain import moment
 from frazil.errors import InvalidInput
 from tests.cli.conftest import Run
 

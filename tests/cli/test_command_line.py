@@ -97,7 +97,7 @@ def test_a_command_is_found_where_it_is(run: Run, command: str, meant: str) -> N
         (("scan", "shop.orders", "--as-of", "99"), 3),
         (("scan", "shop.orders", "-w", "price >"), 2),
         (("scan", "no-namespace"), 2),
-        (("tables", "-c", "s3://bucket"), 2),
+        (("tables", "-c", "hdfs://bucket"), 2),
     ],
 )
 def test_the_exit_code_tells_the_kind_of_error(

@@ -56,3 +56,14 @@ def test_spark_does_it_when_asked(many: Run, tmp_path: Path) -> None:
 def test_two_orders_at_once_are_refused(shop: Run) -> None:
     done = shop("maintain", "compact", "shop.orders", "--sort-by", "price", "--zorder-by", "day")
     assert done.code == 2
+
+
+def test_files_with_deleted_rows_are_rewritten_and_no_others(shop: Run) -> None:
+    before = len(shop("scan", "shop.orders", "--json").json)
+    assert shop("delete", "shop.orders", "--where", "price = 7.5").code == 0
+    done = shop("maintain", "purge-deleted", "shop.orders", "--json")
+    assert done.code == 0
+    assert (done.json["rows"], len(done.json["files-left"])) == (1, 1)
+    assert len(shop("scan", "shop.orders", "--json").json) == before - 1
+    again = shop("maintain", "purge-deleted", "shop.orders")
+    assert "no data file has deleted rows" in again.out

@@ -45,6 +45,15 @@ def offered(shop: Run, capsys: pytest.CaptureFixture[str]) -> Offered:
         ("frazil scan shop.orders --li", ["--limit"]),
         ("frazil scan shop.orders --format ", ["table", "csv", "jsonl", "markdown", "arrow"]),
         ("frazil scan 'unclosed", []),
+        (
+            "frazil set shop.orders write.root.max-d",
+            ["write.root.max-data-entries=", "write.root.max-delete-entries="],
+        ),
+        (
+            "frazil set shop.orders write.wap.enabled=",
+            ["write.wap.enabled=true", "write.wap.enabled=false"],
+        ),
+        ("frazil create shop.new --set gc", ["gc.enabled="]),
     ],
 )
 def test_a_line_is_completed(offered: Offered, line: str, words: list[str]) -> None:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import html
+import importlib.util
 import re
 import shlex
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
+from urllib.request import urlopen
 
 import pyarrow as pa
 import pytest
@@ -15,6 +20,7 @@ from frazil.errors import InvalidInput
 from frazil_demo.race import Meter, orders
 from frazil_demo.story import Story, _samples, run_demo
 from tests.cli.conftest import Run
+from tests.support.project import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +82,27 @@ def test_the_report_tells_what_the_terminal_told(story: Story) -> None:
     for title, text in story.chapters.items():
         assert f"<h2>{title}</h2>" in page
         assert html.escape(text.splitlines()[0]) in page
-    assert page.index("<h2>To remember</h2>") > page.index("5. Upgrade in place")
+    assert page.index("<h2>To remember</h2>") < page.index("1. Small commits")
     assert page.count("<li>") == len(story.lessons) == 5
+
+
+def test_the_report_begins_with_its_summary_in_pictures(story: Story) -> None:
+    page = story.report.read_text(encoding="utf-8")
+    summary = page[: page.index("<h2>1. Small commits")]
+    assert summary.count('class="tile"') == 5
+    ours, theirs = story.lanes
+    for lane in (ours, theirs):
+        files = sum(step.metadata_files for step in lane.of("append"))
+        assert f"</i>{files}</span>" in summary
+
+
+def test_the_report_has_a_dark_page(story: Story) -> None:
+    page = story.report.read_text(encoding="utf-8")
+    style = page[page.index("<style>") : page.index("</style>")]
+    assert "prefers-color-scheme: dark" in style
+    # Colours outside of the two palettes would stay as they are on a dark page.
+    rules = style[style.index("body {") :]
+    assert re.findall(r"(?<!=\")#[0-9a-f]{6}", rules) == []
 
 
 def test_the_report_fetches_nothing(story: Story) -> None:
@@ -128,7 +153,6 @@ def test_batches_follow_each_other() -> None:
 def test_the_demo_says_what_to_remember(story: Story) -> None:
     assert len(story.lessons) == 5
     page = story.report.read_text()
-    assert page.rindex("To remember") > page.rindex("<h2>5. Upgrade in place")
     assert all(text in page for text in story.lessons)
     for letter in "RDM":
         assert f"<b>{letter}</b>" in page
@@ -147,10 +171,68 @@ def test_an_update_is_in_the_sample_of_the_change_feed() -> None:
 
 
 def test_the_commands_that_the_demo_suggests_work(story: Story, run: Run) -> None:
-    lines = [line.strip() for line in str(story).splitlines() if line.startswith("  frazil ")]
-    answering = [line for line in lines if not line.startswith("frazil explore ")]  # runs on
+    lines = _suggested(story)
+    answering = [words for words in lines if words[1] != "explore"]
     assert (len(lines), len(answering)) == (4, 3)
-    for line in answering:
-        done = run(*shlex.split(line)[1:])
-        assert done.code == 0, (line, done.err)
+    for words in answering:
+        done = run(*words[1:])
+        assert done.code == 0, (words, done.err)
         assert done.out
+
+
+def test_the_explorer_that_the_demo_suggests_answers(story: Story) -> None:
+    (words,) = [words for words in _suggested(story) if words[1] == "explore"]
+    program = [sys.executable, "-c", "from frazil.cli import main; main()"]
+    process = subprocess.Popen(
+        [*program, *words[1:], "--no-open"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        with urlopen(address.partition("#")[0], timeout=60) as page:
+            assert page.status == 200
+            assert b"<title>" in page.read()
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def test_commands_name_the_program_that_a_terminal_finds(
+    story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / ".venv" / "bin" / "frazil"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert {words[0] for words in _suggested(story)} == {".venv/bin/frazil"}
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert {words[0] for words in _suggested(story)} == {"frazil"}
+
+
+def test_what_the_demo_installs_has_what_its_commands_need() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    (own, *others) = extras["demo"]
+    assert own == "frazil[spark,serve,frames,objects]"
+    assert others
+
+
+def _suggested(story: Story) -> list[list[str]]:
+    """The commands at the end of what the demo prints."""
+    lines = [line for line in str(story).splitlines() if line.startswith("  ") and " -c " in line]
+    return [shlex.split(line) for line in lines]
+
+
+def test_a_demo_without_its_packages_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "frazil.extras.find_spec", lambda name: None if name == "pyiceberg_core" else found(name)
+    )
+    done = run("demo", "--no-spark")
+    assert done.code != 0
+    assert "pip install 'frazil[demo]'" in done.err
+    assert len(done.err.splitlines()) == 1

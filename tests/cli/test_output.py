@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import frazil
-from frazil.cli import output
+from frazil.cli.terminal import output
 from tests.cli.conftest import Run
 
 ZONED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
-import frazil
 from frazil.cli.command_line import main
-from frazil.cli.sql_shell import Shell
-from frazil.sql.query_result import Result
 from tests.cli.conftest import Run
 
 
@@ -92,42 +92,64 @@ def test_errors_say_where_and_set_the_exit_code(shop: Run) -> None:
     assert shop("sql", "SELECT 1 +").code == 2
 
 
-def test_the_shell_runs_statements_and_goes_on_after_errors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = iter(
-        [
-            "CREATE TABLE s.t (id",
-            "BIGINT);",
-            "INSERT INTO s.t VALUES (1), (2);",
-            "SELECT nope FROM s.t;",
-            ".tables",
-            "SELECT sum(id) AS total FROM s.t;",
-            ".quit",
-        ]
+def test_a_long_result_is_cut_and_says_so(run: Run) -> None:
+    """As many rows as range can count to: whoever reads all of them never ends."""
+    done = run("sql", "SELECT i FROM range(100000000000) t(i)")
+    lines = done.out.splitlines()
+    assert lines[2:4] == [" 0", " 1"]
+    assert lines[101] == "99"
+    assert lines[102:] == ["… the first 100 rows; more with --limit, all with --format csv"]
+    few = run("sql", "SELECT i FROM range(100000000000) t(i)", "--limit", "1").out
+    assert few.splitlines()[2:] == [
+        "0",
+        "… the first 1 row; more with --limit, all with --format csv",
+    ]
+    assert run("sql", "SELECT 1 AS a", "--limit", "1").out == "a\n-\n1\n"
+    csv = run("sql", "SELECT i FROM range(100000000000) t(i)", "--limit", "2", "--format", "csv")
+    assert csv.out == "i\n0\n1\n"
+
+
+def test_every_row_is_written_as_it_comes_in_other_formats(run: Run) -> None:
+    for format, head in (("csv", 1), ("markdown", 2), ("jsonl", 0)):
+        done = run("sql", "SELECT i FROM range(1000) t(i)", "--format", format)
+        assert len(done.out.splitlines()) == 1000 + head
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "jsonl", "arrow"])
+def test_rows_of_a_query_go_to_a_file(shop: Run, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"out.{ending}"
+    done = shop("sql", "SELECT order_id FROM shop.orders ORDER BY 1", "--to", str(file))
+    assert done.out == f"5 rows written to {file}\n"
+    read = duckdb.connect()
+    if ending == "arrow":
+        found = pa.ipc.open_file(str(file)).read_all()["order_id"].to_pylist()
+    else:
+        rows = read.execute(f"SELECT order_id FROM '{file}' ORDER BY 1").fetchall()
+        found = [order for (order,) in rows]
+    assert found == [1, 2, 3, 4, 5]
+    wrong = shop("sql", "SELECT 1/0 AS a, error('stop')", "--to", str(file))
+    assert wrong.code != 0
+    assert [path.name for path in tmp_path.glob("*out*")] == [file.name]
+
+
+def test_threads_and_memory_of_the_engine_are_bounded(shop: Run) -> None:
+    query = "SELECT count(*) AS n FROM shop.orders"
+    options = ("--threads", "1", "--memory-limit", "200MB", "--format", "csv")
+    assert shop("sql", query, *options).out == "n\n5\n"
+    wrong = shop("sql", query, "--memory-limit", "much")
+    assert wrong.code == 2
+    assert "memory_limit is 'much'" in wrong.err
+
+
+def test_a_reader_that_leaves_early_is_no_failure(shop: Run, tmp_path: Path) -> None:
+    command = (
+        f"{sys.executable} -c 'from frazil.cli import main; main()' "
+        "sql 'SELECT i FROM range(3000000) t(i)' --format csv"
     )
-    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    shown: list[Result] = []
-    with frazil.connect(tmp_path / "w") as catalog:
-        Shell(catalog.session(), shown.append).loop()
-        found = [result.to_pylist() for result in shown]
-    assert found[-2:] == [[{"namespace": "s", "tableName": "t"}], [{"total": 3}]]
-    assert '"nope" not found' in capsys.readouterr().err
-
-
-def test_the_shell_completes_tables_columns_and_words(tmp_path: Path) -> None:
-    with frazil.connect(tmp_path / "w") as catalog:
-        catalog.sql("CREATE TABLE shop.orders (id BIGINT, price DOUBLE)")
-        shell = Shell(catalog.session(), lambda result: None)
-
-        def completions(text: str) -> list[str]:
-            found: list[str] = []
-            while (word := shell.complete(text, len(found))) is not None:
-                found.append(word)
-            return found
-
-        assert completions("sh") == ["shop", "shop.orders"]
-        assert completions("shop.orders.p") == ["shop.orders.price"]
-        assert completions("sel") == ["SELECT"]
-        assert completions("system.exp") == ["system.expire_snapshots"]
+    ended = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | head -n 2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("i\n0\n", "", 0)

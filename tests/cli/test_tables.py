@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
+from tests.support.object_server import Bucket
 
 
 def test_init_makes_a_warehouse_and_says_where(run: Run, tmp_path: Path) -> None:
@@ -183,3 +184,36 @@ def test_a_bad_property_is_refused_by_name(shop: Run) -> None:
     done = shop("set", "shop.orders", "write.root.max-data-entries=abc")
     assert done.code == 2
     assert "property write.root.max-data-entries is 'abc'; expected a whole number" in done.err
+
+
+def test_a_catalog_is_copied_and_moved(shop: Run, tmp_path: Path) -> None:
+    done = shop("catalog", "copy", "warehouse", f"sqlite:///{tmp_path}/other.db", "--json")
+    assert done.code == 0, done.err
+    assert done.json["tables"] == ["shop.orders"]
+    assert shop("scan", "shop.orders", "--catalog", f"sqlite:///{tmp_path}/other.db").code == 0
+    third = f"sqlite:///{tmp_path}/third.db"
+    refused = shop("catalog", "copy", "warehouse", third, "--drop-source")
+    assert refused.code != 0
+    assert "--yes" in refused.err
+    moved = shop("catalog", "copy", "warehouse", third, "--drop-source", "--yes")
+    assert moved.code == 0, moved.err
+    assert "moved 1 table" in moved.out
+    assert shop("tables", "--json").json == []
+
+
+def test_commands_take_an_address_in_a_bucket(
+    run: Run, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", bucket.properties["s3.access-key-id"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", bucket.properties["s3.secret-access-key"])
+    monkeypatch.setenv("AWS_ENDPOINT_URL", bucket.endpoint)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("FRAZIL_CATALOG", bucket.warehouse)
+    assert run("init").code == 0
+    created = run("create", "shop.items", "--column", "id:long")
+    assert created.code == 0, created.err
+    assert run("sql", "INSERT INTO shop.items VALUES (1), (2)").code == 0
+    (line,) = run("tables", "--json").json
+    assert (line["table"], line["rows"]) == ("shop.items", 2)
+    assert run("drop", "shop.items", "--yes").code == 0
+    assert run("tables", "--json").json == []

@@ -19,11 +19,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 import frazil
 import frazil.spark
 from frazil.spark import jobs
-from frazil.spark.jar import PACKAGED
+from frazil.spark.session.jar import PACKAGED
 from frazil.storage import local_path
 from tests.support.spark_cluster import executor_pids
 
@@ -199,6 +200,38 @@ def _left(spark: Any, table: frazil.Table) -> dict[str, Any]:
     return {"orphans": len(orphans.files), "orphans_again": len(again.files)}
 
 
+def lost_source(spark: Any, catalog: frazil.Catalog, workers: set[int]) -> dict[str, Any]:
+    """An executor is killed after the source of a merge was looked at, before it is joined."""
+    from frazil.spark.rows.merge_source import SparkSource
+
+    frazil.spark.register(spark, catalog)
+    table = catalog.create_table("shop.merged", EVENTS)
+    frazil.spark.append(table, events(spark, 0, 1000))
+    # Which row is where depends on the order in which the shuffle's blocks arrive.
+    source = events(spark, 500, 3000).repartition(5).withColumn("text", F.lit("merged"))
+    source.createOrReplaceTempView("incoming")
+    looked = SparkSource.keys
+    killed: list[int] = []
+
+    def keys(self: SparkSource, *arguments: Any, **options: Any) -> Any:
+        answer = looked(self, *arguments, **options)
+        if not killed:
+            pids = executor_pids(workers, spark.sparkContext.applicationId)
+            killed.append(pids[0])
+            os.kill(pids[0], signal.SIGKILL)
+        return answer
+
+    SparkSource.keys = keys  # type: ignore[method-assign]
+    try:
+        spark.sql(
+            "MERGE INTO frazil.shop.merged t USING incoming s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+    finally:
+        SparkSource.keys = looked  # type: ignore[method-assign]
+    return {"killed": len(killed)}
+
+
 def main() -> None:
     """Run everything and print one line of JSON."""
     master, pids, warehouse = sys.argv[1:4]
@@ -212,6 +245,7 @@ def main() -> None:
             "sql": plain_sql(spark, catalog),
             "failing": failing_task(spark, catalog),
             "killed": killed_executor(spark, catalog, workers),
+            "lost source": lost_source(spark, catalog, workers),
         }
     spark.stop()
     print("RESULTS " + json.dumps(results))

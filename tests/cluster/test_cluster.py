@@ -80,3 +80,13 @@ def test_a_killed_executor_neither_doubles_nor_loses_rows_and_its_files_can_be_r
     assert results["killed"]["orphans"] > 0
     assert results["killed"]["orphans_again"] == 0
     assert ids(warehouse, "shop.killed") == list(range(ROWS))
+
+
+def test_a_merge_whose_source_is_lost_with_an_executor_matches_every_row_once(
+    results: dict[str, Any], warehouse: Path
+) -> None:
+    assert results["lost source"]["killed"] == 1
+    with frazil.connect(warehouse) as catalog:
+        rows = catalog.load_table("shop.merged").scan(columns=["id", "text"]).to_pylist()
+    assert sorted(each["id"] for each in rows) == list(range(3000))
+    assert {each["id"] for each in rows if each["text"] == "merged"} == set(range(500, 3000))

@@ -10,20 +10,39 @@ import psycopg
 import pytest
 
 from frazil import serve
-from frazil.catalog.pointers import Pointers
-from frazil.catalog.remote import RemoteCatalog
-from frazil.catalog.sql_catalog import SqlCatalog
+from frazil.catalog.backend import CatalogBackend
+from frazil.catalog.objects.object_catalog import ObjectCatalog
+from frazil.catalog.remote.remote_catalog import RemoteCatalog
+from frazil.catalog.sql.sql_catalog import SqlCatalog
 from frazil.serve.settings import Settings
 from frazil.table import Catalog
+from tests.support.folder_bucket import bucket_storages
+from tests.support.gcs_server import gcs_server
 from tests.support.memory_catalog import MemoryCatalog
+from tests.support.object_server import Bucket, azurite
 from tests.support.postgres import postgres_uri
 
 __all__ = ["postgres_uri"]
 
 _numbers = itertools.count()
+_BUCKETS = {"s3": "bucket", "azure": "azure_container", "gcs": "gcs_bucket"}
 
 
-def _database(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="session")
+def azure_container() -> Iterator[Bucket]:
+    """A container of azurite."""
+    with azurite() as container:
+        yield container
+
+
+@pytest.fixture(scope="session")
+def gcs_bucket() -> Iterator[Bucket]:
+    """A bucket of a server that checks generations."""
+    with gcs_server() as made:
+        yield made
+
+
+def empty_database(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
     if kind == "sqlite":
         return f"sqlite:///{folder}/catalog.db"
     uri: str = request.getfixturevalue("postgres_uri")
@@ -36,7 +55,7 @@ def _database(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database."""
-    return _database(request.param, tmp_path, request)
+    return empty_database(request.param, tmp_path, request)
 
 
 @pytest.fixture
@@ -47,16 +66,34 @@ def sql_catalog(database_uri: str, tmp_path: Path) -> Iterator[SqlCatalog]:
     catalog.close()
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgresql", "served", "served postgresql"])
-def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pointers]:
+@pytest.fixture(
+    params=[
+        "memory",
+        "sqlite",
+        "postgresql",
+        "bucket",
+        "s3",
+        "azure",
+        "gcs",
+        "served",
+        "served postgresql",
+    ]
+)
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogBackend]:
     """Every kind of catalog, empty."""
     warehouse = str(tmp_path / "warehouse")
-    made: Pointers
+    made: CatalogBackend
     if request.param == "memory":
         made = MemoryCatalog(warehouse=warehouse)
+    elif request.param == "bucket":
+        made = ObjectCatalog(warehouse, storages=bucket_storages(tmp_path))
+    elif request.param in ("s3", "azure", "gcs"):
+        place: Bucket = request.getfixturevalue(_BUCKETS[request.param])
+        # Azure and GCS have one server and one bucket for all tests.
+        made = ObjectCatalog(f"{place.warehouse}-{next(_numbers)}", properties=place.properties)
     elif request.param.startswith("served"):
         kind = "postgresql" if request.param.endswith("postgresql") else "sqlite"
-        held = SqlCatalog(_database(kind, tmp_path, request), warehouse=warehouse)
+        held = SqlCatalog(empty_database(kind, tmp_path, request), warehouse=warehouse)
         places = Settings(allowed=(str(tmp_path), "/elsewhere"))
         with serve.start(Catalog(held), settings=places) as running:
             made = RemoteCatalog(running.uri)
@@ -65,6 +102,6 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pointers
         held.close()
         return
     else:
-        made = SqlCatalog(_database(request.param, tmp_path, request), warehouse=warehouse)
+        made = SqlCatalog(empty_database(request.param, tmp_path, request), warehouse=warehouse)
     yield made
     made.close()

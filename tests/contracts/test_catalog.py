@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,33 +12,40 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, NestedField
 
+from frazil.catalog.backend import CatalogBackend, TableHead
 from frazil.catalog.names import Identifier
-from frazil.catalog.pointers import Pointers, TableHead
-from frazil.commit.head import AllLanded, Draft, Landed, Lost
-from frazil.errors import AlreadyExists, InvalidInput, NotFound
-from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.catalog.objects.object_catalog import ObjectCatalog
+from frazil.commit.head import Draft, Landed, Lost
+from frazil.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
+from frazil.format.metadata.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.storage import Places
 from tests.support.catalogs import ORDERS, append, append_and_land, orders
 
 SHOP_ORDERS = Identifier(namespace=("shop",), name="orders")
 
 
 @pytest.fixture
-def head(catalog: Pointers) -> TableHead:
+def head(catalog: CatalogBackend) -> TableHead:
     """A table just made."""
     catalog.create_namespace("shop")
     metadata = orders(catalog.location_for("shop.orders"))
     return catalog.create_table("shop.orders", metadata)
 
 
-def json_files(head: TableHead) -> list[str]:
-    folder = Path(head.state.metadata.location) / "metadata"
-    return sorted(path.name for path in folder.glob("*.metadata.json"))
+def json_files(catalog: CatalogBackend, head: TableHead) -> list[str]:
+    return json_files_at(catalog, head.state.metadata.location)
+
+
+def json_files_at(catalog: CatalogBackend, location: str) -> list[str]:
+    listed = catalog.storage(location).list(f"{location}/metadata")
+    names = (file.path.rpartition("/")[2] for file in listed)
+    return sorted(name for name in names if name.endswith(".metadata.json"))
 
 
 # Namespaces
 
 
-def test_a_namespace_is_there_after_it_was_created(catalog: Pointers) -> None:
+def test_a_namespace_is_there_after_it_was_created(catalog: CatalogBackend) -> None:
     assert not catalog.namespace_exists("shop")
     catalog.create_namespace("shop", {"owner": "sales"})
     assert catalog.namespace_exists("shop")
@@ -47,13 +54,13 @@ def test_a_namespace_is_there_after_it_was_created(catalog: Pointers) -> None:
     assert catalog.list_tables("shop") == []
 
 
-def test_a_namespace_cannot_be_created_twice(catalog: Pointers) -> None:
+def test_a_namespace_cannot_be_created_twice(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     with pytest.raises(AlreadyExists):
         catalog.create_namespace("shop", {"owner": "sales"})
 
 
-def test_namespaces_have_levels(catalog: Pointers) -> None:
+def test_namespaces_have_levels(catalog: CatalogBackend) -> None:
     catalog.create_namespace("eu.shop.archive")
     catalog.create_namespace("eu_shop")
     assert catalog.list_namespaces() == [("eu",), ("eu_shop",)]
@@ -63,7 +70,7 @@ def test_namespaces_have_levels(catalog: Pointers) -> None:
     assert not catalog.namespace_exists("e")
 
 
-def test_namespace_properties_are_set_and_removed(catalog: Pointers) -> None:
+def test_namespace_properties_are_set_and_removed(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     assert catalog.namespace_properties("shop") == {}
     catalog.set_namespace_properties("shop", {"owner": "sales", "team": "a"})
@@ -74,7 +81,7 @@ def test_namespace_properties_are_set_and_removed(catalog: Pointers) -> None:
     assert catalog.namespace_exists("shop")
 
 
-def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: Pointers) -> None:
+def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: CatalogBackend) -> None:
     for call in (
         catalog.namespace_properties,
         catalog.drop_namespace,
@@ -87,7 +94,7 @@ def test_a_namespace_that_is_not_there_is_named_in_the_error(catalog: Pointers) 
         catalog.set_namespace_properties("nowhere", {"a": "b"})
 
 
-def test_a_namespace_is_dropped_only_when_empty(catalog: Pointers, head: TableHead) -> None:
+def test_a_namespace_is_dropped_only_when_empty(catalog: CatalogBackend, head: TableHead) -> None:
     with pytest.raises(InvalidInput, match="not empty"):
         catalog.drop_namespace("shop")
     catalog.drop("shop.orders")
@@ -99,14 +106,14 @@ def test_a_namespace_is_dropped_only_when_empty(catalog: Pointers, head: TableHe
     assert catalog.list_namespaces() == []
 
 
-def test_a_credential_is_not_stored_as_a_property(catalog: Pointers) -> None:
+def test_a_credential_is_not_stored_as_a_property(catalog: CatalogBackend) -> None:
     with pytest.raises(InvalidInput) as refused:
         catalog.create_namespace("shop", {"s3.secret-access-key": "hunter2"})
     assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["a\0b", "", "a\n"])
-def test_what_is_not_a_name_is_refused(catalog: Pointers, name: str) -> None:
+def test_what_is_not_a_name_is_refused(catalog: CatalogBackend, name: str) -> None:
     with pytest.raises(InvalidInput):
         catalog.create_namespace(name)
     with pytest.raises(InvalidInput):
@@ -117,7 +124,7 @@ def test_what_is_not_a_name_is_refused(catalog: Pointers, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["..", "a/b", "a\\b", "%2e%2e", "a.b", "a%2Eb", " a ", "день"])
 def test_a_name_may_hold_any_character_and_stays_in_the_warehouse(
-    catalog: Pointers, name: str, tmp_path: Path
+    catalog: CatalogBackend, name: str
 ) -> None:
     catalog.create_namespace((name,))
     identifier = Identifier(namespace=(name,), name=name)
@@ -126,19 +133,27 @@ def test_a_name_may_hold_any_character_and_stays_in_the_warehouse(
     assert catalog.list_namespaces() == [(name,)]
     assert catalog.list_tables((name,)) == [identifier]
     assert catalog.load((name, name)).identifier == identifier
-    assert (tmp_path / "warehouse").resolve() in Path(place).resolve().parents
+    assert catalog.warehouse is not None
+    warehouse = Places().folder(catalog.warehouse)
+    assert Places().folder(place).startswith(warehouse)
 
 
 # Several tables at once
 
 
 def test_several_heads_are_swapped_together_or_not_at_all(
-    catalog: Pointers, head: TableHead
+    catalog: CatalogBackend, head: TableHead
 ) -> None:
     other = catalog.create_table("shop.sales", orders(catalog.location_for("shop.sales")))
     first, second = head.load(), other.load()
+    if isinstance(catalog, ObjectCatalog):
+        drafts = [(head, first, append(first, 1)), (other, second, append(second, 2))]
+        with pytest.raises(Unsupported, match=r"SQL database .*frazil serve"):
+            catalog.swap_all(drafts)
+        assert (head.load(), other.load()) == (first, second)
+        return
     done = catalog.swap_all([(head, first, append(first, 1)), (other, second, append(second, 2))])
-    assert isinstance(done, AllLanded)
+    assert isinstance(done, Landed)
     assert [state.metadata.current_snapshot_id for state in done.states] == [1, 2]
     stale = catalog.swap_all(
         [(head, head.load(), append(head.load(), 3)), (other, second, append(second, 4))]
@@ -158,33 +173,10 @@ def test_a_table_without_main_has_no_history_of_it(head: TableHead) -> None:
     assert [snapshot.snapshot_id for snapshot in head.snapshots()] == [1]
 
 
-# Notes
-
-
-def test_notes_are_kept_beside_a_table_and_never_changed(head: TableHead) -> None:
-    assert head.notes.add({"leaf:a": "1", "leaf:b": "2", "list:1": "3"}) == {
-        "leaf:a": "1",
-        "leaf:b": "2",
-        "list:1": "3",
-    }
-    assert head.notes.add({"leaf:a": "9", "leaf:c": "4"}) == {"leaf:a": "1", "leaf:c": "4"}
-    assert head.notes.below("leaf:") == {"leaf:a": "1", "leaf:b": "2", "leaf:c": "4"}
-    head.notes.remove(["leaf:b", "nothing"])
-    assert head.notes.get(["leaf:a", "leaf:b"]) == {"leaf:a": "1"}
-
-
-def test_notes_go_with_their_table(catalog: Pointers, head: TableHead) -> None:
-    head.notes.add({"a": "1"})
-    place = head.state.metadata.location
-    catalog.drop("shop.orders")
-    again = catalog.create_table("shop.orders", orders(f"{place}-2"))
-    assert again.notes.below("a") == {}
-
-
 # Tables
 
 
-def test_a_created_table_can_be_loaded(catalog: Pointers, head: TableHead) -> None:
+def test_a_created_table_can_be_loaded(catalog: CatalogBackend, head: TableHead) -> None:
     found = catalog.load("shop.orders")
     assert found.state == head.state
     assert found.state.version == 0
@@ -197,44 +189,47 @@ def test_a_created_table_can_be_loaded(catalog: Pointers, head: TableHead) -> No
     assert not catalog.table_exists("shop.other")
 
 
-def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: Pointers) -> None:
+def test_a_table_goes_below_its_namespace_in_the_warehouse(catalog: CatalogBackend) -> None:
     catalog.create_namespace("eu.shop")
-    assert catalog.location_for("eu.shop.orders") == f"{catalog.warehouse}/eu.shop/orders"
+    suffix = "-[0-9a-f]{32}" if isinstance(catalog, ObjectCatalog) else ""
+    below = f"{catalog.warehouse}/eu.shop/orders{suffix}"
+    assert re.fullmatch(below, catalog.location_for("eu.shop.orders"))
     catalog.create_namespace("far", {"location": "/elsewhere/far"})
-    assert catalog.location_for("far.orders") == "/elsewhere/far/orders"
+    assert re.fullmatch(f"/elsewhere/far/orders{suffix}", catalog.location_for("far.orders"))
 
 
 def test_a_place_that_holds_files_is_not_given_out_again(
-    catalog: Pointers, head: TableHead
+    catalog: CatalogBackend, head: TableHead
 ) -> None:
     catalog.rename("shop.orders", "shop.old")
     first = head.state.metadata.location
     second = catalog.location_for("shop.orders")
-    assert second.startswith(first)
+    assert second.rpartition("/")[0] == first.rpartition("/")[0]
+    assert second.rpartition("/")[2].startswith("orders")
     assert second != first
 
 
-def test_a_name_is_taken_once(catalog: Pointers, head: TableHead) -> None:
+def test_a_name_is_taken_once(catalog: CatalogBackend, head: TableHead) -> None:
     other = orders(f"{catalog.warehouse}/elsewhere")
     with pytest.raises(AlreadyExists, match=r"shop\.orders"):
         catalog.create_table("shop.orders", other)
-    assert not Path(other.location).exists() or not list(Path(other.location).rglob("*.json"))
+    assert json_files_at(catalog, other.location) == []
 
 
-def test_two_tables_do_not_share_a_location(catalog: Pointers, head: TableHead) -> None:
+def test_two_tables_do_not_share_a_location(catalog: CatalogBackend, head: TableHead) -> None:
     with pytest.raises(AlreadyExists, match=r"shop\.orders"):
         catalog.create_table("shop.twin", orders(head.state.metadata.location))
     assert catalog.list_tables("shop") == [SHOP_ORDERS]
 
 
-def test_a_table_needs_a_namespace(catalog: Pointers) -> None:
+def test_a_table_needs_a_namespace(catalog: CatalogBackend) -> None:
     with pytest.raises(NotFound, match="nowhere"):
         catalog.create_table("nowhere.orders", orders(f"{catalog.warehouse}/x"))
     with pytest.raises(InvalidInput):
         catalog.load("orders")
 
 
-def test_a_table_that_is_not_there_is_not_found(catalog: Pointers) -> None:
+def test_a_table_that_is_not_there_is_not_found(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     for call in (catalog.load, catalog.drop, catalog.purge):
         with pytest.raises(NotFound, match=r"shop\.orders"):
@@ -243,7 +238,7 @@ def test_a_table_that_is_not_there_is_not_found(catalog: Pointers) -> None:
         catalog.rename("shop.orders", "shop.other")
 
 
-def test_a_renamed_table_keeps_its_head(catalog: Pointers, head: TableHead) -> None:
+def test_a_renamed_table_keeps_its_head(catalog: CatalogBackend, head: TableHead) -> None:
     catalog.rename("shop.orders", "shop.sales")
     state = append_and_land(head, 1)
     assert catalog.load("shop.sales").state == state
@@ -252,7 +247,9 @@ def test_a_renamed_table_keeps_its_head(catalog: Pointers, head: TableHead) -> N
         catalog.load("shop.orders")
 
 
-def test_a_rename_needs_a_free_name_and_a_namespace(catalog: Pointers, head: TableHead) -> None:
+def test_a_rename_needs_a_free_name_and_a_namespace(
+    catalog: CatalogBackend, head: TableHead
+) -> None:
     catalog.create_table("shop.sales", orders(catalog.location_for("shop.sales")))
     with pytest.raises(AlreadyExists):
         catalog.rename("shop.orders", "shop.sales")
@@ -261,18 +258,20 @@ def test_a_rename_needs_a_free_name_and_a_namespace(catalog: Pointers, head: Tab
     assert catalog.load("shop.orders").state == head.state
 
 
-def test_a_dropped_table_is_gone_and_its_files_stay(catalog: Pointers, head: TableHead) -> None:
+def test_a_dropped_table_is_gone_and_its_files_stay(
+    catalog: CatalogBackend, head: TableHead
+) -> None:
     base = append_and_land(head, 1)
     catalog.drop("shop.orders")
     assert catalog.list_tables("shop") == []
     assert isinstance(head.swap(base, append(base, 2)), Lost)
     with pytest.raises(NotFound):
         head.load()
-    assert json_files(head)
+    assert json_files(catalog, head)
 
 
 def test_a_head_of_a_dropped_table_does_not_write_to_its_successor(
-    catalog: Pointers, head: TableHead
+    catalog: CatalogBackend, head: TableHead
 ) -> None:
     stale = head.state
     catalog.drop("shop.orders")
@@ -281,7 +280,7 @@ def test_a_head_of_a_dropped_table_does_not_write_to_its_successor(
     assert successor.load().tip() is None
 
 
-def test_purge_says_what_the_table_was(catalog: Pointers, head: TableHead) -> None:
+def test_purge_says_what_the_table_was(catalog: CatalogBackend, head: TableHead) -> None:
     append_and_land(head, 1)
     state = append_and_land(head, 2)
     purged = catalog.purge("shop.orders")
@@ -295,20 +294,20 @@ def test_purge_says_what_the_table_was(catalog: Pointers, head: TableHead) -> No
 # Swaps
 
 
-def test_a_swap_lands_and_others_see_it(catalog: Pointers, head: TableHead) -> None:
+def test_a_swap_lands_and_others_see_it(catalog: CatalogBackend, head: TableHead) -> None:
     other = catalog.load("shop.orders")
     draft = append(head.state, 77)
     outcome = head.swap(head.state, draft)
     assert isinstance(outcome, Landed)
-    assert outcome.state == head.state == other.load() == catalog.load("shop.orders").state
-    assert outcome.state.version == 1
-    tip = outcome.state.tip()
+    assert outcome.states[0] == head.state == other.load() == catalog.load("shop.orders").state
+    assert outcome.states[0].version == 1
+    tip = outcome.states[0].tip()
     assert tip == draft.added_snapshots[0]
     assert other.history().snapshots == (tip,)
     assert other.state.metadata.next_row_id == 10
 
 
-def test_a_stale_base_loses_and_leaves_no_trace(catalog: Pointers, head: TableHead) -> None:
+def test_a_stale_base_loses_and_leaves_no_trace(catalog: CatalogBackend, head: TableHead) -> None:
     base = head.state
     winner = append_and_land(head, 1)
     other = catalog.load("shop.orders")
@@ -350,7 +349,7 @@ def test_the_log_tells_what_was_current_when(head: TableHead) -> None:
     assert tip.snapshot_id == 1
 
 
-def test_a_schema_change_reaches_other_heads(catalog: Pointers, head: TableHead) -> None:
+def test_a_schema_change_reaches_other_heads(catalog: CatalogBackend, head: TableHead) -> None:
     other = catalog.load("shop.orders")
     base = head.state
     last = base.metadata.last_column_id
@@ -363,7 +362,7 @@ def test_a_schema_change_reaches_other_heads(catalog: Pointers, head: TableHead)
     assert head.load() == other.state
 
 
-def test_properties_change_without_a_snapshot(catalog: Pointers, head: TableHead) -> None:
+def test_properties_change_without_a_snapshot(catalog: CatalogBackend, head: TableHead) -> None:
     base = head.state
     changed = base.metadata.with_properties({"owner": "sales"}, now_ms=2_000)
     assert isinstance(head.swap(base, Draft(metadata=changed)), Landed)
@@ -371,7 +370,7 @@ def test_properties_change_without_a_snapshot(catalog: Pointers, head: TableHead
     assert head.history().snapshots == ()
 
 
-def test_unknown_fields_come_back_from_the_catalog(catalog: Pointers) -> None:
+def test_unknown_fields_come_back_from_the_catalog(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     metadata = replace(
         orders(catalog.location_for("shop.orders")), extra={"new-field": [1, {"a": 2}]}
@@ -391,7 +390,9 @@ def test_unknown_fields_come_back_from_the_catalog(catalog: Pointers) -> None:
 # Branches, tags and expiry
 
 
-def test_loading_brings_the_snapshots_that_refs_name(catalog: Pointers, head: TableHead) -> None:
+def test_loading_brings_the_snapshots_that_refs_name(
+    catalog: CatalogBackend, head: TableHead
+) -> None:
     for number in (1, 2, 3):
         append_and_land(head, number)
     base = head.load()
@@ -444,18 +445,18 @@ def test_a_named_snapshot_cannot_be_removed(head: TableHead) -> None:
 # Metadata JSON
 
 
-def test_the_json_is_written_at_create_and_then_when_due(catalog: Pointers) -> None:
+def test_the_json_is_written_at_create_and_then_when_due(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     properties = {"write.metadata.json-every": "3"}
     metadata = orders(catalog.location_for("shop.orders"), properties)
     head = catalog.create_table("shop.orders", metadata)
-    assert [name[:5] for name in json_files(head)] == ["00000"]
+    assert [name[:5] for name in json_files(catalog, head)] == ["00000"]
     for number in range(1, 8):
         append_and_land(head, number)
-    assert [name[:5] for name in json_files(head)] == ["00000", "00003", "00006"]
+    assert [name[:5] for name in json_files(catalog, head)] == ["00000", "00003", "00006"]
     location = head.state.metadata_location
     assert location is not None
-    written = json.loads(Path(location).read_text())
+    written = json.loads(catalog.storage(location).read(location))
     assert [each["snapshot-id"] for each in written["snapshots"]] == [1, 2, 3, 4, 5, 6]
     assert [Path(e["metadata-file"]).name[:5] for e in written["metadata-log"]] == [
         "00000",
@@ -466,7 +467,7 @@ def test_the_json_is_written_at_create_and_then_when_due(catalog: Pointers) -> N
 
 @pytest.mark.parametrize(("every", "expected"), [("0", []), ("1", ["00000", "00001", "00002"])])
 def test_json_can_be_written_never_or_always(
-    catalog: Pointers, every: str, expected: list[str]
+    catalog: CatalogBackend, every: str, expected: list[str]
 ) -> None:
     catalog.create_namespace("shop")
     properties = {"write.metadata.json-every": every}
@@ -474,16 +475,16 @@ def test_json_can_be_written_never_or_always(
     head = catalog.create_table("shop.orders", metadata)
     append_and_land(head, 1)
     append_and_land(head, 2)
-    assert [name[:5] for name in json_files(head)] == expected
+    assert [name[:5] for name in json_files(catalog, head)] == expected
 
 
-def test_a_schema_change_is_in_a_json_at_once(head: TableHead) -> None:
+def test_a_schema_change_is_in_a_json_at_once(catalog: CatalogBackend, head: TableHead) -> None:
     append_and_land(head, 1)
     base = head.load()
     last = base.metadata.last_column_id
     wider = Schema(*ORDERS.fields, NestedField(last + 1, "price", DoubleType(), required=False))
     head.swap(base, Draft(metadata=base.metadata.with_schema(wider, now_ms=2_000)))
-    assert [name[:5] for name in json_files(head)] == ["00000", "00002"]
+    assert [name[:5] for name in json_files(catalog, head)] == ["00000", "00002"]
 
 
 def test_a_setting_that_cannot_be_read_is_refused_before_anything_lands(head: TableHead) -> None:
@@ -494,15 +495,15 @@ def test_a_setting_that_cannot_be_read_is_refused_before_anything_lands(head: Ta
     assert head.load() == base
 
 
-def test_export_writes_the_current_version_once(head: TableHead) -> None:
+def test_export_writes_the_current_version_once(catalog: CatalogBackend, head: TableHead) -> None:
     append_and_land(head, 1)
     path = head.export()
     assert head.export() == path
-    assert [name[:5] for name in json_files(head)] == ["00000", "00001"]
+    assert [name[:5] for name in json_files(catalog, head)] == ["00000", "00001"]
     assert head.load().metadata_location == path
 
 
-def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: Pointers) -> None:
+def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     properties = {
         "write.metadata.json-every": "1",
@@ -513,86 +514,20 @@ def test_old_json_files_are_forgotten_and_deleted_when_asked(catalog: Pointers) 
     head = catalog.create_table("shop.orders", metadata)
     for number in range(1, 6):
         append_and_land(head, number)
-    assert [name[:5] for name in json_files(head)] == ["00003", "00004", "00005"]
+    assert [name[:5] for name in json_files(catalog, head)] == ["00003", "00004", "00005"]
 
 
-def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: Pointers) -> None:
+def test_a_json_that_cannot_be_written_does_not_fail_the_commit(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
-    properties = {"write.metadata.json-every": "1"}
+    properties = {"write.metadata.json-every": "1", "write.metadata.path": "json"}
     head = catalog.create_table(
         "shop.orders", orders(catalog.location_for("shop.orders"), properties)
     )
-    folder = Path(head.state.metadata.location) / "metadata"
+    folder = Path(head.state.metadata.location) / "json"
+    if not folder.exists():
+        pytest.skip("a folder of a bucket cannot be in the way")
     shutil.rmtree(folder)
     folder.write_text("in the way")
     state = append_and_land(head, 1)
     assert state.version == 1
     assert catalog.load("shop.orders").state.version == 1
-
-
-# Registering
-
-
-def test_a_registered_table_has_its_whole_history(catalog: Pointers, head: TableHead) -> None:
-    append_and_land(head, 1)
-    append_and_land(head, 2)
-    path = head.export()
-    purged = catalog.purge("shop.orders")
-    found = catalog.register("shop.again", path)
-    assert found.state.metadata == purged.metadata
-    assert found.history().snapshots == purged.history.snapshots
-    assert found.history().snapshot_log == purged.history.snapshot_log
-    assert found.state.metadata_location == path
-    append_and_land(found, 3)
-
-
-def test_a_copied_table_opens_where_it_was_copied_to(
-    catalog: Pointers, head: TableHead, tmp_path: Path
-) -> None:
-    append_and_land(head, 1)
-    name = Path(head.export()).name
-    copy = tmp_path / "copy"
-    shutil.copytree(head.state.metadata.location, copy)
-    found = catalog.register("shop.copy", f"{copy}/metadata/{name}")
-    assert found.state.metadata.location == str(copy)
-    assert catalog.load("shop.orders").state.metadata.location != str(copy)
-
-
-def test_what_is_not_metadata_is_not_registered(catalog: Pointers, tmp_path: Path) -> None:
-    catalog.create_namespace("shop")
-    with pytest.raises(NotFound):
-        catalog.register("shop.orders", str(tmp_path / "missing.metadata.json"))
-    assert catalog.list_tables("shop") == []
-
-
-# Threads
-
-
-def test_threads_that_commit_at_once_all_land_once(catalog: Pointers, head: TableHead) -> None:
-    failures: list[BaseException] = []
-
-    def work(first: int) -> None:
-        try:
-            mine = catalog.load("shop.orders")
-            for number in range(first, first + 6):
-                while True:
-                    base = mine.load()
-                    if isinstance(mine.swap(base, append(base, number)), Landed):
-                        break
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(first,)) for first in (100, 200, 300, 400)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    state = head.load()
-    assert state.version == 24
-    assert state.metadata.last_sequence_number == 24
-    assert state.metadata.next_row_id == 240
-    snapshots = list(head.snapshots())
-    assert [each.sequence_number for each in snapshots] == list(range(1, 25))
-    expected = [number for first in (100, 200, 300, 400) for number in range(first, first + 6)]
-    assert sorted(each.snapshot_id for each in snapshots) == expected

@@ -11,7 +11,7 @@ import pytest
 
 import frazil
 from frazil.errors import CommitConflict, InvalidInput
-from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 from frazil.rows.engine import Engine
 
 NAN = float("nan")
@@ -30,7 +30,7 @@ def embedded() -> Engine:
 
 
 def distributed() -> Engine:
-    from frazil.spark.spark_engine import SparkEngine
+    from frazil.spark.rows.spark_engine import SparkEngine
     from tests.support.spark_session import own_session, shared_session
 
     return SparkEngine(own_session(shared_session()))

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.catalog import remote_wire
-from frazil.catalog.offers import entries_bytes
-from frazil.catalog.remote_head import RemoteHead
+from frazil.catalog.remote import remote_wire
+from frazil.catalog.remote.remote_head import RemoteHead
+from frazil.catalog.sql.offers import entries_bytes
 from frazil.errors import CatalogError
 from frazil.table import Catalog, Table
+from frazil.table.transaction import Transaction
 from tests.support.project import ROOT
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -86,7 +87,7 @@ class Writer(threading.Thread):
 
 def _written(table: Table, id: int) -> pa.Buffer:
     """The entry of a file that is written and not committed."""
-    transaction = table.transaction()
+    transaction = Transaction(table._handle)  # its server may have died
     transaction.append(pa.table({"id": [id]}, SCHEMA))
     change = transaction._change
     assert change is not None

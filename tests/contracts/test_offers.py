@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.catalog.offers import OfferSeat, entries_bytes
+from frazil.catalog.sql.offers import OfferSlot, entries_bytes
 from frazil.commit.result import CommitResult
 from frazil.errors import CommitUnknown
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 from frazil.table import Catalog, Table
-from tests.contracts.conftest import _database
+from tests.contracts.conftest import empty_database
 
 _LIMIT_S = 60.0
 NAME = "shop.orders"
@@ -44,11 +44,11 @@ class Shop:
         table._handle.has_rivals = True
         return table
 
-    def start(self, number: int, **options: Mapping[str, str]) -> threading.Thread:
+    def start(self, number: int, *, summary: Mapping[str, str] | None = None) -> threading.Thread:
         table = self.writer()
 
         def work() -> None:
-            self.results[number] = table.append([{"id": number}], **options)
+            self.results[number] = table.append([{"id": number}], summary=summary)
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -72,7 +72,7 @@ class Shop:
 
 @pytest.fixture
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
-    made = Shop(_database("postgresql", tmp_path, request), tmp_path / "warehouse")
+    made = Shop(empty_database("postgresql", tmp_path, request), tmp_path / "warehouse")
     yield made
     for catalog in made.catalogs:
         catalog.close()
@@ -199,16 +199,16 @@ class _Interrupted(BaseException):
 def test_an_append_that_is_interrupted_while_it_waits_is_withdrawn(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = OfferSeat.wait
+    real = OfferSlot.wait
 
-    def wait(seat: OfferSeat) -> bool:
-        real(seat)
+    def wait(slot: OfferSlot) -> bool:
+        real(slot)
         raise _Interrupted
 
-    monkeypatch.setattr(OfferSeat, "wait", wait)
+    monkeypatch.setattr(OfferSlot, "wait", wait)
     with pytest.raises(_Interrupted):
         shop.writer().append([{"id": 1}])
-    monkeypatch.setattr(OfferSeat, "wait", real)
+    monkeypatch.setattr(OfferSlot, "wait", real)
     assert shop.offers() == 0
     shop.writer().append([{"id": 2}])
     assert shop.ids() == [2]
@@ -217,18 +217,18 @@ def test_an_append_that_is_interrupted_while_it_waits_is_withdrawn(
 def test_an_interruption_after_another_has_landed_it_says_so(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = OfferSeat.wait
+    real = OfferSlot.wait
     mine = threading.get_ident()
 
-    def wait(seat: OfferSeat) -> bool:
+    def wait(slot: OfferSlot) -> bool:
         if threading.get_ident() != mine:
-            return real(seat)
-        seat._wait = lambda: None  # the offer is made, the turn is another's
-        real(seat)
+            return real(slot)
+        slot._wait = lambda: None  # the offer is made, the turn is another's
+        real(slot)
         shop.start(1).join(_LIMIT_S)
         raise _Interrupted
 
-    monkeypatch.setattr(OfferSeat, "wait", wait)
+    monkeypatch.setattr(OfferSlot, "wait", wait)
     with pytest.raises(CommitUnknown, match="another writer has landed it"):
         shop.writer().append([{"id": 2}])
     assert shop.ids() == [1, 2]
@@ -239,13 +239,13 @@ def test_an_interruption_after_another_has_landed_it_says_so(
 def test_without_a_turn_an_append_goes_its_own_way(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = OfferSeat.wait
+    real = OfferSlot.wait
 
-    def wait(seat: OfferSeat) -> bool:
-        assert real(seat)
+    def wait(slot: OfferSlot) -> bool:
+        assert real(slot)
         return False
 
-    monkeypatch.setattr(OfferSeat, "wait", wait)
+    monkeypatch.setattr(OfferSlot, "wait", wait)
     assert shop.writer().append([{"id": 1}]).shared_by == 1
     assert shop.ids() == [1]
     assert shop.offers() == 0

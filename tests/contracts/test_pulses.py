@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from frazil.catalog.pointers import Pointers
+from frazil.catalog.backend import CatalogBackend
 from tests.support.catalogs import append_and_land, orders
 
 
-def test_a_table_has_another_pulse_after_every_commit(catalog: Pointers) -> None:
+def test_a_table_has_another_pulse_after_every_commit(catalog: CatalogBackend) -> None:
     catalog.create_namespace("shop")
     head = catalog.create_table("shop.orders", orders(catalog.location_for("shop.orders")))
     (first,) = catalog.pulses(0)

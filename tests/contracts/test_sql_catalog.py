@@ -13,14 +13,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from frazil.catalog import sql_rows
-from frazil.catalog.database import Database, Parameters, Row
-from frazil.catalog.sql_catalog import SqlCatalog
+from frazil.catalog.database.database import Database, Parameters, Row
+from frazil.catalog.sql import sql_rows
+from frazil.catalog.sql.sql_catalog import SqlCatalog
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
 from frazil.commit.head import Draft, Landed, Lost, Unknown
 from frazil.errors import CatalogError, CommitUnknown, InvalidInput, NotFound, Unsupported
-from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.format.metadata.metadata import RefKind, SnapshotId, SnapshotRef
 from tests.support.catalogs import append, append_and_land, long_history, orders
 
 

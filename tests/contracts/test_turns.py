@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.catalog.sql_catalog import SqlCatalog
-from frazil.catalog.sql_head import SqlHead
-from frazil.catalog.turns import Turns
+from frazil.catalog.sql.sql_catalog import SqlCatalog
+from frazil.catalog.sql.sql_head import SqlHead
+from frazil.catalog.sql.turns import Turns
 from frazil.commit.head import Landed, Lost
 from tests.support.catalogs import append, orders
 

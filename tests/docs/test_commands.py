@@ -24,7 +24,7 @@ def _commands() -> Iterator[tuple[str, str]]:
                     if line.startswith("frazil "):
                         yield f"{page.name}:{block.line + number}", line
         for number, line in page.prose:
-            for found in re.findall(r"`(frazil [^`]+)`", line):
+            for found in re.findall(r"`(?:\.venv/bin/)?(frazil [^`]+)`", line):
                 yield f"{page.name}:{number}", found
 
 

@@ -1,4 +1,4 @@
-"""Every property that the source names is on the page of properties."""
+"""The page of properties is written from the registry, and names every property of the source."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from functools import cache
 
 from tests.docs.pages import DOCS, ROOT
+from tools import property_reference
 
 _PROPERTY = re.compile(
     r"(?:write|commit|history|read|schema|publish|serve|cache|gc|tls|paimon|frazil|spark\.frazil)"
@@ -15,13 +16,17 @@ _PROPERTY = re.compile(
 _OTHER = {
     "frazil.commit",  # names of loggers
     "frazil.paimon",
-    "frazil.expr",
     "frazil.serve",
     "frazil.spark",
+    "frazil.sql",
+    "write.writer",  # a module
     "frazil.cli.",  # modules
     "frazil.spark.",  # the package of the Java classes
     "frazil.spark.loader",  # a mark in the JVM that they are loaded
     "frazil.toml",  # a file
+    "spark.frazil.secret.",  # how credentials travel between drivers and executors
+    "frazil.query-columns",  # of a stored view
+    "frazil.catalog-name",
 }
 
 
@@ -42,6 +47,10 @@ def _documented() -> set[str]:
     first = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     names = {name for cell in first for name in re.findall(r"`([^`]+)`", cell)}
     return {name.partition("<")[0] for name in names if not name.endswith("*")}
+
+
+def test_the_page_is_written_from_the_registry() -> None:
+    assert property_reference.PAGE.read_text(encoding="utf-8") == property_reference.rendered()
 
 
 def test_every_property_in_the_source_is_documented() -> None:

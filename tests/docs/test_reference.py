@@ -32,8 +32,9 @@ def test_the_tour_names_files_that_exist() -> None:
 def test_the_architecture_page_names_modules_that_exist() -> None:
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     drawn = "\n".join(re.findall(r"```\n(.*?)```", page, re.DOTALL))
-    named = set(re.findall(r"(?<!\w)([a-z]+\.[a-z_]+)(?!\w)", drawn))
+    named = set(re.findall(r"(?<![\w.])([a-z]+(?:\.[a-z_]+)+)(?!\w)", drawn))
     source = ROOT / "src" / "frazil"
     ours = {name for name in named if (source / name.partition(".")[0]).is_dir()}
     assert len(ours) > 30
-    assert [n for n in sorted(ours) if not (source / f"{n.replace('.', '/')}.py").exists()] == []
+    at = [source / name.replace(".", "/") for name in sorted(ours)]
+    assert [path for path in at if not (path.is_dir() or path.with_suffix(".py").exists())] == []

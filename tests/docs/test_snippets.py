@@ -18,6 +18,7 @@ import pytest
 
 from tests.docs.pages import DOCS, ROOT, Block, Page
 from tests.docs.paimon_table import lay_out
+from tests.support.object_server import VERSITYGW
 
 _ARROW = "# → "
 _SPARK = {
@@ -40,6 +41,10 @@ def _parameters() -> list[Any]:
         if page.snippets():
             uses_spark = any("pyspark" in block.code for block in page.snippets())
             marks = [pytest.mark.spark, pytest.mark.timeout(900)] if uses_spark else []
+            if any("versitygw" in block.code for block in page.snippets()):
+                marks.append(
+                    pytest.mark.skipif(not VERSITYGW.exists(), reason="versitygw is not built")
+                )
             found.append(pytest.param(page, id=page.name, marks=marks))
     return found
 

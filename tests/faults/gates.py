@@ -6,7 +6,7 @@ whole operation, or lose the catalog's reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +62,10 @@ class GatedStorage:
 
         return gated
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
     def list(self, prefix: str) -> Iterator[Any]:
         self._gate(f"before list {prefix}")
         return self._inner.list(prefix)
@@ -104,5 +108,5 @@ def gated(table: frazil.Table, gate: Gate, *, loses: str | None = None) -> frazi
     handle = table._handle
     storage: Any = GatedStorage(gate)
     head: Any = GatedHead(handle.head, gate, loses=loses)
-    around = replace(handle.around, storage=storage)
-    return frazil.Table(replace(handle, head=head, around=around), branch_name=table.branch_name)
+    context = replace(handle.context, storage=storage)
+    return frazil.Table(replace(handle, head=head, context=context), branch_name=table.branch_name)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import frazil
-from frazil.format.metadata import MAIN
+from frazil.format.metadata.metadata import MAIN
 from frazil.rows.editor import RowEditor
 from tests.support.rewrites import rewrite_files
 
@@ -94,6 +94,11 @@ OPERATIONS = {
         lambda t: t.update({"colour": "blue"}, where="id >= 18"),
         {id: "blue" if id >= 18 else c for id, c in BEFORE.items()},
     ),
+    "update of columns": Operation(
+        lambda t: t.update({"colour": "blue"}, where="id >= 9", mode="columns"),
+        {id: "blue" if id >= 9 else c for id, c in BEFORE.items()},
+    ),
+    "new columns": Operation(lambda t: t.add_columns({"note": "colour || id"}), BEFORE),
     "upsert": Operation(
         lambda t: t.upsert(rows(19, 21, "gold"), on=["id"]), {**BEFORE, 19: "gold", 20: "gold"}
     ),

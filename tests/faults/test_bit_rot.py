@@ -173,5 +173,5 @@ def test_a_file_is_read_by_other_readers_as_it_is(large: Written) -> None:
     found = pq.read_table(large.file, page_checksum_verification=True)
     assert found.cast(SCHEMA).equals(large.rows)
     duckdb = pytest.importorskip("duckdb")
-    total = duckdb.sql(f"select sum(id), count(*) from '{large.file}'").fetchone()
+    total = duckdb.sql(f"select sum(id), count(*) from '{large.file}'").fetchall()[0]
     assert total == (sum(range(20_000)), 20_000)

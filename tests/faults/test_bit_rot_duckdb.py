@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.data import sources, verified
+from frazil.data.read import sources, verified
 from frazil.errors import FormatError
 from frazil.storage import Storage
 

@@ -22,17 +22,21 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil import avro
 from frazil.avro import by_name
-from frazil.format import bitmap, manifest, metadata_json, puffin, roaring
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, stats_key
-from frazil.format.metadata import History, TableMetadata, new_table
-from frazil.format.nest import ColumnNames
-from frazil.legacy import interim, manifest_entries, manifest_list, write_manifests
-from frazil.legacy.write_manifests import ListRow
-from frazil.paimon import binary_row, manifest_tables, vector_files
-from frazil.paimon.data_types import parse_type
-from frazil.paimon.snapshot import parse_snapshot
-from frazil.paimon.table_schema import parse_schema
+from frazil.avro.by_row import RowReader
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, stats_key
+from frazil.format.entries.nest import ColumnNames
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import History, TableMetadata, new_table
+from frazil.format.vectors import bitmap, puffin, roaring
+from frazil.legacy.publish import write_manifests
+from frazil.legacy.publish.write_manifests import ListRow
+from frazil.legacy.read import java_112_tables, manifest_entries, manifest_list
+from frazil.paimon.read import binary_row, manifest_tables, vector_files
+from frazil.paimon.read.data_types import parse_type
+from frazil.paimon.read.snapshot import parse_snapshot
+from frazil.paimon.read.table_schema import parse_schema
 from tests.unit.paimon.encode import EMPTY_STATS, avro_file, entry, manifest_schema
 from tests.unit.paimon.place import schema_json, snapshot_json
 from tests.unit.paimon.test_manifest_tables import LIST_FIELDS, index_file
@@ -161,7 +165,7 @@ def _interim() -> bytes:
 
 
 def _read_interim(data: bytes) -> Any:
-    return interim.decode(data, [(0,), (2, 100), (2, 101), (2, 103)], path=PATH)
+    return java_112_tables.decode(data, [(0,), (2, 100), (2, 101), (2, 103)], path=PATH)
 
 
 def _orc() -> bytes:
@@ -192,6 +196,11 @@ def _containers(codec: str) -> bytes:
     sink = io.BytesIO()
     fastavro.writer(sink, schema, rows, codec=codec, sync_interval=300, sync_marker=b"s" * 16)
     return sink.getvalue()
+
+
+def _read_rows(data: bytes) -> Any:
+    reader = RowReader(data, avro.read_header(data, path=PATH), path=PATH)
+    return reader.num_rows, list(reader.batches(set(reader.schema.names), 25))
 
 
 def _resealed(body: bytes) -> Any:
@@ -228,6 +237,8 @@ SAMPLES: dict[str, tuple[bytes, Decode]] = {
         _containers("null"),
         lambda data: by_name.read(data, ["a", "b", "c", "d"], path=PATH),
     ),
+    "Avro by row": (_containers("null"), _read_rows),
+    "Avro by row, deflate": (_containers("deflate"), _read_rows),
     "manifest of v3": (_old_manifest("uncompressed"), _read_old),
     "manifest of v3, gzip": (_old_manifest("gzip"), _read_old),
     "manifest of v3, zstd": (_old_manifest("zstd"), _read_old),
@@ -246,7 +257,7 @@ SAMPLES: dict[str, tuple[bytes, Decode]] = {
     ),
     "bitmap of a deletion vector": (roaring.encode(POSITIONS), _resealed),
     "Puffin footer": (
-        puffin.write_vectors([("f", POSITIONS)], created_by="x")[0],
+        puffin.write_vectors([("f", POSITIONS)], location=PATH, created_by="x")[0],
         lambda data: puffin.read_footer(data, path=PATH).vectors(path=PATH),
     ),
     "manifest deletion vector": (

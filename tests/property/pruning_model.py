@@ -49,8 +49,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from frazil.expr import PruneContext
-from frazil.format.types import arrow_type
+from frazil.filter.prune.prune import PruneContext
+from frazil.format.values.types import arrow_type
 
 NAN: Final = math.nan
 DAY: Final = 86_400_000_000

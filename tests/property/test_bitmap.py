@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from frazil.errors import FormatError
-from frazil.format import bitmap, pfor
+from frazil.format.vectors import bitmap, pfor
 
 LAST = 2_097_151
 

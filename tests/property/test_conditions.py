@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import frazil
-from frazil.rows.duckdb_scan import connect
+from frazil.rows.duckdb.duckdb_connection import connect
 
 NAN = float("nan")
 SCHEMA = pa.schema(

@@ -17,7 +17,7 @@ from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
 from frazil.data.metadata_columns import POS, with_columns
-from frazil.expr.parse import parse
+from frazil.filter.text.filter_text import parse
 from tests.support.data_files import read, slice_of, write
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

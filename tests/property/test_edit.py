@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from frazil.commit.change import Change
-from frazil.format import bitmap
-from frazil.format.fields import stats_key
+from frazil.format.entries.fields import stats_key
+from frazil.format.vectors import bitmap
 from frazil.tree.read import LeafRef
 from tests.support.trees import ROWS, Bench, bounds, located
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pyiceberg import types as ice
 
 from frazil.errors import FormatError
-from frazil.format import fields, manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import Revision, partition_key, stats_key
-from frazil.format.nest import ColumnNames
-from frazil.format.stats import TrackedField, stats_columns
+from frazil.format.entries import fields, manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import Revision, partition_key, stats_key
+from frazil.format.entries.nest import ColumnNames
+from frazil.format.entries.stats import TrackedField, stats_columns
 
 _INT, _LONG = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 VALUES: dict[ice.IcebergType, tuple[pa.DataType, st.SearchStrategy[Any]]] = {

@@ -15,10 +15,10 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
 
+from frazil.credentials import is_credential
 from frazil.errors import FormatError, FrazilError, Unsupported
-from frazil.format import metadata_json
-from frazil.format.checks import is_credential
-from frazil.format.metadata import (
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import (
     History,
     RefKind,
     Snapshot,

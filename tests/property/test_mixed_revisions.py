@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from frazil.commit.change import Change
 from frazil.commit.updates import SetProperties
-from frazil.expr.parse import parse
-from frazil.format import manifest
-from frazil.format.fields import ContentType
-from frazil.maintenance.check_leaf import check_counts, plain_entry
-from frazil.maintenance.problems import Problems
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries import manifest
+from frazil.format.entries.fields import ContentType
+from frazil.maintenance.check.check_leaf import check_counts, plain_entry
+from frazil.maintenance.check.problems import Problems
 from frazil.scan.plan import plan
 from tests.support.trees import ROWS, Bench, bounds, located
 
@@ -97,7 +97,7 @@ def _check_counted(bench: Bench) -> None:
         path = f"{bench.location}/{leaf.location}"
         entries = manifest.decode(bench.storage.read(path), path=path).batch
         check_counts(entries, plain_entry(tree.root, leaf.row), path, problems)
-    assert problems.found == ()
+    assert problems.listed == ()
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -19,13 +19,17 @@ from hypothesis import strategies as st
 
 from frazil.avro import by_name
 from frazil.errors import FrazilError
-from frazil.paimon import binary_row
-from frazil.paimon.data_types import DataType, parse_type
-from frazil.paimon.live import live_entries
-from frazil.paimon.manifest_tables import read_index_manifest, read_manifest, read_manifest_list
-from frazil.paimon.snapshot import parse_snapshot, parse_tag
-from frazil.paimon.table_schema import parse_schema
-from frazil.paimon.vector_files import read_vector
+from frazil.paimon.read import binary_row
+from frazil.paimon.read.data_types import DataType, parse_type
+from frazil.paimon.read.live import live_entries
+from frazil.paimon.read.manifest_tables import (
+    read_index_manifest,
+    read_manifest,
+    read_manifest_list,
+)
+from frazil.paimon.read.snapshot import parse_snapshot, parse_tag
+from frazil.paimon.read.table_schema import parse_schema
+from frazil.paimon.read.vector_files import read_vector
 from tests.unit.paimon.encode import avro_file, entry, manifest_schema
 from tests.unit.paimon.encode import binary_row as encoded
 from tests.unit.paimon.place import schema_json, snapshot_json

@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 
-from frazil.expr import compile_filter, parse, row_mask, to_arrow
-from frazil.format.batch import EntryBatch
+from frazil.filter.prune.prune import compile_filter
+from frazil.filter.rows.row_filter import row_mask, to_arrow
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries.batch import EntryBatch
 from tests.property.pruning_model import (
     SCHEMA,
     Case,

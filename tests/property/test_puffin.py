@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from frazil.errors import FormatError
-from frazil.format import puffin, roaring
+from frazil.format.vectors import puffin, roaring
 
 
 def runs(first: int, length: int, step: int) -> set[int]:
@@ -66,10 +66,12 @@ def test_bitmaps_are_those_of_pyroaring(positions: set[int], with_runs: bool) ->
 def test_files_give_back_every_vector(vectors: dict[str, set[int]]) -> None:
     data, written = puffin.write_vectors(
         [(location, array(positions)) for location, positions in vectors.items()],
+        location="x",
         created_by="frazil",
     )
-    assert puffin.read_footer(data).vectors() == written
-    for blob in written:
+    stored = puffin.read_footer(data).vectors(path="x")
+    assert stored == tuple(zip(vectors, written, strict=True))
+    for data_file, blob in stored:
         found = puffin.read_vector_at(
             data,
             offset=blob.offset,
@@ -77,7 +79,7 @@ def test_files_give_back_every_vector(vectors: dict[str, set[int]]) -> None:
             cardinality=blob.cardinality,
             path="x",
         )
-        assert found.tolist() == sorted(vectors[blob.location])
+        assert found.tolist() == sorted(vectors[data_file])
 
 
 # A limit, as every reader of a data file has one: it bounds what corrupt runs can expand to.
@@ -120,6 +122,7 @@ def test_mutated_vectors_are_refused(blob: bytes) -> None:
 
 FILE, _ = puffin.write_vectors(
     [("data/a.parquet", np.array([1, 2, 3])), ("data/ü.parquet", np.arange(10, 5000))],
+    location="dv.puffin",
     created_by="frazil",
 )
 
@@ -129,7 +132,7 @@ FILE, _ = puffin.write_vectors(
 def test_mutated_files_are_read_or_refused(data: bytes) -> None:
     try:
         vectors = puffin.read_footer(data, path="dv.puffin").vectors(path="dv.puffin")
-        for vector in vectors:
+        for _, vector in vectors:
             puffin.read_vector_at(
                 data,
                 offset=vector.offset,

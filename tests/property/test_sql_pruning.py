@@ -11,15 +11,14 @@ from uuid import UUID
 import duckdb
 import pyarrow as pa
 import pytest
-import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue
 
 import frazil
-from frazil.sql import binding
-from frazil.sql.duckdb_calls import value_of
-from frazil.sql.filters import Constants, filter_of
+from frazil.filter.prune.tree_filter import Constants, filter_of
+from frazil.parser.tree import parse_expression
+from frazil.sql.bind import bound_scans
 from frazil.table.catalog import Catalog
 
 NAN, INF = math.nan, math.inf
@@ -237,7 +236,7 @@ def test_no_form_of_condition_prunes_a_file_that_has_a_row_for_it(
     table = catalog.load_table("s.t")
     rows = table.scan(columns=["id", "_file"]).to_pylist()
     files = {row["id"]: row["_file"].rsplit("/", 1)[1] for row in rows}
-    constants = Constants(lambda text: value_of(full, text))
+    constants = Constants()
     known: dict[str, set[str]] = {}
     pruning = 0
     for form in _forms():
@@ -246,8 +245,7 @@ def test_no_form_of_condition_prunes_a_file_that_has_a_row_for_it(
             found = _expected(full, text)
             if found is None:
                 continue
-            where = sqlglot.parse_one(text, dialect="duckdb").args["where"].this
-            filter_ = filter_of([[where]], table.schema, constants)
+            filter_ = filter_of([[parse_expression(condition)]], table.schema, constants)
             if isinstance(filter_, AlwaysTrue):
                 continue
             pruning += 1
@@ -307,5 +305,5 @@ def test_pruning_by_the_keys_of_the_other_side_loses_no_row(
     expected = _expected(full, text)
     if expected is not None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(binding, "_is_worth", lambda small, large: large.ready is not None)
+            patch.setattr(bound_scans, "_is_worth", lambda small, large: large.ready is not None)
             assert [row["id"] for row in catalog.sql(text)] == expected

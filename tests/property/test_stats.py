@@ -15,19 +15,15 @@ from pyiceberg import types as ice
 from pyiceberg.conversions import from_bytes, to_bytes
 from pyiceberg.schema import Schema
 
-from frazil.data.footer import footer_stats
-from frazil.data.stats_collector import StatsCollector
-from frazil.format.aggregate import aggregate
-from frazil.format.batch import EntryBatch
-from frazil.format.metrics import MetricsConfig
-from frazil.format.single_value import decode_bounds, encode_bounds
-from frazil.format.stats import stats_types, tracked_fields
-from frazil.format.truncate import (
-    truncate_lower,
-    truncate_upper,
-    truncate_upper_bounds,
-)
-from frazil.format.types import arrow_type, plain, plain_of, scalar
+from frazil.data.statistics.footer import footer_stats
+from frazil.data.statistics.stats_collector import StatsCollector
+from frazil.format.entries.aggregate import aggregate
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.metrics import MetricsConfig
+from frazil.format.entries.stats import stats_types, tracked_fields
+from frazil.format.values.single_value import decode_bounds, encode_bounds
+from frazil.format.values.truncate import truncate_lower, truncate_upper, truncate_upper_bounds
+from frazil.format.values.types import arrow_type, plain_value, scalar, scalar_value
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -224,7 +220,7 @@ def test_bytes_of_bounds_are_those_of_pyiceberg(column: Column) -> None:
     decoded = decode_bounds(encoded, kind)
     decoded.validate(full=True)
     assert decoded.type == arrow_type(kind)
-    assert [plain_of(value) for value in decoded] == [
+    assert [scalar_value(value) for value in decoded] == [
         None if value is None else from_bytes(kind, value) for value in expected
     ]
     assert decoded.equals(array)
@@ -234,4 +230,4 @@ def test_bytes_of_bounds_are_those_of_pyiceberg(column: Column) -> None:
 def test_values_come_back_from_arrow_as_they_went_in(column: Column) -> None:
     kind, values = column
     for value in values:
-        assert rank(plain(scalar(value, kind), kind)) == rank(value)
+        assert rank(plain_value(scalar(value, kind), kind)) == rank(value)

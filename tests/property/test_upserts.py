@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import frazil
-from frazil.rows import duckdb_source
+from frazil.rows.duckdb import duckdb_source
 
 NAN = "NaN"
 """Stands for NaN, which equals itself as a key and as a value."""
@@ -78,7 +78,7 @@ def test_an_upsert_does_what_a_dictionary_does(history: tuple[pa.DataType, list[
     ):
         table = catalog.create_table("s.t", schema)
         for step in steps:
-            patch.setattr(duckdb_source, "MOST_HELD", (1 << 27) if step.is_held else 0)
+            patch.setattr(duckdb_source, "MAX_HELD", (1 << 27) if step.is_held else 0)
             table.upsert(
                 given_rows(step, schema),
                 on="k",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from frazil.commit.change import Change
 from tests.support.trees import Bench, located, seen
 
@@ -60,6 +62,25 @@ def test_remove_leaf_again(tmp_path: Path) -> None:
     ]
     assert bench.changes() == {"deleted": ["D3"]}
     assert bench.live() == {"D1": ()}
+
+
+@pytest.mark.parametrize(("before", "now"), [(100, 10), (10, 100)])
+def test_a_root_has_the_dead_positions_and_those_of_this_commit(
+    tmp_path: Path, before: int, now: int
+) -> None:
+    """To keep the previous vector beside the new one would be 210 positions in the first case,
+    where this is 120, and 120 in the second, which is rarer, where this is 210."""
+    bench = Bench(tmp_path)
+    names = [f"D{n:03d}" for n in range(250)]
+    bench.append(*names)
+    bench.remove(*names[:before])
+    bench.remove(*names[before : before + now])
+    (leaf,) = bench.root()
+    assert leaf.dv == frozenset(range(before + now))
+    assert leaf.deleted == frozenset(range(before, before + now))
+    stored = len(leaf.dv) + len(leaf.deleted)
+    previous_and_new = before + (before + now)
+    assert (stored, previous_and_new) in ((120, 210), (210, 120))
 
 
 def test_a_leaf_with_nothing_alive_is_dropped_by_the_next_commit(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from frazil.commit.change import Change
-from frazil.format.fields import ContentType
+from frazil.format.entries.fields import ContentType
 from frazil.scan.plan import plan
 from tests.support.trees import Bench, bounds, located, seen
 

@@ -72,8 +72,11 @@ def test_remove_legacy(tmp_path: Path) -> None:
     assert manifest.read_bytes() == bytes_before
     assert bench.changes() == {"deleted": [files[0]]}
     assert bench.live() == {files[1]: ()}
-    bench.append("D3")
+    assert bench.kinds_written(lambda: bench.append("D3")) == ["leaf", "root"]
+    bench.call_leaves({bench.tree().leaves()[0].location: "M3"})
     assert bench.root() == [
-        seen("M2", "EXISTING", by=old[2], seq=2, row=0),
+        seen("M3", "EXISTING", by=2, seq=4, row=5),  # its file states its own row id
         seen("D3", "ADDED", by=2, seq=4, row=5),
     ]
+    assert bench.changes() == {"added": ["D3"]}
+    assert bench.live() == {files[1]: (), "D3": ()}

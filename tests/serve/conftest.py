@@ -32,7 +32,7 @@ def service(catalog: Catalog) -> Service:
 @pytest.fixture
 def client(service: Service) -> Iterator[TestClient]:
     """Requests without a network."""
-    with TestClient(build(service)) as made:
+    with TestClient(build(service), base_url="http://127.0.0.1:8181") as made:
         yield made
 
 

@@ -17,7 +17,7 @@ from joserfc.jwk import KeySet, OctKey, RSAKey
 from starlette.testclient import TestClient
 
 from frazil.errors import InvalidInput
-from frazil.serve.access import Access, Rule, TokenFile, WebTokens
+from frazil.serve.access.principals import Access, Rule, TokenFile, WebTokens
 from frazil.serve.app import build, endpoints
 from frazil.serve.explorer import endpoints as explorer
 from frazil.serve.service import Service
@@ -47,7 +47,7 @@ def tokens(tmp_path: Path) -> TokenFile:
 def served(catalog: Catalog, access: Access) -> TestClient:
     for name in ("shop", "other"):
         catalog.create_namespace(name, if_not_exists=True)
-    return TestClient(build(Service(catalog, access=access)))
+    return TestClient(build(Service(catalog, access=access)), base_url="http://127.0.0.1:8181")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,8 @@ def test_a_name_that_begins_like_this_machine_is_another_one(address: str) -> No
 def test_every_endpoint_needs_a_token_but_those_that_say_who_is_there(
     catalog: Catalog, tokens: TokenFile
 ) -> None:
-    client = served(catalog, tokens)
+    service = Service(catalog, Settings(shows_v4=True), tokens)
+    client = TestClient(build(service), base_url="http://127.0.0.1:8181")
     filled = {"namespace": "shop", "table": "t", "view": "v", "plan-id": "p"}
     answered = set()
     for each in (*endpoints(), *explorer.ENDPOINTS):
@@ -248,7 +249,7 @@ def test_properties_of_clients_are_for_those_with_a_token(
     catalog: Catalog, tokens: TokenFile
 ) -> None:
     settings = Settings(properties={"s3.secret-access-key": "hunter2"})
-    client = TestClient(build(Service(catalog, settings, tokens)))
+    client = TestClient(build(Service(catalog, settings, tokens)), base_url="http://127.0.0.1:8181")
     assert "hunter2" not in client.get("/v1/config").text
     assert "hunter2" not in client.get("/v1/config", headers=bearer("wrong")).text
     known = client.get("/v1/config", headers=bearer("report-secret")).json()
@@ -279,8 +280,9 @@ def test_an_answer_kept_for_one_sender_is_not_given_to_another(
 def test_a_web_page_changes_nothing_on_a_server_without_tokens(
     catalog: Catalog, headers: dict[str, str]
 ) -> None:
-    client = TestClient(build(Service(catalog)))
+    catalog.create_namespace("shop")
+    client = TestClient(build(Service(catalog)), base_url="http://127.0.0.1:8181")
     plain = {"Content-Type": "text/plain", **headers}
     answer = client.post("/v1/namespaces", content='{"namespace":["n"]}', headers=plain)
     assert error_of(answer) == (403, "ForbiddenException")
-    assert catalog.list_namespaces() == []
+    assert catalog.list_namespaces() == ["shop"]

@@ -50,7 +50,7 @@ def test_only_a_catalog_can_be_served(found: Any) -> None:
     "given",
     [
         {"is_read_only": "no"},
-        {"clients_collect": 1},
+        {"allow_client_gc": 1},
         {"plans_scans": "yes"},
         {"sql_writes": None},
         {"max_request_bytes": 0},
@@ -70,3 +70,8 @@ def test_settings_are_refused_by_name(given: dict[str, Any]) -> None:
     (name,) = given
     with pytest.raises(InvalidInput, match=name):
         Settings(**given)
+
+
+def test_a_setting_keeps_its_old_name() -> None:
+    assert Settings(clients_collect=True).allow_client_gc
+    assert not Settings().allow_client_gc

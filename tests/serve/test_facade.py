@@ -7,11 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 from pyiceberg.table import StaticTable
 
-from frazil.legacy.published_notes import shown_files
-from frazil.serve.facade import Facade
+from frazil.legacy.publish.published_notes import shown_files
+from frazil.serve.view import published_view
+from frazil.serve.view.published_view import Facade
 from frazil.table import Catalog, Table
 
 ADDED, EXISTING, DELETED = (
@@ -148,3 +149,45 @@ def _later() -> Any:
     from datetime import UTC, datetime, timedelta
 
     return datetime.now(UTC) + timedelta(days=1)
+
+
+def test_lists_summarise_partitions_and_position_deletes_have_bounds(catalog: Catalog) -> None:
+    """Trino's `$manifests` and `$entries` fail without them."""
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    catalog.create_table("shop.plain", schema)
+    catalog.create_table("shop.parted", schema, partition_by=["day"])
+    for name, summaries in (("plain", 0), ("parted", 1)):
+        table = catalog[f"shop.{name}"]
+        table.append([{"id": 1, "day": "a"}, {"id": 2, "day": "a"}])
+        table.delete("id = 1")
+        found = StaticTable.from_metadata(Facade().show(table._handle, 2).metadata_location)
+        snapshot = found.current_snapshot()
+        assert snapshot is not None
+        manifests = snapshot.manifests(found.io)
+        assert [manifest.partitions is None for manifest in manifests] == [False] * len(manifests)
+        assert {len(manifest.partitions or ()) for manifest in manifests} == {summaries}
+        deletes = [
+            entry.data_file
+            for manifest in manifests
+            for entry in manifest.fetch_manifest_entry(found.io)
+            if entry.data_file.content is DataFileContent.POSITION_DELETES
+        ]
+        for file in deletes:
+            lower, upper = file.lower_bounds[2147483545], file.upper_bounds[2147483545]
+            assert int.from_bytes(lower, "little", signed=True) <= 0
+            assert int.from_bytes(upper, "little", signed=True) >= 0
+            assert file.lower_bounds[2147483546] == file.upper_bounds[2147483546]
+        assert len(deletes) == 1
+
+
+def test_documents_that_are_kept_are_bounded_by_bytes(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(published_view, "MAX_DOCUMENTS_BYTES", 5_000)
+    facade = Facade()
+    for number in range(5):
+        table = catalog.create_table(f"shop.t{number}", pa.schema([("id", pa.int64())]))
+        table.append(rows(number))
+        facade.show(table._handle, 3)
+        assert sum(map(len, facade._recent.values())) <= 5_000
+    assert facade._recent

@@ -14,13 +14,13 @@ import pytest
 
 import frazil
 from frazil import serve
-from frazil.catalog.offers import entries_bytes
-from frazil.catalog.remote_head import RemoteHead
-from frazil.catalog.sql_head import SqlHead
+from frazil.catalog.remote.remote_head import RemoteHead
+from frazil.catalog.sql.offers import entries_bytes
+from frazil.catalog.sql.sql_head import SqlHead
 from frazil.commit.head import Draft, Outcome, State
 from frazil.errors import CommitUnknown, InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.serve import group_entries
+from frazil.format.entries.batch import EntryBatch
+from frazil.serve.native import group_entries
 from frazil.serve.running import Running
 from frazil.table import Catalog, Table
 
@@ -114,7 +114,7 @@ def _pile_up(
 @pytest.fixture
 def queued(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many appends wait in the server."""
-    from frazil.serve import group
+    from frazil.serve.native import group
 
     seen: list[Any] = []
     made = group._Table.__init__
@@ -297,7 +297,7 @@ def test_a_restarted_server_knows_what_the_one_before_landed(
 def test_a_repeated_append_whose_snapshot_may_have_expired_is_not_landed_again(
     server: Running, remote: Catalog, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("frazil.catalog.remote_head.LONGEST_DOUBT_S", 0.2)
+    monkeypatch.setattr("frazil.catalog.remote.remote_head.MAX_DOUBT_S", 0.2)
     table = remote["shop.orders"]
     base, entries = table._handle.state, _entries(table)
     _sent(table, entries, 77)
@@ -389,7 +389,7 @@ def test_a_column_that_no_entry_has_is_refused(remote: Catalog) -> None:
 def test_an_append_writes_one_root_and_asks_the_server_once(
     remote: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from frazil.catalog.remote_http import Requests
+    from frazil.catalog.remote.remote_http import Requests
 
     table = remote["shop.orders"]
     table.append(rows(1))

@@ -18,12 +18,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pyiceberg.catalog.rest import RestCatalog
+from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import frazil
 from frazil import serve
 from frazil.errors import InvalidInput
 from frazil.serve.app import build
+from frazil.serve.running import uvicorn_config
 from frazil.serve.service import Service
 from frazil.serve.settings import Certificate, Settings
 from frazil.table import Catalog
@@ -36,7 +38,8 @@ def test_a_request_that_takes_too_long_is_in_doubt_and_its_work_goes_on(
 ) -> None:
     """504 is how clients learn that a commit may have landed; 4xx would make them delete files."""
     is_told, done = threading.Event(), threading.Event()
-    pointers = catalog._pointers
+    service = Service(catalog, Settings(request_timeout_s=0.05))
+    pointers = service.catalog._pointers
     original = pointers.create_namespace
 
     def slow(*arguments: object, **more: object) -> None:
@@ -45,7 +48,7 @@ def test_a_request_that_takes_too_long_is_in_doubt_and_its_work_goes_on(
         done.set()
 
     monkeypatch.setattr(pointers, "create_namespace", slow)
-    with TestClient(build(Service(catalog, Settings(request_timeout_s=0.05)))) as client:
+    with TestClient(build(service), base_url="http://127.0.0.1:8181") as client:
         answer = client.post("/v1/namespaces", json={"namespace": ["late"]})
         assert error_of(answer) == (504, "GatewayTimeoutException")
         is_told.set()
@@ -58,7 +61,9 @@ def test_a_body_that_does_not_arrive_holds_nothing(catalog: Catalog) -> None:
     with serve.start(catalog, settings=settings) as server:
         host, port = server.uri.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as slow:
-            slow.sendall(b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+            slow.sendall(
+                b"POST /v1/namespaces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99\r\n\r\n{"
+            )
             assert b" 408 " in slow.recv(4096).split(b"\r\n")[0]
 
 
@@ -142,12 +147,13 @@ def test_no_secret_reaches_the_log(
     caplog.set_level(logging.DEBUG)
     settings = Settings(properties={"s3.secret-access-key": "hunter2-key"})
     token = {"Authorization": "Bearer hunter2-token", "Cookie": "hunter2-cookie"}
-    with TestClient(build(Service(catalog, settings)), headers=token) as client:
+    service = Service(catalog, settings)
+    with TestClient(build(service), headers=token, base_url="http://127.0.0.1:8181") as client:
         make(client)
         client.get("/v1/config")
         client.post("/v1/namespaces", content=b"{")
         monkeypatch.setattr(
-            catalog._pointers,
+            service.catalog._pointers,
             "list_namespaces",
             lambda *_: (_ for _ in ()).throw(RuntimeError("x")),
         )
@@ -173,3 +179,11 @@ def test_the_password_of_a_database_is_not_told(
         told.append(str(cause))
         cause = cause.__cause__ or cause.__context__
     assert "hunter2" not in "\n".join(told)
+
+
+def test_no_connection_becomes_a_web_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = "uvicorn.protocols.websockets.auto.AutoWebSocketsProtocol"
+    monkeypatch.setattr(installed, object())  # which an installed package offers
+    config = uvicorn_config(Starlette())
+    config.load()
+    assert config.ws_protocol_class is None

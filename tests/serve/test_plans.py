@@ -14,7 +14,8 @@ from pyiceberg.catalog.rest.scan_planning import PlanTableScanRequest
 from starlette.testclient import TestClient
 
 from frazil import serve
-from frazil.serve import planning, plans
+from frazil.serve.plan import planning
+from frazil.serve.rest import plans
 from frazil.serve.running import Running
 from frazil.serve.settings import Settings
 from frazil.table import Catalog, Table
@@ -195,8 +196,8 @@ def test_a_residual_is_stated_for_every_file(table: Table, client: TestClient) -
 def test_a_large_plan_comes_in_parts(
     table: Table, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "MAX_FILES", 1)
-    monkeypatch.setattr(plans, "_SMALLEST_PART", 1)
+    monkeypatch.setattr(plans, "MAX_PLAN_FILES", 1)
+    monkeypatch.setattr(plans, "MIN_PLAN_FILES", 1)
     found = planned(client)
     assert countries(found) == sorted(EVERYWHERE, key=str)
     assert found["parts"] >= 6
@@ -208,8 +209,8 @@ def test_a_large_plan_comes_in_parts(
 def test_parts_show_the_snapshot_that_was_planned(
     table: Table, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "MAX_FILES", 1)
-    monkeypatch.setattr(plans, "_SMALLEST_PART", 1)
+    monkeypatch.setattr(plans, "MAX_PLAN_FILES", 1)
+    monkeypatch.setattr(plans, "MIN_PLAN_FILES", 1)
     first = client.post(f"{ORDERS}/plan", json={}).json()
     table.delete("true")
     seen, left = len(first["file-scan-tasks"]), first["plan-tasks"]
@@ -228,9 +229,11 @@ def test_another_server_answers_what_one_has_planned(
     from frazil.serve.app import build
     from frazil.serve.service import Service
 
-    monkeypatch.setattr(plans, "MAX_FILES", 2)
-    monkeypatch.setattr(plans, "_SMALLEST_PART", 1)
-    one, other = (TestClient(build(Service(catalog))) for _ in range(2))
+    monkeypatch.setattr(plans, "MAX_PLAN_FILES", 2)
+    monkeypatch.setattr(plans, "MIN_PLAN_FILES", 1)
+    one, other = (
+        TestClient(build(Service(catalog)), base_url="http://127.0.0.1:8181") for _ in range(2)
+    )
     first = one.post(f"{ORDERS}/plan", json={}).json()
     token = first["plan-tasks"][0]
     part = other.post(f"{ORDERS}/tasks", json={"plan-task": token})
@@ -241,8 +244,8 @@ def test_another_server_answers_what_one_has_planned(
 def test_a_cancelled_plan_is_gone(
     table: Table, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "MAX_FILES", 1)
-    monkeypatch.setattr(plans, "_SMALLEST_PART", 1)
+    monkeypatch.setattr(plans, "MAX_PLAN_FILES", 1)
+    monkeypatch.setattr(plans, "MIN_PLAN_FILES", 1)
     found = client.post(f"{ORDERS}/plan", json={}).json()
     assert client.delete(f"{ORDERS}/plan/{found['plan-id']}").status_code == 204
     result = client.get(f"{ORDERS}/plan/{found['plan-id']}")
@@ -352,8 +355,8 @@ def test_pyiceberg_lets_a_server_plan_that_takes_no_writes(
 def test_pyiceberg_fetches_parts_and_increments(
     table: Table, server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plans, "MAX_FILES", 1)
-    monkeypatch.setattr(plans, "_SMALLEST_PART", 1)
+    monkeypatch.setattr(plans, "MAX_PLAN_FILES", 1)
+    monkeypatch.setattr(plans, "MIN_PLAN_FILES", 1)
     asks = {"scan-planning-mode": "server"}
     remote = RestCatalog("x", uri=server.uri, **asks)
     loaded = remote.load_table("shop.orders")
@@ -371,7 +374,11 @@ def test_only_clients_that_do_not_write_are_sent_here(catalog: Catalog) -> None:
     from frazil.serve.service import Service
 
     def mode(settings: Settings) -> str | None:
-        answer = TestClient(build(Service(catalog, settings))).get("/v1/config").json()
+        answer = (
+            TestClient(build(Service(catalog, settings)), base_url="http://127.0.0.1:8181")
+            .get("/v1/config")
+            .json()
+        )
         found: str | None = answer["defaults"].get("scan-planning-mode")
         return found
 

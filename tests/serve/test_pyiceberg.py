@@ -18,8 +18,8 @@ from pyiceberg.table import Table as IcebergTable
 from pyiceberg.types import LongType
 
 from frazil import serve
-from frazil.format.batch import EntryBatch
-from frazil.legacy import manifest_list
+from frazil.format.entries.batch import EntryBatch
+from frazil.legacy.read import manifest_list
 from frazil.serve.running import Running
 from frazil.table import Catalog
 

@@ -53,7 +53,9 @@ def test_namespaces_are_nested_described_and_dropped(remote: RestCatalog) -> Non
     assert not remote.namespace_exists(("shop", "us"))
     summary = remote.update_namespace_properties(("shop", "eu"), {"note", "gone"}, {"owner": "bob"})
     assert (summary.updated, summary.removed, summary.missing) == (["owner"], ["note"], ["gone"])
-    assert remote.load_namespace_properties(("shop", "eu")) == {"owner": "bob"}
+    described = remote.load_namespace_properties(("shop", "eu"))
+    assert described.pop("location").endswith("/shop.eu")
+    assert described == {"owner": "bob"}
     with pytest.raises(NamespaceNotEmptyError):
         remote.drop_namespace("shop")
     remote.drop_namespace(("shop", "eu"))
@@ -244,6 +246,17 @@ def test_files_are_added_where_they_may_lie(
     table = table.catalog.load_table("shop.orders")
     table.add_files([f"file://{inside}"])
     check(catalog, table, 1, 2)
+
+
+def test_a_file_of_another_table_is_not_added(
+    catalog: Catalog, remote: RestCatalog, table: IcebergTable
+) -> None:
+    other = remote.create_table("shop.other", table.schema())
+    other.append(rows(1, 2))
+    [path] = other.inspect.files()["file_path"].to_pylist()
+    with pytest.raises(BadRequestError, match=r"file of table shop\.other"):
+        table.add_files([path])
+    assert catalog["shop.orders"].scan().count() == 0
 
 
 # History

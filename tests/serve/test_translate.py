@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from frazil.commit.change import Positions
 from frazil.errors import InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.serve.translate import Manifests, Net, change_of, net
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.serve.rest.translate import Manifests, Net, change_of, net
 
 Rows = Mapping[str, frozenset[int]]
 """A table: live files with the rows that are deleted in them."""
@@ -156,10 +156,10 @@ def test_equality_deletes_come_and_go() -> None:
     one = data("e", status=1).with_constants(
         {"content_type": int(ContentType.EQUALITY_DELETES), "tracking.sequence_number": 2}
     )
-    added = net(Manifests(deletes=one), Manifests(), positions_of)
-    assert added.added is not None
-    assert added.added.pylist("content_type") == [2]
-    assert not added.added.has("tracking.sequence_number")
+    found = net(Manifests(deletes=one), Manifests(), positions_of)
+    assert found.added is None
+    assert found.equality is not None
+    assert found.equality.pylist("location") == ["e"]
     assert net(Manifests(), Manifests(deletes=one), positions_of).removed == ("e",)
 
 

@@ -22,6 +22,7 @@ import pytest
 
 import frazil
 from frazil.errors import CommitConflict
+from tests.support.object_server import Bucket
 from tests.support.postgres import postgres_uri as postgres_uri
 
 SCHEMA = pa.schema([("id", pa.int64()), ("writer", pa.int64()), ("value", pa.int64())])
@@ -32,10 +33,10 @@ SECONDS = float(os.environ.get("FRAZIL_SOAK_SECONDS", "0"))
 _contexts = multiprocessing.get_context("spawn")
 
 
-def _work(uri: str, warehouse: str, writer: int, life: int, notes: str) -> None:
+def _work(uri: str, options: dict[str, str], writer: int, life: int, notes: str) -> None:
     """Append, update and delete rows of this writer's own until the process is killed."""
     rng = random.Random(f"{writer} {life}")
-    table = frazil.connect(uri, warehouse=warehouse).load_table("shop.things")
+    table = frazil.connect(uri, **options).load_table("shop.things")
     number = 0
     with open(notes, "a", buffering=1) as log:
         log.write(json.dumps({"life": life}) + "\n")
@@ -108,16 +109,19 @@ def _wait_until_begun(notes: Path, life: int) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("database", ["sqlite", "postgresql", "s3"])
 @pytest.mark.timeout(int(SECONDS * 4) + 600)
 def test_killed_writers_lose_nothing_and_double_nothing(
     database: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    warehouse = f"file://{tmp_path}/warehouse"
+    options = {"warehouse": f"file://{tmp_path}/warehouse"}
     uri = f"sqlite:///{tmp_path}/catalog.db"
     if database == "postgresql":
         uri = request.getfixturevalue("postgres_uri")
-    catalog = frazil.connect(uri, warehouse=warehouse)
+    elif database == "s3":
+        bucket: Bucket = request.getfixturevalue("bucket")
+        uri, options = bucket.warehouse, bucket.properties
+    catalog = frazil.connect(uri, **options)
     name = "shop.things"
     if catalog.table_exists(name):
         catalog.drop_table(name)
@@ -129,7 +133,7 @@ def test_killed_writers_lose_nothing_and_double_nothing(
     def start(writer: int) -> None:
         lives[writer] += 1
         notes = str(tmp_path / f"notes-{writer}.jsonl")
-        arguments = (uri, warehouse, writer, lives[writer], notes)
+        arguments = (uri, options, writer, lives[writer], notes)
         running[writer] = _contexts.Process(target=_work, args=arguments, daemon=True)
         running[writer].start()
 

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 import frazil
-from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 
 ROWS = 10_000_000
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.serve.planning import MAX_FILES
+from frazil.serve.limits import MAX_PLAN_FILES
 from tests.support.orders import served_orders
 from tests.support.project import ROOT
 
@@ -28,6 +28,6 @@ def test_a_plan_of_all_files_takes_less_than_300_mb(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["files"] == FILES
-    assert found["largest_part_files"] <= MAX_FILES
+    assert found["largest_part_files"] <= MAX_PLAN_FILES
     assert found["grown_mb"] < 300, found
     print(found)

@@ -13,7 +13,8 @@ from pyspark.sql import types as sql
 import frazil
 import frazil.spark
 from frazil.format import paths
-from frazil.spark import overwrites, writer
+from frazil.spark.rows import overwrites
+from frazil.spark.write import writer
 
 pytestmark = pytest.mark.spark
 

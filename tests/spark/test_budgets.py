@@ -16,6 +16,8 @@ from py4j.java_gateway import GatewayClient
 
 import frazil
 import frazil.spark
+from frazil.spark.bridge.verbs import bridge_of
+from tests.support.orders import served_orders
 
 LOADED = """
 import json, sys
@@ -39,7 +41,12 @@ def loaded(module: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("module", "most"),
-    [("key_bitmaps", 4), ("shipping", 6), ("write_task", 75), ("sink_task", 115)],
+    [
+        ("write.key_bitmaps", 5),
+        ("session.executor_tasks", 7),
+        ("write.write_task", 90),
+        ("write.sink_task", 135),
+    ],
 )
 def test_workers_load_what_their_task_needs(module: str, most: int) -> None:
     found = loaded(f"frazil.spark.{module}")
@@ -90,3 +97,27 @@ def test_a_merge_costs_few_calls_for_every_column(spark: Any, catalog: frazil.Ca
     # PySpark hands the columns of a job's rows over one by one; expressions cost nothing each.
     assert found[30] - found[2] <= 28 * 5
     assert found[2] <= 600
+
+
+@pytest.mark.spark
+def test_what_passes_to_java_does_not_grow_with_the_files(
+    spark: Any, catalog: frazil.Catalog
+) -> None:
+    """Columns in a file that Java maps; as text, a million files filled the driver's memory."""
+    table = served_orders(catalog, 3_000, files_per_day=100)
+    frazil.spark.register(spark, catalog)
+    answers: dict[int, int] = {}
+    for days, files in ((1, 100), (30, 3_000)):
+        bridge_of(spark)._plans.clear()
+        frame = spark.sql(
+            "SELECT order_id, country FROM frazil.shop.orders "
+            f"WHERE order_date < date_add(date'2024-01-01', {days})"
+        )
+        plan = frame._jdf.queryExecution().executedPlan()
+        assert f"({files} of 3000 files" in plan.toString()
+        # Files of 1 MB, with 4 MB for opening each: at least 20 are read by one task.
+        assert 0 < plan.execute().getNumPartitions() <= files // 20
+        answers[files] = max(map(len, bridge_of(spark)._plans.values()))
+    assert answers[3_000] < answers[100] + 2_000
+    assert answers[3_000] < 10_000
+    assert table.scan().plan().files.num_rows == 3_000

@@ -15,9 +15,9 @@ from pyspark.errors import PySparkException
 import frazil
 import frazil.spark
 from frazil.rows.planned import Planned
-from frazil.spark import bulk_reads
-from frazil.spark.bridge import bridge_of
-from frazil.spark.live_rows import VectorLimits
+from frazil.spark.bridge.verbs import bridge_of
+from frazil.spark.read import bulk_reads
+from frazil.spark.read.live_rows import VectorLimits
 
 pytestmark = pytest.mark.spark
 
@@ -215,3 +215,25 @@ def test_a_flipped_bit_in_a_page_is_an_error(
     file.write_bytes(damaged)
     with pytest.raises((PySparkException, Py4JJavaError), match=r"cannot read file:.*\.parquet"):
         frazil.spark.table(table).collect()
+
+
+def test_columns_in_column_files_are_read(spark: Any, table: frazil.Table) -> None:
+    start = table.current_snapshot()
+    table.add_columns({"double": "id * 2"})
+    table.update({"double": -1}, "id between 10 and 20", mode="columns")
+    table.delete("id = 15")
+    table.append({"id": [200], "day": [date(2024, 1, 1)], "country": ["US"], "price": [1.0]})
+    columns = ["id", "country", "double"]
+    expected = table.scan(columns=columns).to_arrow().sort_by("id").to_pylist()
+    frame = frazil.spark.table(table).select(*columns)
+    assert frame.toArrow().sort_by("id").to_pylist() == expected
+    matching = [row["id"] for row in table.scan("double < 0").to_pylist()]
+    assert len(matching) == 10
+    assert ids(frazil.spark.table(table).where("double < 0")) == sorted(matching)
+    feed = frazil.spark.changes(table, since=start).groupBy("_change_type").count()
+    assert {row[0]: row[1] for row in feed.collect()} == {
+        "update_preimage": 111,
+        "update_postimage": 111,
+        "delete": 1,
+        "insert": 1,
+    }

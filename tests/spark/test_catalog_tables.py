@@ -108,13 +108,6 @@ def test_overwritten_partitions_are_those_of_rows_under_any_spec(
     assert set(content(made)) == kept | {100, 103}
 
 
-def test_options_that_ask_for_another_state_are_not_passed_over(
-    spark: Any, table: frazil.Table
-) -> None:
-    with pytest.raises(Exception, match="option branch is not taken here"):
-        spark.read.option("branch", "audit").table("frazil.shop.orders").count()
-
-
 def test_statements_land_beside_native_commits(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:

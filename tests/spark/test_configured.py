@@ -113,7 +113,7 @@ import json, sys
 from pathlib import Path
 import pyspark
 import frazil, frazil.spark
-from frazil.sql.display import cell
+from frazil.sql.output.display import cell
 from tests.support.spark_session import own_session, shared_session
 from tests.support.sqllogic import check_file
 

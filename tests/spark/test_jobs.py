@@ -98,13 +98,13 @@ def test_z_order_keeps_rows_and_splits_both_columns(spark: Any, catalog: frazil.
 def test_a_rewrite_never_brings_back_rows_deleted_meanwhile(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
-    stale = catalog.load_table("shop.orders")
+    stale = catalog.load_table("shop.orders").pinned()
     table.delete("id = 9")  # a row of the first day's files
     with pytest.raises(CommitConflict):
         jobs.rewrite_data_files(stale)
     stored = len(list(Path(local_path(f"{table.location}/data")).rglob("*.parquet")))
     assert stored == 15
-    stale = catalog.load_table("shop.orders")
+    stale = catalog.load_table("shop.orders").pinned()
     table.delete("id = 12")
     done = jobs.rewrite_data_files(stale, partial_progress=True)
     assert len(done.failed) == 1
@@ -114,12 +114,14 @@ def test_a_rewrite_never_brings_back_rows_deleted_meanwhile(
 
 
 def test_wrong_rewrites_are_refused(spark: Any, table: frazil.Table) -> None:
-    with pytest.raises(InvalidInput, match="sort by what"):
+    with pytest.raises(InvalidInput, match="no sort columns"):
         jobs.rewrite_data_files(table, strategy="sort")
     with pytest.raises(InvalidInput, match="two columns"):
         jobs.rewrite_data_files(table, strategy="z-order", by=["id"])
     with pytest.raises(InvalidInput, match="strategy"):
         jobs.rewrite_data_files(table, strategy="pile")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="leaves_per_task is 0"):
+        jobs.rewrite_manifests(table, leaves_per_task=0)
 
 
 def test_equality_deletes_become_vectors_and_rows_stay_deleted(
@@ -153,6 +155,37 @@ def test_leaves_are_clustered_and_planned_on_executors(spark: Any, table: frazil
     assert jobs.plan_distributed(table, "day = '2024-01-02'").files.num_rows == 5
 
 
+def test_leaves_rewritten_by_executors_are_those_of_the_driver(
+    spark: Any, catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    table.set_properties({"write.leaf.target-entries": "2"})
+    assert jobs.rewrite_manifests(table, progress=False).leaves_after == 8
+    table.append(orders([900]))  # an entry of the root
+    table.delete("id = 5")  # a position in a leaf is dead, its entry is in the root
+    wanted, before = content(table), table.current_snapshot()
+    table.set_properties({"write.leaf.target-entries": "5"})
+    other = table.clone(catalog, "shop.other")
+    done = jobs.rewrite_manifests(table, leaves_per_task=3, progress=False)
+    assert (done.leaves_before, done.leaves_after) == (8, 4)
+    assert content(table) == wanted
+    assert table.changes(since=before).to_pylist() == []
+    assert table.check().problems == ()
+    other.rewrite_manifests()
+    assert _leaves(table) == _leaves(other)
+    assert not jobs.rewrite_manifests(table, leaves_per_task=3, progress=False).snapshot_id
+
+
+def _leaves(table: frazil.Table) -> list[list[str]]:
+    """The names of the files in each leaf; all files are in leaves."""
+    reader = table._handle.reader()
+    tree = reader.tree(table.current_snapshot())
+    assert tree.content().num_rows == 0
+    return [
+        [path.rpartition("/")[2] for path in reader.live(leaf).pylist("location")]
+        for leaf in tree.leaves()
+    ]
+
+
 def test_orphans_are_found_by_executors_and_removed(spark: Any, table: frazil.Table) -> None:
     folder = Path(local_path(table.location)) / "data"
     junk = folder / "day=2024-01-01" / "left-behind.parquet"
@@ -171,10 +204,10 @@ def test_orphans_are_found_by_executors_and_removed(spark: Any, table: frazil.Ta
 
 
 def test_bars_appear_only_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bars("job", shown=False) as silent:
+    with progress_bars("job", visible=False) as silent:
         silent(1, 2, "groups")
     assert capsys.readouterr().err == ""
-    with progress_bars("job", shown=True) as shown:
+    with progress_bars("job", visible=True) as shown:
         shown(0, 2, "groups")
         shown(2, 2, "groups")
     assert "job: groups" in capsys.readouterr().err

@@ -12,7 +12,7 @@ import frazil.spark
 from frazil.data.schema import iceberg_schema
 from frazil.errors import CommitConflict, InvalidInput
 from frazil.rows.engine import KeyPair
-from frazil.spark.merge_source import pairs_of
+from frazil.spark.rows.merge_source import pairs_of
 from tests.spark.shop import ORDERS, content, orders, row, row_ids
 
 pytestmark = pytest.mark.spark
@@ -72,9 +72,9 @@ def test_a_row_that_two_source_rows_match_is_an_error_and_changes_nothing(
 ) -> None:
     source = spark.createDataFrame(pa.concat_tables([orders([3, 4]), orders([4, 50])]))
     merge = frazil.spark.merge(table, source, on=["id"])
-    with pytest.raises(InvalidInput, match="may match one source row"):
+    with pytest.raises(InvalidInput, match="that another source row matched"):
         merge.upsert().execute()
-    with pytest.raises(InvalidInput, match="may match one source row"):
+    with pytest.raises(InvalidInput, match="that another source row matched"):
         merge.when_matched_delete(condition="false").execute()
     assert content(table) == {i: row(i) for i in range(20)}
     files = [file.path for file in table._handle.storage.list(f"{table.location}/data")]
@@ -91,7 +91,7 @@ def test_inserting_only_leaves_matched_rows_alone(spark: Any, table: frazil.Tabl
 def test_a_merge_beside_a_concurrent_insert_of_the_same_key_is_a_conflict(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
-    stale = catalog.load_table("shop.orders")
+    stale = catalog.load_table("shop.orders").pinned()
     table.append(orders([40]))
     source = spark.createDataFrame(orders([40], price=1.0))
     with pytest.raises(CommitConflict):
@@ -102,7 +102,7 @@ def test_a_merge_beside_a_concurrent_insert_of_the_same_key_is_a_conflict(
 def test_a_merge_beside_an_append_elsewhere_lands(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
-    stale = catalog.load_table("shop.orders")
+    stale = catalog.load_table("shop.orders").pinned()
     table.append(orders([400]))
     source = spark.createDataFrame(orders([19, 40], price=1.0))
     frazil.spark.merge(stale, source, on=["id"]).upsert().execute()

@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 
 import frazil
 import frazil.spark
-from frazil.spark.read_names import ReadNames
+from frazil.spark.types.read_names import ReadNames
 from tests.spark.shop import rows_of
 
 pytestmark = pytest.mark.spark

@@ -17,9 +17,9 @@ from pyiceberg.schema import Schema
 import frazil
 import frazil.spark
 from frazil.rows.planned import Planned
-from frazil.spark import bulk_reads
-from frazil.spark.bridge import bridge_of
-from frazil.spark.native_files import native_files
+from frazil.spark.bridge.verbs import bridge_of
+from frazil.spark.read import bulk_reads
+from frazil.spark.read.native_files import native_files
 from tests.spark.shop import rows_of
 
 pytestmark = pytest.mark.spark
@@ -33,7 +33,7 @@ def test_equality_deletes_are_applied_on_executors(spark: Any, catalog: frazil.C
     made.row_delta().add_equality_deletes([{"id": 3}, {"id": 4}], on=["id"]).commit()
     made.append([{"id": 3, "v": "again"}])
     planned = Planned.of(made.scan())
-    assert sorted(native_files(planned).tolist()) == [False, True]
+    assert sorted(native_files(planned, spark).tolist()) == [False, True]
     assert rows_of(frazil.spark.table(made)) == [
         (1, "1"),
         (2, "2"),
@@ -77,7 +77,7 @@ def test_files_without_field_ids_are_read_through_the_name_mapping(
     )
     pq.write_table(pa.table({"v": ["x", "y"], "id": [1, 2]}), tmp_path / "plain.parquet")
     made.add_files([str(tmp_path / "plain.parquet")])
-    assert not native_files(Planned.of(made.scan())).any()
+    assert not native_files(Planned.of(made.scan()), spark).any()
     assert rows_of(frazil.spark.table(made, where="v = 'y'")) == [(2, "y")]
 
 
@@ -109,7 +109,7 @@ def test_file_names_that_spark_would_skip_or_misread_are_read(
     for at, name in enumerate(names):
         pq.write_table(pa.table([[at]], schema=one), str(tmp_path / name))
     made.add_files([f"file://{tmp_path}/{name}" for name in names])
-    assert native_files(Planned.of(made.scan())).tolist() == [False, False, False, True]
+    assert native_files(Planned.of(made.scan()), spark).tolist() == [False, False, False, True]
     frame = frazil.spark.table(made, columns=["a", "_file"])
     assert [(row[0], row[1].rsplit("/", 1)[-1]) for row in rows_of(frame)] == list(enumerate(names))
 

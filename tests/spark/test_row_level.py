@@ -68,7 +68,7 @@ def test_an_update_of_unknown_columns_is_refused(spark: Any, table: frazil.Table
 def test_an_update_whose_row_was_deleted_meanwhile_is_a_conflict(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
-    stale = catalog.load_table("shop.orders")
+    stale = catalog.load_table("shop.orders").pinned()
     table.delete("id = 10")
     with pytest.raises(CommitConflict):
         frazil.spark.update(stale, {"price": 1.0}, "id = 10")
@@ -79,7 +79,7 @@ def test_an_update_whose_row_was_deleted_meanwhile_is_a_conflict(
 def test_a_delete_beside_a_concurrent_delete_of_the_same_file_lands(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:
-    stale = catalog.load_table("shop.orders")
+    stale = catalog.load_table("shop.orders").pinned()
     table.delete("id = 10")
     frazil.spark.delete(stale, "id in (10, 13)")
     assert content(table) == {i: row(i) for i in range(36) if i not in (10, 13)}

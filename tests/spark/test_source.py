@@ -17,10 +17,10 @@ from pyspark.sql import types as sql
 
 import frazil
 import frazil.spark
-from frazil.spark.source import FrazilSource
-from frazil.spark.source_options import SourceOptions
-from frazil.spark.source_writer import FrazilWriter, WrittenEntries
-from frazil.spark.write_task import packed, unpacked
+from frazil.spark.options.source_options import SourceOptions
+from frazil.spark.source.source import FrazilSource
+from frazil.spark.source.source_writer import FrazilWriter, WrittenEntries
+from frazil.spark.write.write_task import packed, unpacked
 from tests.support.spark_session import own_session
 
 pytestmark = pytest.mark.spark
@@ -150,11 +150,33 @@ def test_older_states_and_branches_are_read_by_option(
         ({"branch": "audit"}, 43),
         ({"as-of": between}, 40),
         ({"as-of": str(first.timestamp_ms)}, 40),
+        ({"snapshot-id": str(first.snapshot_id)}, 40),
+        ({"as-of-timestamp": str(first.timestamp_ms)}, 40),
         ({}, 44),
     ]
     for more, wanted in cases:
         frame = spark.read.format("frazil").options(**options).options(**more)
         assert frame.load("shop.sales").count() == wanted, more
+
+
+def test_appends_between_snapshots_are_read_by_option(
+    spark: Any, table: frazil.Table, options: dict[str, str]
+) -> None:
+    first = table.snapshots()[0].snapshot_id
+    table.append(sales(40, 44))
+    second = table.refresh().snapshots()[-1].snapshot_id
+    table.delete("id < 10")
+    table.append(sales(50, 53))
+    start = {"start-snapshot-id": str(first)}
+    if frazil.spark.session.session_bridge.known_bridge(spark) is None:
+        with pytest.raises(Exception, match="start-snapshot-id needs a session with a Frazil"):
+            load(spark, options, **start).count()
+        return
+    assert ids(load(spark, options, **start)) == [40, 41, 42, 43, 50, 51, 52]
+    frame = load(spark, options, **start, **{"end-snapshot-id": str(second)})
+    assert ids(frame.where("id > 40")) == [41, 42, 43]
+    with pytest.raises(Exception, match="start-snapshot-id is for reads"):
+        frame.write.format("frazil").options(**options, **start).mode("append").save("shop.sales")
 
 
 def test_columns_and_split_size_are_options(
@@ -174,6 +196,14 @@ def test_options_are_checked() -> None:
         SourceOptions.parse({**good, "snapshotId": "1"})
     with pytest.raises(frazil.InvalidInput, match="exclude each other"):
         SourceOptions.parse({**good, "tag": "x", "branch": "y"})
+    with pytest.raises(frazil.InvalidInput, match="exclude each other"):
+        SourceOptions.parse({**good, "snapshot": "1", "snapshot-id": "1"})
+    with pytest.raises(frazil.InvalidInput, match="as-of-timestamp is 'monday'"):
+        SourceOptions.parse({**good, "as-of-timestamp": "monday"})
+    with pytest.raises(frazil.InvalidInput, match="needs start-snapshot-id"):
+        SourceOptions.parse({**good, "end-snapshot-id": "1"})
+    with pytest.raises(frazil.InvalidInput, match="start-snapshot-id and where exclude"):
+        SourceOptions.parse({**good, "start-snapshot-id": "1", "where": "id > 1"})
     with pytest.raises(frazil.InvalidInput, match="no catalog"):
         SourceOptions.parse({"path": "a.b"})
     with pytest.raises(frazil.InvalidInput, match="no table"):

@@ -15,8 +15,8 @@ from pyspark.sql import types as sql
 
 import frazil
 import frazil.spark
-from frazil.spark.spark_arrow import arrow_of, column_from_spark, column_into_spark
-from frazil.spark.spark_types import spark_type
+from frazil.spark.types.spark_arrow import arrow_of, column_from_spark, column_into_spark
+from frazil.spark.types.spark_types import spark_type
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.sql.display import cell
+from frazil.sql.output.display import cell
 from tests.support.sqllogic import check_file
 
 FILES = sorted(Path(__file__).parent.glob("*.test"))

@@ -49,7 +49,7 @@ def test_all_queries_equal_duckdb_on_parquet(
     for name in TABLES:
         model.execute(f"COPY {name} TO '{tmp_path}/{name}.parquet'")
         plain.execute(f"CREATE VIEW {name} AS FROM '{tmp_path}/{name}.parquet'")
-    for number, text in enumerate(queries(model), start=1):
+    for number, text in enumerate(queries(), start=1):
         expected = comparable(plain.execute(text).fetchall())
         assert comparable(rows(session, text)) == expected, f"query {number}"
 
@@ -63,6 +63,6 @@ def test_all_queries_are_equal_after_rows_were_changed(
     for name in TABLES:
         counted = f"SELECT count(*) AS n FROM {name}"
         assert rows(session, counted) == model.execute(counted).fetchall(), name
-    for number, text in enumerate(queries(model), start=1):
+    for number, text in enumerate(queries(), start=1):
         expected = comparable(model.execute(text).fetchall())
         assert comparable(rows(session, text)) == expected, f"query {number}"

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import frazil
-from frazil.errors import CommitConflict, FormatError
-from frazil.format.metadata import MAIN
+from frazil.errors import CommitConflict, FormatError, Unsupported
+from frazil.format.metadata.metadata import MAIN
 from tests.state.model import compacted
 
 SMALL_TREE = {
@@ -51,6 +51,18 @@ class Model:
             {name: row.get(column) for column, name in columns.items()}
             for _, row in sorted(rows.items())
         ]
+
+
+MODES = ("rows", "columns", "auto")
+
+
+def updated(target: Any, values: dict[str, Any], where: str, mode: str) -> None:
+    """An update by column files where files can have them, else of rows."""
+    try:
+        target.update(values, where, mode=mode)
+    except Unsupported:
+        assert mode == "columns"
+        target.update(values, where, mode="rows")
 
 
 class History:
@@ -167,7 +179,7 @@ class History:
 
     def _update(self, target: Any, rows: Rows) -> None:
         where, matches = self._range()
-        target.update({"value": frazil.expr("value + 7")}, where)
+        updated(target, {"value": frazil.expr("value + 7")}, where, self.rng.choice(MODES))
         for row in rows.values():
             if matches(row):
                 row["value"] += 7
@@ -368,6 +380,33 @@ class History:
             case "drop" if extra:
                 evolve.drop_column(self.model.names.pop(self.rng.choice(extra))).commit()
 
+    def columns_computed(self) -> None:
+        """Add a column with a value for every row of main; rows of other branches have none."""
+        free = [name for name in ("x", "y", "z") if name not in self.model.names.values()]
+        if not free:
+            return
+        try:
+            self.table.add_columns({free[0]: "'value ' || uid"})
+        except Unsupported:  # files without field ids, or below equality deletes
+            return
+        column = f"column {self.count}"
+        self.count += 1
+        self.model.names[column] = free[0]
+        for row in self.model.branches[MAIN].values():
+            row[column] = f"value {row['uid']}"
+
+    def columns_merged(self) -> None:
+        """Values by key for some rows; the others keep theirs."""
+        rows = self.model.branches[MAIN]
+        chosen = self.rng.sample(sorted(rows), min(3, len(rows)))
+        keys = pa.table({"uid": pa.array(chosen, pa.int64()), "value": range(len(chosen))})
+        try:
+            self.table.merge_columns(keys, on="uid")
+        except Unsupported:
+            return
+        for value, uid in enumerate(chosen):
+            rows[uid]["value"] = value
+
     def reopen(self) -> None:
         self.catalog.close()
         self.catalog = frazil.connect(self.folder / "warehouse")
@@ -393,5 +432,7 @@ _OPERATIONS: list[Callable[[History], None]] = [
     History.compact,
     History.metadata_compacted,
     *[History.columns] * 2,
+    *[History.columns_computed] * 2,
+    History.columns_merged,
     History.reopen,
 ]

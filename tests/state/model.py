@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import frazil
-from frazil.format.metadata import MAIN, Snapshot
+from frazil.format.metadata.metadata import MAIN, Snapshot
 from frazil.rows.editor import RowEditor
 from tests.support.rewrites import rewrite_files
 

@@ -39,7 +39,9 @@ class ServedHistory:
         self.remote = RestCatalog("x", uri=self.server.uri)
         self.peer = self.remote.load_table("shop.orders")
         place = Path(self.native.location.removeprefix("file://"))
-        self.raw = RawClient(http=TestClient(app), folder=place / "raw")
+        self.raw = RawClient(
+            http=TestClient(app, base_url="http://127.0.0.1:8181"), folder=place / "raw"
+        )
         self.rows: dict[int, int] = {}
         self.has_equality_deletes = False
         self.tags: dict[str, dict[int, int]] = {}

@@ -15,7 +15,7 @@ import pytest
 from tests.state.histories import History
 
 _COUNT = int(os.environ.get("FRAZIL_SEARCH_HISTORIES", "0"))
-_STEPS = 40 if _COUNT or "FRAZIL_SEED" in os.environ else 20
+STEPS = 40 if _COUNT or "FRAZIL_SEED" in os.environ else 20
 
 
 def _seeds() -> list[int]:
@@ -24,12 +24,15 @@ def _seeds() -> list[int]:
     return [secrets.randbelow(2**32) for _ in range(_COUNT)] if _COUNT else list(range(8))
 
 
+SEEDS = _seeds()
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", _seeds())
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_table_is_what_its_history_made_it(seed: int, tmp_path: Path) -> None:
     history = History(tmp_path, seed)
     try:
-        history.play(_STEPS)
+        history.play(STEPS)
     except BaseException:
         print(f"\nFRAZIL_SEED={seed}; steps: {' '.join(history.log)}")
         raise

@@ -30,7 +30,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 import frazil
-from frazil.format.metadata import MAIN, Snapshot
+from frazil.format.metadata.metadata import MAIN, Snapshot
 from frazil.rows.engine import Engine
 from tests.state.model import ID, Row, Version, compacted, projected, replay, rows_of
 
@@ -399,7 +399,7 @@ class SparkMachine(TableMachine):
 
     @property
     def engine(self) -> Engine | None:
-        from frazil.spark.spark_engine import SparkEngine
+        from frazil.spark.rows.spark_engine import SparkEngine
         from tests.support.spark_session import shared_session
 
         return SparkEngine(shared_session())

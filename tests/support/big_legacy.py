@@ -15,11 +15,11 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.metadata import new_table
-from frazil.legacy import write_manifests
-from frazil.legacy.write_manifests import ListRow
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+from frazil.format.metadata.metadata import new_table
+from frazil.legacy.publish import write_manifests
+from frazil.legacy.publish.write_manifests import ListRow
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=False),

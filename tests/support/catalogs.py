@@ -12,7 +12,7 @@ from pyiceberg.transforms import DayTransform
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
 from frazil.commit.head import Draft, Head, Landed, State
-from frazil.format.metadata import (
+from frazil.format.metadata.metadata import (
     MAIN,
     History,
     SchemaId,
@@ -72,7 +72,7 @@ def append_and_land(head: Head, number: int, *, branch: str = MAIN) -> State:
     """Append on a fresh base; nobody else may be writing."""
     outcome = head.swap(head.load(), append(head.load(), number, branch=branch))
     assert isinstance(outcome, Landed)
-    return outcome.state
+    return outcome.states[0]
 
 
 def long_history(metadata: TableMetadata, count: int) -> tuple[TableMetadata, History]:

@@ -11,13 +11,13 @@ from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
-from frazil.data.read_files import Reading, read_file
-from frazil.data.row_input import conformed
+from frazil.data.read.read_files import Reading, read_file
 from frazil.data.schema import arrow_schema
 from frazil.data.slices import DataFileSlice
-from frazil.data.write_files import write_rows
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import DerivedColumn
+from frazil.data.write.row_input import conformed
+from frazil.data.write.write_files import write_rows
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import DerivedColumn
 from frazil.format.paths import resolve
 from frazil.storage import LocalStorage, Storage
 

@@ -15,8 +15,8 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 
-from frazil.format.batch import EntryBatch
-from frazil.format.tracking import Status
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.tracking import Status
 from frazil.table import Catalog, Table
 
 # fmt: off

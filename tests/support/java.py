@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from tests.support.peer_process import fetch
 from tests.support.project import CACHE, ROOT, locked
 from tests.support.venvs import ICEBERG_SPARK
 
@@ -41,7 +42,8 @@ def maven_jar(coordinates: str) -> Path:
                 jar.parent.mkdir(parents=True, exist_ok=True)
                 arriving = jar.parent / "arriving"
                 command = ["mvn", "-q", "dependency:copy", f"-Dartifact={coordinates}"]
-                subprocess.run([*command, f"-DoutputDirectory={arriving}"], check=True)
+                command.append(f"-DoutputDirectory={arriving}")
+                fetch(coordinates, command, log=CACHE / "logs" / "maven.log")
                 (arriving / jar.name).rename(jar)
     return jar
 

@@ -13,11 +13,12 @@ from frazil.scan.tasks import TaskReader
 
 
 def delete_row(table: Table, *, of_file: int = 0) -> CommitResult:
-    """Delete the first row that is left in a file of the plan, without a filter."""
+    """Delete the first row of a file of the plan that has rows left, without a filter."""
     scan = table.scan()
-    task = scan.tasks()[of_file]
     reader = TaskReader(replace(scan, columns=("_pos",))._reading())
-    left = np.concatenate([np.asarray(batch.column(0)) for batch in reader.read(task)])
+    with_rows = [task for task in scan.tasks() if reader.positions(task).size]
+    task = with_rows[of_file]
+    left = reader.positions(task)
     snapshot = table.current_snapshot()
     edit = VectorEdit(
         location=task.location,

@@ -12,6 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from frazil.catalog import export
+from frazil.catalog.backend import (
+    NamespaceName,
+    Purged,
+    TableHead,
+    TableName,
+    TableVersion,
+    check_draft,
+)
 from frazil.catalog.json_head import JsonHead
 from frazil.catalog.names import (
     Identifier,
@@ -22,17 +30,9 @@ from frazil.catalog.names import (
     table_location,
 )
 from frazil.catalog.notes import MemoryNotes, Notes
-from frazil.catalog.ownership import Neighbourhood, Ownership, TablePlace
-from frazil.catalog.pointers import (
-    NamespaceName,
-    Pulse,
-    Purged,
-    TableHead,
-    TableName,
-    check_draft,
-)
+from frazil.catalog.ownership import OtherTables, Ownership, TablePlace
 from frazil.catalog.storages import Storages
-from frazil.commit.head import AllLanded, Draft, Landed, Lost, Outcome, Outcomes, State
+from frazil.commit.head import Draft, Landed, Lost, Outcome, State
 from frazil.errors import (
     AlreadyExists,
     CommitConflict,
@@ -42,7 +42,7 @@ from frazil.errors import (
     NotFound,
 )
 from frazil.format.checks import check_properties
-from frazil.format.metadata import (
+from frazil.format.metadata.metadata import (
     FORMAT_VERSION,
     History,
     MetadataLogEntry,
@@ -86,7 +86,7 @@ class MemoryHead:
         table: _Table,
         lock: threading.RLock,
         storages: Storages,
-        neighbours: Callable[[_Table], Neighbourhood],
+        neighbours: Callable[[_Table], OtherTables],
     ) -> None:
         self._neighbours = neighbours
         self.identifier = identifier
@@ -111,7 +111,7 @@ class MemoryHead:
             return self._state
 
     def swap(self, base: State, draft: Draft) -> Outcome:
-        check_draft(draft)
+        check_draft(base.metadata, draft)
         before, after = base.metadata, draft.metadata
         with self._lock:
             table = self._table
@@ -130,11 +130,15 @@ class MemoryHead:
             table.version += 1
             self._state = table.state()
             due = export.is_due(
-                before, after, version=table.version, rendered_version=table.rendered_version
+                before,
+                after,
+                version=table.version,
+                rendered_version=table.rendered_version,
+                snapshot_count=lambda: len(history.snapshots),
             )
         if due:
             self._export_quietly()
-        return Landed(state=self._state)
+        return Landed(states=(self._state,))
 
     def landed(self, snapshot_id: int) -> State | None:
         state = self.load()
@@ -182,7 +186,7 @@ class MemoryHead:
     def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
         return ()  # nothing is stored but what was checked, or what others wrote
 
-    def neighbourhood(self) -> Neighbourhood:
+    def neighbourhood(self) -> OtherTables:
         return self._neighbours(self._table)
 
     def _export_quietly(self) -> None:
@@ -348,10 +352,10 @@ class MemoryCatalog:
         found = self._need_namespace(namespace_of(namespace))
         return sorted(each for each in self._tables if each.namespace == found)
 
-    def pulses(self, since_ms: int | None = None) -> list[Pulse]:
+    def pulses(self, since_ms: int | None = None) -> list[TableVersion]:
         with self._lock:
             return [
-                Pulse(
+                TableVersion(
                     identifier=name,
                     version=str(table.metadata_location)
                     if table.metadata.format_version < FORMAT_VERSION
@@ -385,14 +389,15 @@ class MemoryCatalog:
             head = self.load(found)
             if every:
                 head.export()
-            return Landed(state=head.load())
+            return Landed(states=(head.load(),))
 
-    def swap_all(self, swaps: Sequence[tuple[TableHead, State, Draft]]) -> Outcomes:
+    def swap_all(self, swaps: Sequence[tuple[TableHead, State, Draft]]) -> Outcome:
         with self._lock:
             if any(head.load().version != base.version for head, base, _ in swaps):
                 return Lost()
-            outcomes = [head.swap(base, draft) for head, base, draft in swaps]
-        return AllLanded(states=tuple(each.state for each in outcomes if isinstance(each, Landed)))
+            for head, base, draft in swaps:
+                assert isinstance(head.swap(base, draft), Landed)
+        return Landed(states=tuple(head.load() for head, _, _ in swaps))
 
     def rename(self, identifier: TableName, to: TableName) -> None:
         old, new = Identifier.parse(identifier), Identifier.parse(to)
@@ -449,7 +454,7 @@ class MemoryCatalog:
         found = self._tables.items()
         return next((n for n, t in found if places.folder(t.metadata.location) == wanted), None)
 
-    def neighbourhood(self, of: _Table | None = None) -> Neighbourhood:
+    def neighbourhood(self, of: _Table | None = None) -> OtherTables:
         """Every table but one, and the warehouse."""
         with self._lock:
             others = [(name, each) for name, each in self._tables.items() if each is not of]
@@ -462,7 +467,7 @@ class MemoryCatalog:
             )
             for name, each in others
         ]
-        return Neighbourhood(tables=tuple(places), warehouse=self.warehouse)
+        return OtherTables(tables=tuple(places), warehouse=self.warehouse)
 
     def _need_table(self, identifier: Identifier) -> _Table:
         table = self._tables.get(identifier)

@@ -17,10 +17,10 @@ from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import DayTransform
 
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
 from frazil.table import Catalog, Table
-from frazil.tree.layout import layout_of
+from frazil.tree.table_shape import shape_of
 from tests.support.trees import Bench
 
 ORDERS = Schema(
@@ -95,7 +95,7 @@ def order_files(bench: Bench, first: int, count: int, *, files_per_day: int = 10
         "partition.1000": days,
         "split_offsets": pa.array([[4]] * count, pa.list_(pa.int64())),
     }
-    types = layout_of(bench.metadata).types
+    types = shape_of(bench.metadata).stats_types
     for field_id, (lower, upper) in bounds.items():
         stats: dict[str, Any] = {
             "lower_bound": lower,

@@ -21,7 +21,9 @@ NOTHING = {"type": "eq", "term": "order_id", "value": -1}
 
 def main() -> None:
     """Plan nothing, then everything; no answer is kept."""
-    client = TestClient(build(Service(frazil.connect(sys.argv[1]))))
+    client = TestClient(
+        build(Service(frazil.connect(sys.argv[1]))), base_url="http://127.0.0.1:8181"
+    )
     assert client.post(f"{ORDERS}/plan", json={"filter": NOTHING}).json()["plan-tasks"] == []
     before = _resident_kb("VmRSS")
     files = largest_files = largest_bytes = 0

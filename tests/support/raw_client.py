@@ -50,10 +50,10 @@ class RawClient:
         """A data file with these rows; `path` states another place than where it is."""
         return self._file(rows, DataFileContent.DATA, path=path)
 
-    def equality_deletes(self, keys: pa.Table) -> ManifestEntry:
-        """A file that deletes older rows by the columns of `keys`."""
+    def equality_deletes(self, keys: pa.Table, *, path: str | None = None) -> ManifestEntry:
+        """A file that deletes older rows by the columns of `keys`; `path` as for data."""
         ids = [_field_id(column) for column in keys.schema]
-        return self._file(keys, DataFileContent.EQUALITY_DELETES, equality_ids=ids)
+        return self._file(keys, DataFileContent.EQUALITY_DELETES, path=path, equality_ids=ids)
 
     def _file(
         self, rows: pa.Table, content: DataFileContent, *, path: str | None = None, **more: Any

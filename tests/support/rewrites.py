@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import frazil
 from frazil.commit.change import Change
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 
 
 def rewrite_files(

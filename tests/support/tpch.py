@@ -1,7 +1,10 @@
-"""TPC-H: its eight tables made by DuckDB's extension, and its 22 queries."""
+"""TPC-H: its eight tables made by tpchgen-cli, and its 22 queries."""
 
 from __future__ import annotations
 
+import subprocess
+import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +27,20 @@ PARTITIONED = {"lineitem": "years(l_shipdate)", "orders": "years(o_orderdate)"}
 APPENDS = 4
 
 
+def generate(scale: float, folder: Path) -> None:
+    """The tables at a scale as Parquet files in a folder."""
+    program = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
+    options = ["parquet", "--scale-factor", str(scale), "--output-dir", str(folder)]
+    subprocess.run([str(program), *options], check=True, capture_output=True)
+
+
 def tpch(scale: float) -> duckdb.DuckDBPyConnection:
     """A database with the tables at a scale."""
     connection = duckdb.connect()
-    load(connection)
-    connection.execute(f"CALL dbgen(sf={scale})")
+    with tempfile.TemporaryDirectory() as folder:
+        generate(scale, Path(folder))
+        for name in TABLES:
+            connection.execute(f"CREATE TABLE {name} AS FROM '{folder}/{name}.parquet'")
     return connection
 
 
@@ -40,26 +52,17 @@ def opened(folder: str) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def load(connection: duckdb.DuckDBPyConnection) -> None:
-    """Load the extension from its package."""
-    import duckdb_extension_tpch
-
-    (folder,) = duckdb_extension_tpch.__path__
-    path = Path(folder) / "extensions" / f"v{duckdb.__version__}" / "tpch.duckdb_extension"
-    connection.execute(f"LOAD '{path}'")
-
-
-def queries(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def queries() -> list[str]:
     """The 22 queries."""
-    found = connection.execute("SELECT query FROM tpch_queries() ORDER BY query_nr").fetchall()
-    return [str(text) for (text,) in found]
+    texts = Path(__file__).with_name("tpch_queries.sql").read_text().split(";\n")
+    return [text.strip() for text in texts if text.strip()]
 
 
 def fill(catalog: Catalog, connection: duckdb.DuckDBPyConnection) -> Session:
     """The tables in a catalog, the large ones partitioned by year and appended in parts."""
     session = catalog.session()
     for name in TABLES:
-        rows = connection.execute(f"SELECT * FROM {name}").to_arrow_table()
+        rows = connection.sql(f"SELECT * FROM {name}").to_arrow_table()
         by = f"PARTITIONED BY ({PARTITIONED[name]}) " if name in PARTITIONED else ""
         parts = APPENDS if name in PARTITIONED else 1
         size = -(-rows.num_rows // parts)

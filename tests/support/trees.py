@@ -20,22 +20,23 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil.commit.change import Change, VectorEdit
+from frazil.commit.context import CommitContext
 from frazil.commit.head import Draft, Head, Outcome, State, Unknown
-from frazil.commit.loop import Committed, commit
-from frazil.commit.surroundings import Surroundings
+from frazil.commit.loop import commit
+from frazil.commit.result import CommitResult
 from frazil.errors import CatalogError
-from frazil.format import bitmap, manifest, puffin
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, stats_key
-from frazil.format.metadata import History, Snapshot, TableMetadata, new_table
-from frazil.format.stats import stats_types
-from frazil.format.tracking import Status
-from frazil.legacy.legacy_decoder import LegacyDecoder
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, stats_key
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import History, Snapshot, TableMetadata, new_table
+from frazil.format.vectors import bitmap, puffin
+from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.storage import LocalStorage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.changes import TreeChanges, changes_of
-from frazil.tree.layout import tracked_fields
 from frazil.tree.read import Tree, TreeReader
+from frazil.tree.table_shape import shape_of
 from tests.support.memory_catalog import MemoryCatalog
 
 SCHEMA = Schema(
@@ -152,11 +153,11 @@ class Bench:
         self._ids = itertools.count(1)
         self._names = itertools.count(1)
         self._leaves: dict[str, str] = {}
-        self.around = self.surroundings()
+        self.context = self.new_context()
 
-    def surroundings(self) -> Surroundings:
+    def new_context(self) -> CommitContext:
         """A writer of its own: nothing cached, the same clock and ids."""
-        return Surroundings(
+        return CommitContext(
             storage=self.storage,
             location=self.location,
             cache=ManifestCache(),
@@ -168,22 +169,22 @@ class Bench:
 
     # Committing
 
-    def commit(self, change: Change, *, base: State | None = None) -> Committed:
+    def commit(self, change: Change, *, base: State | None = None) -> CommitResult:
         """Land a change at once; waits take no time."""
-        done = commit(change, head=self.head, around=self.around, base=base, sleep=lambda _: None)
+        done = commit(change, head=self.head, context=self.context, base=base, sleep=lambda _: None)
         self.name_leaves()
         return done
 
-    def other(self, change: Change) -> Committed:
+    def other(self, change: Change) -> CommitResult:
         """Land a change of another writer, past the script."""
-        around = self.surroundings()
-        return commit(change, head=self.head.inner, around=around, sleep=lambda _: None)
+        context = self.new_context()
+        return commit(change, head=self.head.inner, context=context, sleep=lambda _: None)
 
-    def append(self, *names: str, **more: Any) -> Committed:
+    def append(self, *names: str, **more: Any) -> CommitResult:
         """Add files of ten rows without statistics."""
         return self.commit(Change(added=self.files(*names, **more)))
 
-    def remove(self, *names: str) -> Committed:
+    def remove(self, *names: str) -> CommitResult:
         """Remove files."""
         return self.commit(self.removal(*names))
 
@@ -195,7 +196,9 @@ class Bench:
         """Rows of one file to delete."""
         return VectorEdit(location=name, positions=np.array(positions, dtype=np.int64), **more)
 
-    def delete_rows(self, name: str, *positions: int, added: EntryBatch | None = None) -> Committed:
+    def delete_rows(
+        self, name: str, *positions: int, added: EntryBatch | None = None
+    ) -> CommitResult:
         """Delete rows of one file."""
         change = Change(
             vectors=(self.vector(name, *positions),), added=added, base_snapshot_id=self.tip_id()
@@ -217,7 +220,7 @@ class Bench:
             "file_size_in_bytes": 1_000,
         }
         return EntryBatch.from_rows(
-            [{**usual, **row} for row in rows], stats_types(tracked_fields(self.metadata))
+            [{**usual, **row} for row in rows], shape_of(self.metadata).stats_types
         )
 
     # Looking

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyiceberg.catalog.memory import InMemoryCatalog
 from pyiceberg.table import Table
 
-from frazil.format import metadata_json
-from frazil.format.metadata import History, TableMetadata
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import History, TableMetadata
 from tests.support.trees import SCHEMA
 
 

@@ -13,7 +13,7 @@ import sqlite3
 from pathlib import Path
 
 from frazil import Catalog, Table
-from frazil.catalog.sql_catalog import SqlCatalog
+from frazil.catalog.sql.sql_catalog import SqlCatalog
 from tests.interop.peers.tables import PeerTable, local_path
 
 

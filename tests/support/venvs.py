@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.peer_process import fetch
 from tests.support.project import CACHE, locked
 
 
@@ -44,9 +44,11 @@ class Venv:
             if not (marker.exists() and marker.read_text() == pins):
                 shutil.rmtree(self.path, ignore_errors=True)
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                subprocess.run([sys.executable, "-m", "venv", str(self.path)], check=True)
+                log = CACHE / "logs" / f"venv-{self.name}.log"
+                venv = [sys.executable, "-m", "venv", str(self.path)]
+                fetch(f"the environment of {self.name}", venv, log=log)
                 install = [str(self.python), "-m", "pip", "install", "-q", *self.packages]
-                subprocess.run(install, check=True)
+                fetch(" ".join(self.packages), install, log=log)
                 marker.write_text(pins)
         return self
 

@@ -26,7 +26,7 @@ from frazil.errors import (
     Unsupported,
 )
 from frazil.storage import LocalStorage, local_path
-from frazil.table.catalog import connect_existing
+from frazil.table.open_catalog import connect_existing
 from tests.table.conftest import ORDERS, orders
 
 
@@ -256,8 +256,8 @@ class FullDisk(LocalStorage):
 def test_a_full_disk_leaves_nothing_half_visible(filled: frazil.Table) -> None:
     handle = filled._handle
     full = FullDisk(room=100)
-    around = replace(handle.around, storage=full)
-    squeezed = frazil.Table(replace(handle, around=around))
+    context = replace(handle.context, storage=full)
+    squeezed = frazil.Table(replace(handle, context=context))
     with unchanged(filled), pytest.raises(StorageError, match="No space left"):
         squeezed.append(orders(100, 110))
 
@@ -276,17 +276,14 @@ def test_secrets_are_refused_as_table_properties(filled: frazil.Table) -> None:
         ("write.metadata.compression-codec", "zip"),
     ],
 )
-def test_bad_property_values_are_named_when_set_and_when_used(
+def test_bad_property_values_are_named_at_every_door(
     filled: frazil.Table, name: str, value: str
 ) -> None:
     with unchanged(filled), pytest.raises(InvalidInput, match=name):
         filled.set_properties({name: value})
-    stored = SetProperties(updates={name: value})  # as another engine would
-    filled._handle.commit(Change(updates=(stored,)))
-    filled.refresh()
-    assert filled.metadata.properties[name] == value
-    with pytest.raises(InvalidInput, match=name):
-        filled.append(orders(100, 101))
+    stored = SetProperties(updates={name: value})  # as a client of the server sends it
+    with unchanged(filled), pytest.raises(InvalidInput, match=name):
+        filled._handle.commit(Change(updates=(stored,)))
 
 
 def test_upsert_needs_keys_that_identify_a_row(filled: frazil.Table) -> None:
@@ -294,7 +291,7 @@ def test_upsert_needs_keys_that_identify_a_row(filled: frazil.Table) -> None:
     with unchanged(filled):
         with pytest.raises(InvalidInput, match="duplicate keys"):
             filled.upsert(twice, on=["order_id"])
-        with pytest.raises(InvalidInput, match="is also the key of another row"):
+        with pytest.raises(InvalidInput, match=r"shares? a key with another row"):
             filled.upsert(orders(0, 1), on=["order_date"])
         with pytest.raises(InvalidInput, match="colour"):
             filled.upsert(orders(0, 1), on=["colour"])
@@ -363,3 +360,28 @@ def test_every_error_has_a_kind_of_its_own_and_finer_ones_share_it() -> None:
     for error in FrazilError.__subclasses__():
         for finer in error.__subclasses__():
             assert (finer.kind, finer.exit_code) == (error.kind, error.exit_code)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("write.leaf.target-entries", "3000000"),
+        ("write.leaf.target-entries", "2097153"),
+        ("schema.name-mapping.default", "5"),
+        ("schema.name-mapping.default", "{}"),
+        ("schema.name-mapping.default", '[{"names": 3}]'),
+    ],
+)
+def test_a_value_that_the_next_append_would_refuse_is_refused_when_it_is_set(
+    catalog: frazil.Catalog, table: frazil.Table, name: str, value: str
+) -> None:
+    with pytest.raises(InvalidInput, match=name):
+        table.set_properties({name: value})
+    with pytest.raises(InvalidInput, match=name):
+        catalog.create_table("shop.other", orders(0, 1).schema, properties={name: value})
+
+
+def test_a_leaf_may_be_as_large_as_its_bitmap(table: frazil.Table) -> None:
+    table.set_properties({"write.leaf.target-entries": "2097152"})
+    table.append(orders(0, 3))
+    assert table.scan().count() == 3

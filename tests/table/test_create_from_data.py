@@ -12,7 +12,6 @@ import pytest
 
 import frazil
 from frazil.errors import InvalidInput, NotFound
-from frazil.format.property_table import PROPERTIES
 
 ROWS = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
 
@@ -107,17 +106,3 @@ def test_good_values_and_unknown_names_are_kept(catalog: frazil.Catalog) -> None
     }
     table = catalog.create_table("shop.orders", ROWS, properties=good)
     assert {**good, **table.properties} == dict(table.properties)
-
-
-def test_every_property_of_the_reference_has_a_type() -> None:
-    page = Path(__file__).parents[2] / "docs" / "reference" / "properties.md"
-    tables = page.read_text(encoding="utf-8").partition("## Catalog")[0]
-    listed = {
-        name.replace("<name>", "")
-        for line in tables.splitlines()
-        if line.startswith("| `")
-        for name in re.findall(r"`([^`]+)`", line.split("|")[1])
-    }
-    assert {
-        name for name in listed - set(PROPERTIES) if not name.endswith((".path", ".location"))
-    } == set()

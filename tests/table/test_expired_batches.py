@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import frazil
-from frazil.commit.batches import BATCH_ID, QUERY_ID
+from frazil.commit.stream_progress import BATCH_ID, QUERY_ID
 
 
 def test_the_newest_expired_batch_of_each_query_becomes_a_property(tmp_path: Path) -> None:

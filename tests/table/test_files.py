@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pytest
 
 import frazil
 from frazil.errors import FormatError, InvalidInput
+from frazil.table import adopt_files
 from tests.table.conftest import orders
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.string())])
@@ -40,6 +42,14 @@ def test_a_file_added_after_a_column_has_its_values(things: frazil.Table, tmp_pa
         {"id": 1, "x": "one", "y": None},
         {"id": 2, "x": "two", "y": "new"},
     ]
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(
+    things: frazil.Table, tmp_path: Path
+) -> None:
+    _file(tmp_path, "day 2", {"id": [9], "x": ["matched"]})
+    things.add_files([_file(tmp_path, "day [12]?", {"id": [2], "x": ["named"]})])
+    assert _rows(things) == [{"id": 1, "x": "one"}, {"id": 2, "x": "named"}]
 
 
 def test_files_of_both_names_of_a_renamed_column_have_their_values(
@@ -154,13 +164,22 @@ def test_a_transaction_changes_a_file_listed_twice_once(twice: frazil.Table) -> 
     assert [row["id"] for row in _rows(twice)] == [1, 3, 3, 5]
 
 
-def test_a_transaction_does_not_change_a_file_listed_twice_again(twice: frazil.Table) -> None:
-    row_id = twice.scan("id = 3", columns=["_row_id"]).to_arrow().column(0)[0]
-    tx = twice.transaction()
-    tx.delete(f"_row_id = {row_id}")
-    with pytest.raises(InvalidInput, match=r"second\.parquet is listed twice.*commit after each"):
+def test_a_transaction_changes_a_file_listed_twice_again(twice: frazil.Table) -> None:
+    row_ids = twice.scan("id = 3", columns=["_row_id"]).to_arrow().column(0).to_pylist()
+    for row_id, then in zip(row_ids, ("id = 2", "id > 1"), strict=True):
+        tx = twice.transaction()
+        tx.delete(f"_row_id = {row_id}")
         tx.delete("id = 3")
-    assert [row["id"] for row in _rows(twice)] == [1, 2, 2, 3, 3]
+        tx.update({"x": "deux"}, then)
+        assert sorted(row["id"] for row in tx.scan().to_pylist()) == [1, 2, 2]
+        if then == "id = 2":
+            tx.abort()
+    tx.commit()
+    assert [(row["id"], row["x"]) for row in _rows(twice)] == [
+        (1, "one"),
+        (2, "deux"),
+        (2, "deux"),
+    ]
 
 
 def test_a_snapshot_is_not_picked_again_after_the_first_pick_expired(
@@ -226,3 +245,89 @@ def test_a_dropped_column_still_deletes_what_equals_it(deleted: frazil.Table) ->
     assert deleted.scan().to_arrow().column("country").to_pylist() == [None, None, None]
     deleted.update({"price": 1.0}, "order_id = 2")
     assert _ids(deleted) == [0, 2, 4]
+
+
+# Files of another table
+
+
+@pytest.fixture
+def neighbour(catalog: frazil.Catalog) -> frazil.Table:
+    """Another table with one file."""
+    table = catalog.create_table("shop.neighbour", SCHEMA)
+    table.append([{"id": 7, "x": "seven"}])
+    return table
+
+
+def _its_file(table: frazil.Table) -> Path:
+    (name,) = table.scan().plan().files.pylist("location")
+    return Path(table.location.removeprefix("file://"), name)
+
+
+def test_a_file_of_another_table_is_refused(
+    things: frazil.Table, neighbour: frazil.Table, tmp_path: Path
+) -> None:
+    path = _its_file(neighbour)
+    link = tmp_path / "elsewhere"
+    link.symlink_to(path.parent)
+    (tmp_path / "link.parquet").symlink_to(path)
+    ways = (str(path), f"file://{path}", f"file:{path}", str(link / path.name))
+    for spelling in (*ways, f"file://{tmp_path}/link.parquet"):
+        with pytest.raises(InvalidInput, match=r"file of table shop\.neighbour.*Clone"):
+            things.add_files([spelling])
+    assert _rows(things) == [{"id": 1, "x": "one"}]
+
+
+def test_no_way_of_adding_files_takes_one_of_another_table(
+    catalog: frazil.Catalog, things: frazil.Table, neighbour: frazil.Table, tmp_path: Path
+) -> None:
+    path = _its_file(neighbour)
+    copy = _file(tmp_path, "copy", {"id": [7], "x": ["seven"]})
+    entries = adopt_files.describe(things._handle, [copy], check_duplicates=True).entries
+    entries = entries.with_constant("location", f"file://{path}")
+    ways: list[Callable[[], object]] = [
+        lambda: things.row_delta()._add_entries(entries).commit(),
+        lambda: things._add_entries(entries),
+        lambda: catalog.sql(f"CALL system.add_files(table => 'shop.things', files => ['{path}'])"),
+    ]
+    for add in ways:
+        with pytest.raises(InvalidInput, match=r"file of table shop\.neighbour"):
+            add()
+    assert path.exists()
+    assert _rows(things.refresh()) == [{"id": 1, "x": "one"}]
+
+
+def test_a_file_of_a_table_inside_this_one_is_refused(catalog: frazil.Catalog) -> None:
+    outer = catalog.create_table("shop.outer", SCHEMA)
+    inner = catalog.create_table("shop.inner", SCHEMA, location=f"{outer.location}/data/inner")
+    inner.append([{"id": 7, "x": "seven"}])
+    with pytest.raises(InvalidInput, match=r"file of table shop\.inner"):
+        outer.add_files([str(_its_file(inner))])
+    deeper = catalog.create_table("shop.deeper", SCHEMA, location=f"{inner.location}/deeper")
+    deeper.add_files([_file(_folder(deeper), "own", {"id": [1], "x": ["one"]})])
+    assert deeper.scan().count() == 1
+
+
+def _folder(table: frazil.Table) -> Path:
+    folder = Path(table.location.removeprefix("file://"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def test_files_that_a_dropped_table_left_behind_can_be_added(
+    catalog: frazil.Catalog, things: frazil.Table, neighbour: frazil.Table
+) -> None:
+    path = _its_file(neighbour)
+    catalog.drop_table("shop.neighbour")
+    things.add_files([str(path)])
+    assert _rows(things) == [{"id": 1, "x": "one"}, {"id": 7, "x": "seven"}]
+
+
+def test_a_clone_may_go_on_with_the_files_of_its_source(
+    catalog: frazil.Catalog, neighbour: frazil.Table
+) -> None:
+    copy = neighbour.clone(catalog, "shop.copy")
+    with pytest.raises(InvalidInput, match=r"file of table shop\.neighbour"):
+        copy.add_files([str(_its_file(neighbour))], check_duplicates=False)
+    copy.append([{"id": 8, "x": "eight"}])
+    assert copy.scan().count() == 2
+    assert copy.clone(catalog, "shop.copy_of_copy").scan().count() == 2

@@ -16,7 +16,7 @@ import pytest
 
 import frazil
 from frazil.errors import Unsupported
-from frazil.format import manifest
+from frazil.format.entries import manifest
 from frazil.storage import local_path
 
 STORED = Path(__file__).parents[1] / "support" / "tables" / "revision-1.12"

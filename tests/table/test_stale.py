@@ -1,4 +1,4 @@
-"""Writers that saw the table long ago, and clocks that are wrong."""
+"""Writers that work on a state of long ago, and clocks that are wrong."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ YEAR_MS = 365 * 24 * 3_600_000
 
 @pytest.fixture
 def stale(catalog: frazil.Catalog, table: frazil.Table) -> frazil.Table:
-    """The table as it was before its only snapshot of that time expired."""
+    """The table pinned to a state whose only snapshot has expired since."""
     table.append(orders(0, 10))
-    seen = catalog.load_table(table.name)
+    seen = catalog.load_table(table.name).pinned()
     table.overwrite(orders(0, 20))
     table.expire_snapshots(older_than=now_ms() + 1_000, keep_last=1)
     catalog._cache.clear()
@@ -44,7 +44,7 @@ def _append_and_delete(table: frazil.Table) -> None:
     "work",
     [
         lambda table: table.delete("order_id = 3"),
-        lambda table: table.update({"price": "1.0"}, "order_id = 3"),
+        lambda table: table.update({"price": 1.0}, "order_id = 3"),
         lambda table: table.upsert(orders(3, 4), on=["order_id"]),
         _append_and_delete,
     ],
@@ -56,6 +56,21 @@ def test_a_change_planned_on_an_expired_snapshot_is_a_conflict(
     with pytest.raises(CommitConflict, match="expired"):
         work(stale)
     assert stale.refresh().scan().count() == 20
+    work(stale)
+
+
+def test_a_table_that_is_not_pinned_needs_no_refresh(
+    catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    table.append(orders(0, 10))
+    live = catalog.load_table(table.name)
+    table.overwrite(orders(0, 20))
+    table.expire_snapshots(older_than=now_ms() + 1_000, keep_last=1)
+    catalog._cache.clear()
+    live.delete("order_id = 3")
+    live.update({"price": 1.0}, "order_id = 4")
+    _append_and_delete(live)
+    assert live.scan().count() == 20
 
 
 def test_a_rewrite_of_an_expired_snapshot_is_a_conflict(
@@ -74,12 +89,12 @@ def test_a_rewrite_of_an_expired_snapshot_is_a_conflict(
 
 
 def test_a_clock_years_ahead_stamps_its_own_snapshot_only(table: frazil.Table) -> None:
-    around = table._handle.around
+    context = table._handle.context
     table.append(orders(0, 1))
     begun = now_ms()
-    object.__setattr__(around, "now_ms", lambda: begun + 20 * YEAR_MS)
+    object.__setattr__(context, "now_ms", lambda: begun + 20 * YEAR_MS)
     table.append(orders(1, 2))
-    object.__setattr__(around, "now_ms", now_ms)
+    object.__setattr__(context, "now_ms", now_ms)
     table.append(orders(2, 3))
     table.append(orders(3, 4))
     times = [each.timestamp_ms - begun for each in table.snapshots()]
@@ -96,10 +111,10 @@ def test_a_clock_years_ahead_stamps_its_own_snapshot_only(table: frazil.Table) -
 
 
 def test_clocks_that_differ_by_minutes_keep_the_order(table: frazil.Table) -> None:
-    around = table._handle.around
+    context = table._handle.context
     begun = now_ms()
-    object.__setattr__(around, "now_ms", lambda: begun + 600_000)
+    object.__setattr__(context, "now_ms", lambda: begun + 600_000)
     table.append(orders(0, 1))
-    object.__setattr__(around, "now_ms", lambda: begun)
+    object.__setattr__(context, "now_ms", lambda: begun)
     table.append(orders(1, 2))
     assert [each.timestamp_ms - begun for each in table.snapshots()] == [600_000, 600_000]

@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, NestedField, StructType
 
 import frazil
 from frazil.errors import InvalidInput
-from frazil.format.metadata import RefKind, SnapshotRef
+from frazil.format.metadata.metadata import RefKind, SnapshotRef
 from frazil.table import Catalog, Table
 from tests.support.history import SCHEMA, files_of, rows, state_of
 
@@ -135,7 +135,7 @@ def test_properties_that_are_not_text_are_refused(
 
 def _rewrite(catalog: Catalog, column: str, table: str, change: Callable[[Any], None]) -> None:
     """Write a bad value into the database by hand."""
-    database = catalog._pointers.database  # type: ignore[attr-defined]
+    database = catalog._pointers.create().database  # type: ignore[attr-defined]
     with database.transaction() as transaction:
         for (text,) in transaction.rows(f"SELECT {column} FROM {table}"):
             value = json.loads(text)

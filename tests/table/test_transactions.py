@@ -148,3 +148,44 @@ def test_a_summary_cannot_overwrite_what_the_commit_says(table: frazil.Table, ke
     assert data_files(table) == before
     table.append(orders(0, 10), summary={"my.operation": "replace"})
     assert table.changes().to_arrow().num_rows == 10
+
+
+def test_a_delete_keeps_its_isolation_in_a_transaction_that_also_appends(
+    catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    table.append(orders(0, 10))
+    table.set_properties({"write.delete.isolation-level": "snapshot"})
+    tx = table.transaction()
+    tx.append(orders(10, 12))
+    tx.delete("order_id < 5")
+    catalog.load_table(table.name).append(orders(2, 4))
+    tx.commit()
+    ids = table.refresh().scan().to_arrow()["order_id"].to_pylist()
+    assert sorted(ids) == [2, 3, 5, 6, 7, 8, 9, 10, 11]
+
+
+def test_a_delete_lands_beside_the_compaction_of_other_files(
+    catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    for first in (0, 10, 20):
+        table.append(orders(first, first + 5, country="DE"))
+    table.append(orders(100, 130))
+    tx = table.transaction()
+    tx.delete("order_id between 7 and 9 or order_id >= 100")
+    done = catalog.load_table(table.name).compact("order_id < 50", min_input_files=2).snapshot
+    assert done is not None
+    assert done.operation == "replace"
+    tx.commit()
+    ids = table.refresh().scan().to_arrow()["order_id"].to_pylist()
+    assert sorted(ids) == [*range(5), *range(10, 15), *range(20, 25)]
+
+
+def test_an_upsert_of_no_rows_does_not_stand_against_other_writers(
+    catalog: frazil.Catalog, table: frazil.Table
+) -> None:
+    tx = table.transaction()
+    tx.append(orders(0, 2))
+    tx.upsert(orders(0, 0), on=["order_id"])
+    catalog.load_table(table.name).append(orders(5, 6))
+    tx.commit()
+    assert table.refresh().scan().count() == 3

@@ -36,6 +36,22 @@ def test_looking_at_a_folder_creates_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_reading_an_attribute_creates_nothing(tmp_path: Path) -> None:
+    catalog = frazil.connect(tmp_path / "typo")
+    backend = catalog._pointers
+    for name in [*dir(backend), "notes", "neighbourhood", "database", "no_such_thing"]:
+        getattr(backend, name, None)
+    assert backend.notes.get(["a"]) == {}
+    assert backend.notes.below("a") == {}
+    assert backend.pulses() == []
+    assert not backend.views.exists("shop.view")
+    with pytest.raises(NotFound, match="typo: no warehouse exists here"):
+        backend.views.drop("shop.view")
+    with pytest.raises(NotFound, match="typo: no warehouse exists here"):
+        backend.purge("shop.orders")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("how", ["table", "namespace", "told", "sql"])
 def test_a_warehouse_is_created_when_asked_or_by_the_first_table(tmp_path: Path, how: str) -> None:
     catalog = frazil.connect(tmp_path / "lake", create=how == "told")

@@ -20,9 +20,11 @@ import frazil
 from frazil import avro
 from frazil.avro import by_name
 from frazil.errors import FormatError, InvalidInput
-from frazil.format import metadata_json, parquet_limits, puffin, roaring
+from frazil.format.entries import manifest
+from frazil.format.metadata import metadata_json
+from frazil.format.vectors import puffin, roaring
 from frazil.limits import Limits, decompress
-from frazil.paimon import vector_files
+from frazil.paimon.read import vector_files
 
 ZEROS = 200 << 20
 SYNC = b"0123456789abcdef"
@@ -182,11 +184,9 @@ def test_parquet_of_repeated_values_is_bounded_by_their_count() -> None:
     assert data.size < 5_000
     footer = pq.ParquetFile(pa.BufferReader(data)).metadata
     low, enough = Limits(max_bytes=1_000_000), Limits(max_bytes=1_300_000)
-    parquet_limits.check_footer(footer, columns=1, stored=data.size, limits=enough, path="m")
+    manifest.check_footer(footer, columns=1, stored=data.size, limits=enough, path="m")
     with pytest.raises(FormatError, match=r"m\.parquet: .* would become 1,200,000"):
-        parquet_limits.check_footer(
-            footer, columns=1, stored=data.size, limits=low, path="m.parquet"
-        )
+        manifest.check_footer(footer, columns=1, stored=data.size, limits=low, path="m.parquet")
 
 
 def test_limits_are_options_of_connect(tmp_path: Path) -> None:

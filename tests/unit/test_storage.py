@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,7 +34,7 @@ def test_a_file_is_never_overwritten(tmp_path: Path) -> None:
     storage = LocalStorage()
     path = str(tmp_path / "f")
     storage.write_new(path, b"first")
-    with pytest.raises(AlreadyExists, match="f: the file is there already"):
+    with pytest.raises(AlreadyExists, match="f: the file already exists"):
         storage.write_new(path, b"second")
     with pytest.raises(AlreadyExists):
         storage.create(path)
@@ -73,14 +74,60 @@ def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert storage.read(f"{tmp_path}/f") == storage.read(f"{tmp_path}/g") == b"0123456789"
 
 
-def test_writes_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[int] = []
-    monkeypatch.setattr(os, "fsync", synced.append)
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths in the order they are synced."""
+    paths: list[str] = []
+    fsync = os.fsync
+
+    def record(handle: int) -> None:
+        paths.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", record)
+    return paths
+
+
+def test_writes_are_synced_and_then_their_folders(tmp_path: Path, synced: list[str]) -> None:
     storage = LocalStorage()
-    storage.write_new(f"{tmp_path}/f", b"x")
-    with storage.create(f"{tmp_path}/g") as stream:
+    folder = tmp_path / "new" / "deep"
+    storage.write_new(f"{folder}/f", b"x")
+    assert synced[:4] == [f"{folder}/f", f"{folder}", f"{tmp_path}/new", f"{tmp_path}"]
+    assert f"{tmp_path.parent}" in synced
+    synced.clear()
+    storage.write_new(f"{folder}/g", b"x")
+    with storage.create(f"{folder}/h") as stream:
         stream.write(b"y")
-    assert len(synced) == 2
+    assert synced == [f"{folder}/g", f"{folder}", f"{folder}/h", f"{folder}"]
+
+
+def test_a_folder_that_is_made_again_is_synced_again(tmp_path: Path, synced: list[str]) -> None:
+    storage = LocalStorage()
+    storage.write_new(f"{tmp_path}/data/f", b"x")
+    shutil.rmtree(tmp_path / "data")
+    synced.clear()
+    storage.write_new(f"{tmp_path}/data/f", b"x")
+    assert synced[:3] == [f"{tmp_path}/data/f", f"{tmp_path}/data", f"{tmp_path}"]
+
+
+def test_a_folder_that_cannot_be_synced_fails_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def broken(handle: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{handle}"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", broken)
+    storage = LocalStorage()
+    with pytest.raises(StorageError, match="f: write failed: Input/output error"):
+        storage.write_new(f"{tmp_path}/f", b"x")
+    stream = storage.create(f"{tmp_path}/g")
+    with pytest.raises(StorageError, match="g: write failed: Input/output error"):
+        stream.close()
+    assert not storage.exists(f"{tmp_path}/f")
 
 
 def test_an_error_while_reading_names_the_file(
@@ -215,5 +262,6 @@ def test_storages_travel_without_their_counters(tmp_path: Path) -> None:
 
 
 def test_credentials_are_not_shown() -> None:
-    remote = storage_for("s3://bucket/key", {"s3.region": "x", "s3.secret-access-key": "hush"})
+    keys = {"s3.access-key-id": "me", "s3.secret-access-key": "hush"}
+    remote = storage_for("s3://bucket/key", {"s3.region": "x", **keys})
     assert "hush" not in repr(remote)

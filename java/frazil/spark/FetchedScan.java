@@ -2,6 +2,7 @@ package frazil.spark;
 
 import java.util.Map;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.connector.read.V1Scan;
 import org.apache.spark.sql.sources.BaseRelation;
@@ -9,61 +10,52 @@ import org.apache.spark.sql.sources.TableScan;
 import org.apache.spark.sql.types.StructType;
 
 /** Rows that Python brings as a frame: metadata tables, change feeds, files only Arrow can read. */
-class FetchedScan implements V1Scan {
-  private final Bridge bridge;
-  private final Map request;
-  private final StructType schema;
-  private final Json plan;
-
-  FetchedScan(Bridge bridge, Map request, StructType schema, Json plan) {
-    this.bridge = bridge;
-    this.request = request;
-    this.schema = schema;
-    this.plan = plan;
-  }
-
+record FetchedScan(Bridge bridge, Map<String, Object> request, StructType schema, long bytes) implements V1Scan {
+  @Override
   public StructType readSchema() {
     return schema;
   }
 
+  @Override
   public String description() {
     return "frazil " + request.get("table") + " through Python";
   }
 
-  public BaseRelation toV1TableScan(SQLContext context) {
-    return new Fetched(context, bridge, request, schema, plan.of("bytes").number());
+  @Override
+  @SuppressWarnings("unchecked") // Spark asks for the relation by a type of its own choice
+  public <T extends BaseRelation & TableScan> T toV1TableScan(SQLContext context) {
+    return (T) new Fetched(context, this);
   }
 
   /** The rows, fetched when the query runs. */
   static class Fetched extends BaseRelation implements TableScan {
     private final SQLContext context;
-    private final Bridge bridge;
-    private final Map request;
-    private final StructType schema;
-    private final long bytes;
+    private final FetchedScan scan;
 
-    Fetched(SQLContext context, Bridge bridge, Map request, StructType schema, long bytes) {
+    Fetched(SQLContext context, FetchedScan scan) {
       this.context = context;
-      this.bridge = bridge;
-      this.request = request;
-      this.schema = schema;
-      this.bytes = bytes;
+      this.scan = scan;
     }
 
+    @Override
     public SQLContext sqlContext() {
       return context;
     }
 
+    @Override
     public StructType schema() {
-      return schema;
+      return scan.schema;
     }
 
+    @Override
     public long sizeInBytes() {
-      return bytes;
+      return scan.bytes;
     }
 
-    public RDD buildScan() {
-      return (RDD) bridge.fetch("rows", request);
+    @Override
+    @SuppressWarnings("unchecked")
+    public RDD<Row> buildScan() {
+      return (RDD<Row>) scan.bridge.fetch("rows", scan.request);
     }
   }
 }

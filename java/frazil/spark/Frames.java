@@ -6,9 +6,11 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -21,7 +23,6 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import scala.Function1;
 import scala.Option;
-import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.runtime.AbstractPartialFunction;
 
@@ -35,107 +36,119 @@ public class Frames {
   }
 
   /** The rows of a table that no statement names, with these metadata columns. */
-  public Dataset rows(Bridge bridge, String described, String metadataColumns) {
+  public Dataset<Row> rows(Bridge bridge, String described, String metadataColumns) {
     FrazilTable table = new FrazilTable(bridge, session, described);
     DataSourceV2Relation relation = DataSourceV2Relation.create(table, Option.empty(), Option.empty());
-    Dataset made = Dataset$.MODULE$.ofRows(session, relation);
+    Dataset<Row> rows = Dataset$.MODULE$.ofRows(session, relation);
     Json names = Json.parsed(metadataColumns);
-    if (names.size() == 0) return made;
+    if (names.size() == 0) return rows;
     Column[] columns = new Column[names.size() + 1];
-    columns[0] = made.col("*");
-    for (int i = 0; i < names.size(); i++) columns[i + 1] = made.metadataColumn(names.at(i).text());
-    return made.select(columns);
+    columns[0] = rows.col("*");
+    for (int i = 0; i < names.size(); i++) columns[i + 1] = rows.metadataColumn(names.at(i).text());
+    return rows.select(columns);
   }
 
   /**
    * One select from texts: a column in addition, a filter, and what is selected. In the texts a name with a number
    * stands for an expression that is given apart, as a text of its own or as one of the columns.
    */
-  public Dataset selected(Dataset rows, String asked, List columns) throws ParseException {
-    Json wanted = Json.parsed(asked);
-    Json given = wanted.of("given");
-    Map known = new HashMap();
+  public Dataset<Row> selected(Dataset<Row> rows, String request, List<Column> columns) throws ParseException {
+    Json asked = Json.parsed(request);
+    Json given = asked.of("given");
+    Map<String, Expression> known = new HashMap<>();
     for (int i = 0; i < given.size(); i++) {
-      Object each = given.at(i).value();
+      Object expression = given.at(i).value();
       known.put(
           GIVEN + i,
-          each instanceof String
-              ? parsed((String) each)
-              : session.expression((Column) columns.get(((Number) each).intValue())));
+          expression instanceof String text
+              ? parsed(text)
+              : session.expression(columns.get(((Number) expression).intValue())));
     }
-    Given filled = new Given(known);
-    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) rows).queryExecution().analyzed();
-    if (!wanted.of("with").isNull()) {
-      List all = RowChanges.list(plan.output());
-      all.add(named(wanted.of("with"), filled));
-      plan = new Project(RowChanges.seq(all), plan);
+    Given expressions = new Given(known);
+    LogicalPlan plan = analyzed(rows);
+    if (!asked.of("with").isNull()) {
+      List<NamedExpression> all = new ArrayList<>(Scala.list(plan.output()));
+      all.add(named(asked.of("with"), expressions));
+      plan = new Project(Scala.seq(all), plan);
     }
-    if (!wanted.of("where").isNull()) {
-      plan = new Filter(parsed(wanted.of("where").text()).transform(filled), plan);
+    if (!asked.of("where").isNull()) {
+      plan = new Filter(parsed(asked.of("where").text()).transform(expressions), plan);
     }
-    Json select = wanted.of("select");
-    List made = new ArrayList();
-    for (int i = 0; i < select.size(); i++) made.add(named(select.at(i), filled));
-    return Dataset$.MODULE$.ofRows(session, new Project(RowChanges.seq(made), plan));
+    List<NamedExpression> selected = new ArrayList<>();
+    for (Json item : asked.of("select").items()) selected.add(named(item, expressions));
+    return Dataset$.MODULE$.ofRows(session, new Project(Scala.seq(selected), plan));
   }
 
   private Expression parsed(String text) throws ParseException {
     return session.sessionState().sqlParser().parseExpression(text);
   }
 
-  private Alias named(Json said, Given filled) throws ParseException {
+  private static LogicalPlan analyzed(Dataset<Row> rows) {
+    return ((org.apache.spark.sql.classic.Dataset<Row>) rows).queryExecution().analyzed();
+  }
+
+  private Alias named(Json item, Given expressions) throws ParseException {
     return new Alias(
-        (Expression) parsed(said.at(1).text()).transform(filled), said.at(0).text(), NamedExpression.newExprId(),
-        (Seq) (Object) Nil$.MODULE$, Option.empty(), (Seq) (Object) Nil$.MODULE$);
+        parsed(item.at(1).text()).transform(expressions),
+        item.at(0).text(),
+        NamedExpression.newExprId(),
+        Scala.none(),
+        Option.empty(),
+        Scala.none());
   }
 
   /** Puts the expressions that are given in their places. */
-  static class Given extends AbstractPartialFunction {
-    private final Map known;
+  static class Given extends AbstractPartialFunction<Expression, Expression> {
+    private final Map<String, Expression> known;
 
-    Given(Map known) {
+    Given(Map<String, Expression> known) {
       this.known = known;
     }
 
-    public boolean isDefinedAt(Object node) {
-      return node instanceof UnresolvedAttribute && known.containsKey(((UnresolvedAttribute) node).name());
+    @Override
+    public boolean isDefinedAt(Expression node) {
+      return node instanceof UnresolvedAttribute column && known.containsKey(column.name());
     }
 
-    public Object applyOrElse(Object node, Function1 otherwise) {
-      return isDefinedAt(node) ? known.get(((UnresolvedAttribute) node).name()) : otherwise.apply(node);
+    @Override
+    @SuppressWarnings("unchecked") // Scala's bounds of the two types have no form in Java
+    public <A1 extends Expression, B1> B1 applyOrElse(A1 node, Function1<A1, B1> otherwise) {
+      if (!isDefinedAt(node)) return otherwise.apply(node);
+      return (B1) known.get(((UnresolvedAttribute) (Expression) node).name());
     }
   }
 
   /** The filters over a scan as JSON; exact where nothing else decides which of its rows there are. */
-  public String filters(Dataset rows) {
-    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) rows).queryExecution().optimizedPlan();
-    List found = new ArrayList();
-    LogicalPlan at = plan;
-    while (at instanceof Project || at instanceof Filter) {
-      if (at instanceof Filter) found.add(((Filter) at).condition());
-      at = at instanceof Filter ? ((Filter) at).child() : ((Project) at).child();
+  public String filters(Dataset<Row> rows) {
+    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset<Row>) rows).queryExecution().optimizedPlan();
+    List<Expression> conditions = new ArrayList<>();
+    while (plan instanceof Project || plan instanceof Filter) {
+      if (plan instanceof Filter filter) conditions.add(filter.condition());
+      plan = plan.children().head();
     }
-    Map made = Predicates.described(RowChanges.seq(found));
-    if (!(at instanceof DataSourceV2ScanRelation)) made.put("exact", Boolean.FALSE);
-    return Json.text(made);
+    Map<String, Object> described = Predicates.described(conditions);
+    if (!(plan instanceof DataSourceV2ScanRelation)) described.put("exact", false);
+    return Json.text(described);
   }
 
-  /** The first columns of a frame as these attributes, the others as they are. */
-  static Dataset bound(SparkSession session, Dataset rows, Seq attributes) {
-    LogicalPlan plan = ((org.apache.spark.sql.classic.Dataset) rows).queryExecution().analyzed();
-    List wanted = RowChanges.list(attributes);
-    List given = RowChanges.list(plan.output());
-    List made = new ArrayList();
-    for (int i = 0; i < given.size(); i++) {
-      if (i < wanted.size()) {
-        Attribute as = (Attribute) wanted.get(i);
-        made.add(
-            new Alias((Expression) given.get(i), as.name(), as.exprId(), as.qualifier(), Option.empty(),
-                (Seq) (Object) Nil$.MODULE$));
-      } else {
-        made.add(given.get(i));
-      }
+  /** The columns of a frame that have the names of these attributes as those attributes, the others as they are. */
+  static Dataset<Row> bound(SparkSession session, Dataset<Row> rows, Seq<AttributeReference> attributes) {
+    LogicalPlan plan = analyzed(rows);
+    Map<String, Attribute> known = new HashMap<>();
+    for (Attribute attribute : Scala.list(attributes)) known.put(attribute.name(), attribute);
+    List<NamedExpression> columns = new ArrayList<>();
+    for (Attribute column : Scala.list(plan.output())) {
+      Attribute as = known.get(column.name());
+      columns.add(
+          as == null
+              ? column
+              : new Alias(column, as.name(), as.exprId(), as.qualifier(), Option.empty(), Scala.none()));
     }
-    return Dataset$.MODULE$.ofRows(session, new Project(RowChanges.seq(made), plan));
+    return Dataset$.MODULE$.ofRows(session, new Project(Scala.seq(columns), plan));
+  }
+
+  /** What the rows of a frame were read from, as JSON. */
+  public String scanned(Dataset<Row> rows) {
+    return Json.text(Map.of("scanned", Scanned.by(rows)));
   }
 }

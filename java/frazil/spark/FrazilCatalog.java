@@ -1,16 +1,17 @@
 package frazil.spark;
 
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
+import java.util.Arrays;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
@@ -18,13 +19,14 @@ import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A Frazil catalog in Spark SQL. Every call is one question to Python. */
-public class FrazilCatalog extends Namespaces implements StagingTableCatalog, ProcedureCatalog {
+public class FrazilCatalog extends Namespaces implements StagingTableCatalog, ProcedureCatalog, FunctionCatalog {
   private Bridge bridge;
   private SparkSession session;
   private String name;
@@ -54,24 +56,22 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
     return name;
   }
 
-  public Set capabilities() {
-    return Collections.singleton(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+  @Override
+  public Set<TableCatalogCapability> capabilities() {
+    return Set.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
   }
 
-  static Map named(Identifier identifier) {
-    Map made = named(identifier.namespace());
-    made.put("name", identifier.name());
-    return made;
+  static Map<String, Object> named(Identifier identifier) {
+    Map<String, Object> request = named(identifier.namespace());
+    request.put("name", identifier.name());
+    return request;
   }
 
   // Tables
 
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
     if (!namespaceExists(namespace)) throw new NoSuchNamespaceException(namespace);
-    Json found = bridge.ask("list tables", named(namespace)).of("tables");
-    Identifier[] made = new Identifier[found.size()];
-    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(namespace, found.at(i).text());
-    return made;
+    return identifiers(namespace, bridge.ask("list tables", named(namespace)).of("tables"));
   }
 
   public Table loadTable(Identifier identifier) throws NoSuchTableException {
@@ -79,42 +79,48 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
   }
 
   public Table loadTable(Identifier identifier, String version) throws NoSuchTableException {
-    Map request = named(identifier);
+    Map<String, Object> request = named(identifier);
     request.put("version", version);
     return load(identifier, request);
   }
 
   public Table loadTable(Identifier identifier, long timestamp) throws NoSuchTableException {
-    Map request = named(identifier);
+    Map<String, Object> request = named(identifier);
     request.put("timestamp", timestamp);
     return load(identifier, request);
   }
 
-  private Table load(Identifier identifier, Map request) throws NoSuchTableException {
+  private Table load(Identifier identifier, Map<String, Object> request) throws NoSuchTableException {
     Json loaded = bridge.ask("load", request);
     if (loaded.has("missing")) throw new NoSuchTableException(identifier);
     return new FrazilTable(bridge, session, loaded);
   }
 
-  private Map described(Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    Map request = named(identifier);
+  private Map<String, Object> described(
+      Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    Map<String, Object> request = named(identifier);
     request.put("schema", CatalogV2Util.v2ColumnsToStructType(columns).json());
     request.put("partitioning", Transforms.described(partitions));
     request.put("properties", properties);
     return request;
   }
 
-  public Table createTable(Identifier identifier, StructType schema, Transform[] partitions, Map properties)
+  /** Deprecated in Spark, which still declares it. */
+  @Override
+  public Table createTable(
+      Identifier identifier, StructType schema, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException {
     return createTable(identifier, FrazilTable.columns(schema), partitions, properties);
   }
 
-  public Table createTable(Identifier identifier, Column[] columns, Transform[] partitions, Map properties)
+  @Override
+  public Table createTable(
+      Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException {
     return created("create", identifier, described(identifier, columns, partitions, properties));
   }
 
-  private FrazilTable created(String verb, Identifier identifier, Map request)
+  private FrazilTable created(String verb, Identifier identifier, Map<String, Object> request)
       throws TableAlreadyExistsException {
     try {
       return new FrazilTable(bridge, session, bridge.ask(verb, request));
@@ -124,11 +130,9 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
     }
   }
 
-  public Table alterTable(Identifier identifier, TableChange[] changes) throws NoSuchTableException {
-    Map request = named(identifier);
-    List made = new ArrayList();
-    request.put("changes", made);
-    for (int i = 0; i < changes.length; i++) made.add(Alterations.described(changes[i]));
+  public Table alterTable(Identifier identifier, TableChange... changes) throws NoSuchTableException {
+    Map<String, Object> request = named(identifier);
+    request.put("changes", Arrays.stream(changes).map(Alterations::described).toList());
     Json loaded = bridge.ask("alter", request);
     return new FrazilTable(bridge, session, loaded);
   }
@@ -138,18 +142,17 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
   }
 
   public boolean purgeTable(Identifier identifier) {
-    Map request = named(identifier);
+    Map<String, Object> request = named(identifier);
     request.put("purge", true);
     return bridge.ask("drop", request).of("dropped").flag();
   }
 
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
-    Map request = named(from);
+    Map<String, Object> request = named(from);
     request.put("to", named(to));
     try {
-      bridge.ask("rename", request);
+      if (bridge.ask("rename", request).has("missing")) throw new NoSuchTableException(from);
     } catch (Bridge.Refused error) {
-      if (error.kind.equals("NotFound")) throw new NoSuchTableException(from);
       if (error.kind.equals("AlreadyExists")) throw new TableAlreadyExistsException(to);
       throw error;
     }
@@ -157,25 +160,49 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
 
   // CREATE TABLE AS and REPLACE TABLE: visible when the rows are in
 
-  public StagedTable stageCreate(Identifier identifier, Column[] columns, Transform[] partitions, Map properties)
+  @Override
+  public StagedTable stageCreate(
+      Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws TableAlreadyExistsException {
-    Map request = described(identifier, columns, partitions, properties);
-    return new Staged(bridge, session, created("stage create", identifier, request));
+    Map<String, Object> request = described(identifier, columns, partitions, properties);
+    return new Staged(bridge, created("stage create", identifier, request));
   }
 
-  public StagedTable stageReplace(Identifier identifier, Column[] columns, Transform[] partitions, Map properties)
+  @Override
+  public StagedTable stageReplace(
+      Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties)
       throws NoSuchTableException {
-    Map request = described(identifier, columns, partitions, properties);
+    Map<String, Object> request = described(identifier, columns, partitions, properties);
     Json loaded = bridge.ask("stage replace", request);
     if (loaded.has("missing")) throw new NoSuchTableException(identifier);
-    return new Staged(bridge, session, new FrazilTable(bridge, session, loaded));
+    return new Staged(bridge, new FrazilTable(bridge, session, loaded));
   }
 
+  @Override
   public StagedTable stageCreateOrReplace(
-      Identifier identifier, Column[] columns, Transform[] partitions, Map properties) {
-    Map request = described(identifier, columns, partitions, properties);
+      Identifier identifier, Column[] columns, Transform[] partitions, Map<String, String> properties) {
+    Map<String, Object> request = described(identifier, columns, partitions, properties);
     request.put("or create", true);
-    return new Staged(bridge, session, new FrazilTable(bridge, session, bridge.ask("stage replace", request)));
+    return new Staged(bridge, new FrazilTable(bridge, session, bridge.ask("stage replace", request)));
+  }
+
+  // Functions
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    if (!isOfFunctions(namespace)) return new Identifier[0];
+    return Functions.NAMES.stream().map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new);
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
+    String name = identifier.name().toLowerCase(Locale.ROOT);
+    if (isOfFunctions(identifier.namespace()) && Functions.NAMES.contains(name)) return new Functions(name);
+    throw new NoSuchFunctionException(identifier);
+  }
+
+  private static boolean isOfFunctions(String[] namespace) {
+    return namespace.length == 0 || (namespace.length == 1 && namespace[0].equalsIgnoreCase("system"));
   }
 
   // Procedures
@@ -185,9 +212,11 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
   }
 
   public Identifier[] listProcedures(String[] namespace) {
-    Json found = bridge.ask("list procedures", named(namespace)).of("procedures");
-    Identifier[] made = new Identifier[found.size()];
-    for (int i = 0; i < made.length; i++) made[i] = Identifier.of(new String[] {"system"}, found.at(i).text());
-    return made;
+    Json names = bridge.ask("list procedures", named(namespace)).of("procedures");
+    return identifiers(new String[] {"system"}, names);
+  }
+
+  private static Identifier[] identifiers(String[] namespace, Json names) {
+    return Arrays.stream(names.texts()).map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new);
   }
 }

@@ -1,17 +1,16 @@
 package frazil.spark;
 
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Base64;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.OptionalLong;
-import org.apache.hadoop.fs.Path;
+import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.FieldReference;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
@@ -19,34 +18,55 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportPartitioning;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
+import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
+import org.apache.spark.sql.connector.read.partitioning.Partitioning;
+import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.execution.datasources.v2.FilePartitionReaderFactory;
 import org.apache.spark.sql.execution.datasources.v2.parquet.ParquetScanBuilder;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import scala.collection.immutable.Seq;
 
 /** The files that a plan of the tree leaves, as tasks for Spark's Parquet reader. */
-public class FrazilScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+public class FrazilScan
+    implements Scan, Batch, SupportsReportStatistics, SupportsReportPartitioning, SupportsRuntimeV2Filtering {
   /** Row groups are not divided: a task for every few bytes would find none. */
-  private static final long SMALLEST = 64L << 10;
+  private static final long MIN_SPLIT = 64L << 10;
   private final Bridge bridge;
   private final SparkSession session;
-  private final Map request;
+  private final Map<String, Object> request;
   private final StructType schema;
-  private final Seq filters;
+  private final List<Expression> filters;
+  private final Grouping grouping;
   private Json plan;
+  private PlanFiles files;
 
-  FrazilScan(Bridge bridge, SparkSession session, Map request, StructType schema, Seq filters, Json plan) {
+  FrazilScan(
+      Bridge bridge,
+      SparkSession session,
+      Map<String, Object> request,
+      StructType schema,
+      List<Expression> filters,
+      Json plan) {
     this.bridge = bridge;
     this.session = session;
     this.request = request;
     this.schema = schema;
     this.filters = filters;
     this.plan = plan;
+    this.files = PlanFiles.of(plan);
+    this.grouping = grouping(plan);
+  }
+
+  /** Null where files of several partitions are read together. */
+  private Grouping grouping(Json plan) {
+    Grouping found = Grouping.of(plan, schema);
+    if (found == null) return null;
+    int grouped = tasks(found).length;
+    return Grouping.isWorthIt(session, tasks(null).length, grouped) ? found : null;
   }
 
   public StructType readSchema() {
@@ -54,20 +74,16 @@ public class FrazilScan implements Scan, Batch, SupportsReportStatistics, Suppor
   }
 
   public String description() {
-    return "frazil " + request.get("table") + " (" + plan.of("files").size() + " of "
+    return "frazil " + request.get("table") + " (" + files.size() + " of "
         + plan.of("of").number() + " files; " + plan.of("pruned by").text() + ") PushedFilters: " + pushed();
   }
 
   /** The filters that also choose row groups. */
-  private List pushed() {
-    List made = new ArrayList();
+  private List<String> pushed() {
     Json reader = plan.of("readers").at(0);
-    if (reader.of("clean").flag()) {
-      StructType read = (StructType) DataType.fromJson(reader.of("schema").text());
-      scala.collection.Iterator each = pushable(read).iterator();
-      while (each.hasNext()) made.add(((Expression) each.next()).sql());
-    }
-    return made;
+    if (!reader.of("clean").flag()) return List.of();
+    StructType read = (StructType) DataType.fromJson(reader.of("schema").text());
+    return pushable(read).stream().map(Expression::sql).toList();
   }
 
   public Batch toBatch() {
@@ -75,104 +91,115 @@ public class FrazilScan implements Scan, Batch, SupportsReportStatistics, Suppor
   }
 
   public Statistics estimateStatistics() {
-    final long rows = plan.of("rows").number();
-    final long bytes = plan.of("bytes").number();
-    return new Counted(bytes, rows);
-  }
-
-  /** What a plan knows of the size of its result. */
-  static class Counted implements Statistics {
-    private final long bytes;
-    private final long rows;
-
-    Counted(long bytes, long rows) {
-      this.bytes = bytes;
-      this.rows = rows;
-    }
-
-    public OptionalLong sizeInBytes() {
-      return OptionalLong.of(bytes);
-    }
-
-    public OptionalLong numRows() {
-      return OptionalLong.of(rows);
-    }
+    return Estimates.of(plan, schema, () -> bridge.ask("statistics", request));
   }
 
   // Filters that are known only when the query runs
 
   public NamedReference[] filterAttributes() {
-    Json names = plan.of("partition columns");
-    List found = new ArrayList();
-    for (int i = 0; i < names.size(); i++) {
-      String name = names.at(i).text();
-      if (Arrays.asList(schema.fieldNames()).contains(name)) {
-        found.add(org.apache.spark.sql.connector.expressions.FieldReference.apply(
-            (Seq) scala.jdk.javaapi.CollectionConverters.asScala(java.util.Collections.singletonList(name)).toSeq()));
-      }
-    }
-    return (NamedReference[]) found.toArray(new NamedReference[0]);
+    Set<String> known = Set.of(schema.fieldNames());
+    return plan.of("partition columns").items().stream()
+        .map(name -> name.text())
+        .filter(known::contains)
+        .map(name -> new FieldReference(Scala.seq(List.of(name))))
+        .toArray(NamedReference[]::new);
   }
 
   public void filter(Predicate[] predicates) {
-    Map narrowed = new LinkedHashMap(request);
+    Map<String, Object> narrowed = new LinkedHashMap<>(request);
     narrowed.put("runtime", Predicates.described(predicates));
+    narrowed.put("grouped by", grouping == null ? false : grouping.names());
     plan = bridge.ask("plan", narrowed);
+    files = PlanFiles.of(plan);
   }
 
   // Tasks
 
   public InputPartition[] planInputPartitions() {
-    Json files = plan.of("files");
-    long total = 0L;
+    return tasks(grouping == null ? null : Grouping.of(plan, schema));
+  }
+
+  @Override
+  public Partitioning outputPartitioning() {
+    if (grouping == null) return new UnknownPartitioning(tasks(null).length);
+    return new KeyGroupedPartitioning(grouping.transforms(), grouping.keys().size());
+  }
+
+  /** Slices of files by size; with groups, none reads files of two partitions. */
+  private InputPartition[] tasks(Grouping groups) {
     long openCost = Long.parseLong(session.conf().get("spark.sql.files.openCostInBytes").replaceAll("[^0-9]", ""));
-    List slices = new ArrayList();
-    for (int i = 0; i < files.size(); i++) total += files.at(i).at(1).number() + openCost;
+    long total = 0L;
+    for (int row = 0; row < files.size(); row++) total += files.bytes(row) + openCost;
     long most =
         plan.has("split")
-            ? Math.max(SMALLEST, plan.of("split").number())
+            ? Math.max(MIN_SPLIT, plan.of("split").number())
             : org.apache.spark.sql.internal.SQLConf.get().filesMaxPartitionBytes();
-    long each = Math.min(most, Math.max(openCost, total / session.sparkContext().defaultParallelism()));
-    for (int i = 0; i < files.size(); i++) {
-      Slice whole = slice(files.at(i));
-      for (long from = 0L; from < whole.size || from == 0L; from += each) {
-        slices.add(whole.part(from, Math.min(each, whole.size - from)));
-      }
+    long split = Math.min(most, Math.max(openCost, total / session.sparkContext().defaultParallelism()));
+    Map<InternalRow, Packed> open = new LinkedHashMap<>();
+    Packed all = new Packed(files, null, split, openCost);
+    for (int row = 0; row < files.size(); row++) {
+      InternalRow key = groups == null ? null : groups.keys().get(files.group(row));
+      Packed packed = groups == null ? all : open.computeIfAbsent(key, it -> new Packed(files, it, split, openCost));
+      packed.add(row);
     }
-    return packed(slices, each, openCost);
+    List<InputPartition> tasks = all.finished();
+    for (Packed packed : open.values()) tasks.addAll(packed.finished());
+    return tasks.toArray(new InputPartition[0]);
   }
 
-  private static Slice slice(Json file) {
-    Slice made = new Slice();
-    made.path = file.at(0).text();
-    made.size = file.at(1).number();
-    made.reader = (int) file.at(2).number();
-    made.base = file.at(3).number();
-    made.firstRowId = file.at(4).number();
-    made.sequence = file.at(5).number();
-    made.spec = (int) file.at(6).number();
-    made.name = file.at(8).text();
-    Json deleted = file.at(7);
-    made.deleted = deleted.isNull() ? null : Base64.getDecoder().decode(deleted.text());
-    return made;
-  }
+  /** Slices packed into tasks, in the order in which they come. */
+  private static class Packed {
+    private final PlanFiles files;
+    private final InternalRow key;
+    private final long split;
+    private final long openCost;
+    private final List<InputPartition> tasks = new ArrayList<>();
+    private int held = 0;
+    private int[] rows = new int[8];
+    private long[] starts = new long[8];
+    private long[] lengths = new long[8];
+    private long bytes = 0L;
 
-  private static InputPartition[] packed(List slices, long each, long openCost) {
-    List tasks = new ArrayList();
-    List held = new ArrayList();
-    long bytes = 0L;
-    for (int i = 0; i < slices.size(); i++) {
-      Slice slice = (Slice) slices.get(i);
-      if (!held.isEmpty() && bytes + slice.length > each) {
-        tasks.add(new Readers.Task((Slice[]) held.toArray(new Slice[0])));
-        held.clear();
-        bytes = 0L;
-      }
-      held.add(slice);
-      bytes += slice.length + openCost;
+    Packed(PlanFiles files, InternalRow key, long split, long openCost) {
+      this.files = files;
+      this.key = key;
+      this.split = split;
+      this.openCost = openCost;
     }
-    if (!held.isEmpty()) tasks.add(new Readers.Task((Slice[]) held.toArray(new Slice[0])));
-    return (InputPartition[]) tasks.toArray(new InputPartition[0]);
+
+    void add(int row) {
+      long size = files.bytes(row);
+      for (long from = 0L; from < size || from == 0L; from += split) {
+        long length = Math.min(split, size - from);
+        if (held > 0 && bytes + length > split) close();
+        if (held == rows.length) {
+          rows = Arrays.copyOf(rows, 2 * held);
+          starts = Arrays.copyOf(starts, 2 * held);
+          lengths = Arrays.copyOf(lengths, 2 * held);
+        }
+        rows[held] = row;
+        starts[held] = from;
+        lengths[held++] = length;
+        bytes += length + openCost;
+      }
+    }
+
+    private void close() {
+      int[] ofFiles = Arrays.copyOf(rows, held);
+      long[] from = Arrays.copyOf(starts, held);
+      long[] bytesOf = Arrays.copyOf(lengths, held);
+      tasks.add(
+          key == null
+              ? new PlannedTask(files, ofFiles, from, bytesOf)
+              : new PlannedTask.Keyed(files, ofFiles, from, bytesOf, key));
+      held = 0;
+      bytes = 0L;
+    }
+
+    List<InputPartition> finished() {
+      if (held > 0) close();
+      return tasks;
+    }
   }
 
   // Readers
@@ -188,22 +215,24 @@ public class FrazilScan implements Scan, Batch, SupportsReportStatistics, Suppor
       parquet[i] = parquet(read, readers.at(i).of("clean").flag());
       columnar = columnar && parquet[i].supportColumnarReads(null);
     }
-    Json given = plan.of("recipes");
-    Recipe[] recipes = new Recipe[given.size()];
+    List<Json> described = plan.of("recipes").items();
+    Recipe[] recipes = new Recipe[described.size()];
     for (int i = 0; i < recipes.length; i++) {
-      recipes[i] = new Recipe(given.at(i).at(0).text(), (int) given.at(i).at(1).number(), schema.fields()[i].dataType());
+      Recipe.Kind kind = Recipe.Kind.of(described.get(i).at(0).text());
+      recipes[i] = new Recipe(kind, (int) described.get(i).at(1).number(), schema.fields()[i].dataType());
     }
     return new Readers(parquet, positionAt, recipes, columnar);
   }
 
   private FilePartitionReaderFactory parquet(StructType read, boolean clean) {
-    Map options = new LinkedHashMap();
-    options.put("datetimeRebaseMode", "CORRECTED");
-    options.put("int96RebaseMode", "CORRECTED");
-    options.put("parquet.page.verify-checksum.enabled", "true");
+    Map<String, String> options =
+        Map.of(
+            "datetimeRebaseMode", "CORRECTED",
+            "int96RebaseMode", "CORRECTED",
+            "parquet.page.verify-checksum.enabled", "true");
     ParquetScanBuilder builder =
         new ParquetScanBuilder(session, new NoFiles(session), read, read, new CaseInsensitiveStringMap(options));
-    if (clean) builder.pushFilters(pushable(read));
+    if (clean) builder.pushFilters(Scala.seq(pushable(read)));
     return (FilePartitionReaderFactory) builder.build().createReaderFactory();
   }
 
@@ -211,34 +240,31 @@ public class FrazilScan implements Scan, Batch, SupportsReportStatistics, Suppor
    * The filters whose columns the reader knows by the names that the query uses. Statistics in Parquet files leave
    * NaN out, which Spark holds to be greater than every number: they must not decide about floating columns.
    */
-  private Seq pushable(StructType read) {
-    List names = Arrays.asList(read.fieldNames());
-    List found = new ArrayList();
-    scala.collection.Iterator each = filters.iterator();
-    while (each.hasNext()) {
-      Expression filter = (Expression) each.next();
-      boolean known = true;
-      scala.collection.Iterator columns = filter.references().iterator();
-      while (columns.hasNext()) {
-        Attribute column = (Attribute) columns.next();
-        known = known && names.contains(column.name()) && !hasNaN(column.dataType().sql());
-      }
-      if (known) found.add(filter);
+  private List<Expression> pushable(StructType read) {
+    Set<String> names = Set.of(read.fieldNames());
+    List<Expression> pushable = new ArrayList<>();
+    for (Expression filter : filters) {
+      List<Attribute> columns = Scala.list(filter.references().toSeq());
+      boolean isKnown =
+          columns.stream().allMatch(column -> names.contains(column.name()) && !hasNaN(column.dataType().sql()));
+      if (isKnown) pushable.add(filter);
     }
-    return scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq();
+    return pushable;
   }
 
   private static boolean hasNaN(String type) {
     return type.contains("FLOAT") || type.contains("DOUBLE");
   }
 
+  @Override
   public boolean equals(Object other) {
-    return other instanceof FrazilScan
-        && ((FrazilScan) other).request.equals(request)
-        && ((FrazilScan) other).schema.equals(schema)
-        && ((FrazilScan) other).plan.equals(plan);
+    return other instanceof FrazilScan scan
+        && scan.request.equals(request)
+        && scan.schema.equals(schema)
+        && scan.plan.equals(plan);
   }
 
+  @Override
   public int hashCode() {
     return request.hashCode();
   }

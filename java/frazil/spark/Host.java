@@ -20,21 +20,21 @@ public class Host {
   private static Host one;
   private final SparkSession session;
   private final CountDownLatch ready = new CountDownLatch(1);
-  private BiFunction python;
+  private BiFunction<Object, Object, Object> python;
 
   private Host(SparkSession session) {
     this.session = session;
   }
 
   /** The catalog that a session's configuration describes. */
-  static Bridge opened(SparkSession session, String name, Map options) {
-    List answer = new ArrayList();
+  static Bridge opened(SparkSession session, String name, Map<String, String> options) {
+    List<BiFunction<Object, Object, Object>> answer = new ArrayList<>();
     Bridge host = new Bridge(started(session, options).python);
     host.ask("open catalog", new Object[] {session, name, Json.text(options), answer});
-    return new Bridge((BiFunction) answer.get(0));
+    return new Bridge(answer.get(0));
   }
 
-  private static synchronized Host started(SparkSession session, Map options) {
+  private static synchronized Host started(SparkSession session, Map<String, String> options) {
     if (one == null || one.session.sparkContext().isStopped()) {
       Host host = new Host(session);
       host.start(interpreter(session, options));
@@ -43,15 +43,15 @@ public class Host {
     return one;
   }
 
-  private static String interpreter(SparkSession session, Map options) {
-    if (options.containsKey("python")) return (String) options.get("python");
+  private static String interpreter(SparkSession session, Map<String, String> options) {
+    if (options.containsKey("python")) return options.get("python");
     String[] settings = {"spark.pyspark.driver.python", "spark.pyspark.python"};
-    for (int i = 0; i < settings.length; i++) {
-      if (session.sparkContext().conf().contains(settings[i])) return session.sparkContext().conf().get(settings[i]);
+    for (String setting : settings) {
+      if (session.sparkContext().conf().contains(setting)) return session.sparkContext().conf().get(setting);
     }
     String[] variables = {"PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON"};
-    for (int i = 0; i < variables.length; i++) {
-      if (System.getenv(variables[i]) != null) return System.getenv(variables[i]);
+    for (String variable : variables) {
+      if (System.getenv(variable) != null) return System.getenv(variable);
     }
     return "python3";
   }
@@ -59,19 +59,19 @@ public class Host {
   private void start(String interpreter) {
     Py4JServer server = new Py4JServer(session.sparkContext().conf());
     server.start();
-    String key = "frazil.spark.host." + UUID.randomUUID();
+    String key = "frazil.spark.catalog.host." + UUID.randomUUID();
     System.getProperties().put(key, this);
-    ProcessBuilder command = new ProcessBuilder(interpreter, "-m", "frazil.spark.host", key);
-    Map environment = command.environment();
+    ProcessBuilder command = new ProcessBuilder(interpreter, "-m", "frazil.spark.catalog.host", key);
+    Map<String, String> environment = command.environment();
     environment.put("PYSPARK_GATEWAY_PORT", String.valueOf(server.getListeningPort()));
     environment.put("PYSPARK_GATEWAY_SECRET", server.secret());
     try {
-      File told = File.createTempFile("frazil-host", ".log");
-      told.deleteOnExit();
+      File log = File.createTempFile("frazil-host", ".log");
+      log.deleteOnExit();
       // Its input stays open as long as this virtual machine lives.
-      Process process = command.redirectErrorStream(true).redirectOutput(told).start();
+      Process process = command.redirectErrorStream(true).redirectOutput(log).start();
       while (!ready.await(100, TimeUnit.MILLISECONDS)) {
-        if (!process.isAlive()) throw refused(interpreter, told);
+        if (!process.isAlive()) throw refused(interpreter, log);
       }
     } catch (java.io.IOException error) {
       throw refused(interpreter, null);
@@ -83,18 +83,18 @@ public class Host {
     }
   }
 
-  private static IllegalStateException refused(String interpreter, File told) {
+  private static IllegalStateException refused(String interpreter, File log) {
     String last = "it cannot be started";
-    if (told != null) {
+    if (log != null) {
       try {
-        String[] lines = java.nio.file.Files.readString(told.toPath()).trim().split("\n");
-        last = "it said: " + lines[lines.length - 1];
+        String[] lines = java.nio.file.Files.readString(log.toPath()).trim().split("\n");
+        last = lines[lines.length - 1];
       } catch (java.io.IOException error) {
         last = "it ended at once";
       }
     }
     return new IllegalStateException(
-        "the catalog needs a Python with frazil beside Spark's driver; " + interpreter + " does not serve: " + last
+        "the catalog needs a Python with frazil beside Spark's driver; " + interpreter + " failed to start: " + last
             + ". Set spark.pyspark.driver.python, PYSPARK_PYTHON, or the catalog's option python to one that has it");
   }
 
@@ -108,7 +108,7 @@ public class Host {
     return JavaSparkContext.fromSparkContext(session.sparkContext());
   }
 
-  public void arrived(BiFunction python) {
+  public void arrived(BiFunction<Object, Object, Object> python) {
     this.python = python;
     ready.countDown();
   }

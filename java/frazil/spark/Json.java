@@ -2,9 +2,9 @@ package frazil.spark;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /** What Python answered: a value with the parts of a JSON document. */
 class Json {
@@ -21,6 +21,10 @@ class Json {
     } catch (IOException error) {
       throw new IllegalStateException(error);
     }
+  }
+
+  static Json of(Object value) {
+    return new Json(value);
   }
 
   static String text(Object value) {
@@ -40,15 +44,25 @@ class Json {
   }
 
   Json at(int index) {
-    return new Json(((List) value).get(index));
+    return new Json(list().get(index));
   }
 
   int size() {
-    return ((List) value).size();
+    return list().size();
   }
 
-  Map map() {
-    return (Map) value;
+  private List<?> list() {
+    return (List<?>) value;
+  }
+
+  /** The parts of a list. */
+  List<Json> items() {
+    return list().stream().map(Json::of).toList();
+  }
+
+  @SuppressWarnings("unchecked")
+  <T> Map<String, T> map() {
+    return (Map<String, T>) value;
   }
 
   Object value() {
@@ -72,16 +86,16 @@ class Json {
   }
 
   String[] texts() {
-    String[] made = new String[size()];
-    for (int i = 0; i < made.length; i++) made[i] = at(i).text();
-    return made;
+    return items().stream().map(item -> item.text()).toArray(String[]::new);
   }
 
+  @Override
   public boolean equals(Object other) {
-    return other instanceof Json && (value == null ? ((Json) other).value == null : value.equals(((Json) other).value));
+    return other instanceof Json json && Objects.equals(value, json.value);
   }
 
+  @Override
   public int hashCode() {
-    return value == null ? 0 : value.hashCode();
+    return Objects.hashCode(value);
   }
 }

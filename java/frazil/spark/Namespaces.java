@@ -3,8 +3,6 @@ package frazil.spark;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -15,10 +13,10 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 abstract class Namespaces implements SupportsNamespaces {
   abstract Bridge bridge();
 
-  static Map named(String[] namespace) {
-    Map made = new LinkedHashMap();
-    made.put("namespace", namespace);
-    return made;
+  static Map<String, Object> named(String[] namespace) {
+    Map<String, Object> request = new LinkedHashMap<>();
+    request.put("namespace", namespace);
+    return request;
   }
 
   public String[][] listNamespaces() {
@@ -30,22 +28,19 @@ abstract class Namespaces implements SupportsNamespaces {
     return list(named(namespace));
   }
 
-  private String[][] list(Map request) {
-    Json found = bridge().ask("list namespaces", request).of("namespaces");
-    String[][] made = new String[found.size()][];
-    for (int i = 0; i < made.length; i++) made[i] = found.at(i).texts();
-    return made;
+  private String[][] list(Map<String, Object> request) {
+    List<Json> namespaces = bridge().ask("list namespaces", request).of("namespaces").items();
+    return namespaces.stream().map(Json::texts).toArray(String[][]::new);
   }
 
-  public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
-    Json found;
+  @Override
+  public Map<String, String> loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
     try {
-      found = bridge().ask("load namespace", named(namespace)).of("properties");
+      return bridge().ask("load namespace", named(namespace)).of("properties").map();
     } catch (Bridge.Refused error) {
       if (error.kind.equals("NotFound")) throw new NoSuchNamespaceException(namespace);
       throw error;
     }
-    return new HashMap(found.map());
   }
 
   public boolean namespaceExists(String[] namespace) {
@@ -57,8 +52,9 @@ abstract class Namespaces implements SupportsNamespaces {
     }
   }
 
-  public void createNamespace(String[] namespace, Map properties) throws NamespaceAlreadyExistsException {
-    Map request = named(namespace);
+  public void createNamespace(String[] namespace, Map<String, String> properties)
+      throws NamespaceAlreadyExistsException {
+    Map<String, Object> request = named(namespace);
     request.put("properties", properties);
     try {
       bridge().ask("create namespace", request);
@@ -68,25 +64,21 @@ abstract class Namespaces implements SupportsNamespaces {
     }
   }
 
-  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
-    Map request = named(namespace);
-    Map set = new LinkedHashMap();
-    request.put("set", set);
-    List remove = new ArrayList();
-    request.put("remove", remove);
-    for (int i = 0; i < changes.length; i++) {
-      if (changes[i] instanceof NamespaceChange.SetProperty) {
-        NamespaceChange.SetProperty change = (NamespaceChange.SetProperty) changes[i];
-        set.put(change.property(), change.value());
-      } else {
-        remove.add(((NamespaceChange.RemoveProperty) changes[i]).property());
-      }
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
+    Map<String, String> set = new LinkedHashMap<>();
+    List<String> remove = new ArrayList<>();
+    for (NamespaceChange change : changes) {
+      if (change instanceof NamespaceChange.SetProperty setting) set.put(setting.property(), setting.value());
+      if (change instanceof NamespaceChange.RemoveProperty removal) remove.add(removal.property());
     }
+    Map<String, Object> request = named(namespace);
+    request.put("set", set);
+    request.put("remove", remove);
     bridge().ask("alter namespace", request);
   }
 
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    Map request = named(namespace);
+    Map<String, Object> request = named(namespace);
     request.put("cascade", cascade);
     return bridge().ask("drop namespace", request).of("dropped").flag();
   }

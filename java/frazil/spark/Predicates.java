@@ -1,6 +1,7 @@
 package frazil.spark;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,77 +13,47 @@ import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.Decimal;
 import scala.Option;
-import scala.collection.immutable.Seq;
 
 /** Filters of a query as JSON; what has no public form is left out, which costs files, never rows. */
 class Predicates {
   private Predicates() {}
 
   /** The filters that have a public form, and whether all have. */
-  static Map described(Seq filters) {
-    List made = new ArrayList();
-    boolean exact = true;
-    scala.collection.Iterator each = filters.iterator();
-    while (each.hasNext()) {
-      Option found =
-          new V2ExpressionBuilder((org.apache.spark.sql.catalyst.expressions.Expression) each.next(), true)
-              .buildPredicate();
-      if (found.isDefined()) {
-        made.add(described((Expression) found.get()));
-      } else {
-        exact = false;
-      }
+  static Map<String, Object> described(List<? extends org.apache.spark.sql.catalyst.expressions.Expression> filters) {
+    List<Map<String, Object>> described = new ArrayList<>();
+    for (org.apache.spark.sql.catalyst.expressions.Expression filter : filters) {
+      Option<Predicate> predicate = new V2ExpressionBuilder(filter, true).buildPredicate();
+      if (predicate.isDefined()) described.add(described(predicate.get()));
     }
-    Map node = new LinkedHashMap();
-    node.put("filters", made);
-    node.put("exact", exact);
+    Map<String, Object> node = new LinkedHashMap<>();
+    node.put("filters", described);
+    node.put("exact", described.size() == filters.size());
     return node;
   }
 
-  static List described(Predicate[] predicates) {
-    List made = new ArrayList();
-    for (int i = 0; i < predicates.length; i++) {
-      made.add(described((Expression) predicates[i]));
-    }
-    return made;
+  static List<Map<String, Object>> described(Expression[] expressions) {
+    return Arrays.stream(expressions).map(Predicates::described).toList();
   }
 
-  static Map described(Expression expression) {
-    Map node = new LinkedHashMap();
-    if (expression instanceof NamedReference) {
-      List path = new ArrayList();
-      node.put("column", path);
-      String[] names = ((NamedReference) expression).fieldNames();
-      for (int i = 0; i < names.length; i++) {
-        path.add(names[i]);
-      }
-    } else if (expression instanceof Literal) {
-      Literal literal = (Literal) expression;
+  private static Map<String, Object> described(Expression expression) {
+    Map<String, Object> node = new LinkedHashMap<>();
+    if (expression instanceof NamedReference column) {
+      node.put("column", column.fieldNames());
+    } else if (expression instanceof Literal<?> literal) {
       node.put("type", literal.dataType().sql());
-      Object value = literal.value();
-      if (value == null) {
-        node.put("value", null);
-      } else if (value instanceof byte[]) {
-        node.put("value", (byte[]) value);
-      } else if (value instanceof Boolean) {
-        node.put("value", ((Boolean) value).booleanValue());
-      } else if (value instanceof Decimal) {
-        node.put("value", ((Decimal) value).toJavaBigDecimal().toPlainString());
-      } else {
-        node.put("value", value.toString());
-      }
-    } else if (expression instanceof GeneralScalarExpression) {
-      GeneralScalarExpression call = (GeneralScalarExpression) expression;
+      node.put("value", value(literal.value()));
+    } else if (expression instanceof GeneralScalarExpression call) {
       node.put("op", call.name());
-      List children = new ArrayList();
-      node.put("children", children);
-      Expression[] parts = call.children();
-      for (int i = 0; i < parts.length; i++) {
-        children.add(described(parts[i]));
-      }
+      node.put("children", described(call.children()));
     } else {
       node.put("op", "?");
     }
     return node;
+  }
+
+  private static Object value(Object value) {
+    if (value == null || value instanceof byte[] || value instanceof Boolean) return value;
+    if (value instanceof Decimal decimal) return decimal.toJavaBigDecimal().toPlainString();
+    return value.toString();
   }
 }

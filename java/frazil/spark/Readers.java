@@ -1,6 +1,5 @@
 package frazil.spark;
 
-import java.util.Map;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.IOException;
@@ -9,6 +8,7 @@ import org.apache.spark.paths.SparkPath;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -34,36 +34,40 @@ public class Readers implements PartitionReaderFactory {
   }
 
   /** Slices that one task reads. */
-  public static class Task implements InputPartition, Serializable {
-    final Slice[] slices;
-
-    Task(Slice[] slices) {
-      this.slices = slices;
-    }
+  interface Task extends InputPartition {
+    Slice[] slices();
   }
+
+  /** Slices of any files. */
+  record Plain(Slice[] slices) implements Task, Serializable {}
+
+  /** Slices of files of one partition. */
+  record Keyed(Slice[] slices, InternalRow partitionKey) implements Task, HasPartitionKey, Serializable {}
 
   public boolean supportColumnarReads(InputPartition partition) {
     return columnar;
   }
 
-  public PartitionReader createReader(InputPartition partition) {
-    return new Rows(((Task) partition).slices, this);
+  @Override
+  public PartitionReader<InternalRow> createReader(InputPartition partition) {
+    return new Rows(((Task) partition).slices(), this);
   }
 
-  public PartitionReader createColumnarReader(InputPartition partition) {
-    return new Batches(((Task) partition).slices, this);
+  @Override
+  public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+    return new Batches(((Task) partition).slices(), this);
   }
 
   PartitionedFile file(Slice slice) {
     return new PartitionedFile(
         InternalRow.empty(),
-        SparkPath.fromUrlString(slice.path),
-        slice.start,
-        slice.length,
+        SparkPath.fromUrlString(slice.path()),
+        slice.start(),
+        slice.length(),
         new String[0],
         0L,
-        slice.size,
-        (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty());
+        slice.size(),
+        scala.collection.immutable.Map$.MODULE$.empty());
   }
 
   /** A bit per row, up to the last deleted one. */
@@ -72,11 +76,7 @@ public class Readers implements PartitionReaderFactory {
     positions.deserializePortable(new DataInputStream(new ByteArrayInputStream(bitmap)));
     if (positions.isEmpty()) return null;
     long[] words = new long[(int) (positions.last() >>> 6) + 1];
-    org.roaringbitmap.longlong.LongIterator each = positions.getLongIterator();
-    while (each.hasNext()) {
-      long position = each.next();
-      words[(int) (position >>> 6)] |= 1L << (position & 63L);
-    }
+    positions.forEach(position -> words[(int) (position >>> 6)] |= 1L << (position & 63L));
     return words;
   }
 
@@ -86,12 +86,12 @@ public class Readers implements PartitionReaderFactory {
   }
 
   /** One slice after the other. */
-  static abstract class Sequence implements PartitionReader {
+  abstract static class Sequence<T> implements PartitionReader<T> {
     final Slice[] slices;
     final Readers readers;
     Slice slice;
     long[] deleted;
-    private PartitionReader inner;
+    private PartitionReader<T> inner;
     private int next = 0;
 
     Sequence(Slice[] slices, Readers readers) {
@@ -99,16 +99,16 @@ public class Readers implements PartitionReaderFactory {
       this.readers = readers;
     }
 
-    abstract PartitionReader open(FilePartitionReaderFactory parquet, PartitionedFile file);
+    abstract PartitionReader<T> open(FilePartitionReaderFactory parquet, PartitionedFile file);
 
-    abstract boolean take(Object read);
+    abstract boolean take(T read);
 
     public boolean next() throws IOException {
       try {
         return advance();
       } catch (IOException | RuntimeException error) {
         if (slice == null) throw error;
-        throw new IOException("cannot read " + slice.name + ": " + error.getMessage(), error);
+        throw new IOException("cannot read " + slice.name() + ": " + error.getMessage(), error);
       }
     }
 
@@ -117,8 +117,8 @@ public class Readers implements PartitionReaderFactory {
         if (inner == null) {
           if (next == slices.length) return false;
           slice = slices[next++];
-          deleted = slice.deleted == null ? null : words(slice.deleted);
-          inner = open(readers.parquet[slice.reader], readers.file(slice));
+          deleted = slice.deleted() == null ? null : words(slice.deleted());
+          inner = open(readers.parquet[slice.reader()], readers.file(slice));
         }
         while (inner.next()) {
           if (take(inner.get())) return true;
@@ -134,7 +134,7 @@ public class Readers implements PartitionReaderFactory {
   }
 
   /** Row by row. */
-  static class Rows extends Sequence {
+  static class Rows extends Sequence<InternalRow> {
     private final UnsafeProjection projection;
     private final GenericInternalRow made;
     private InternalRow current;
@@ -142,18 +142,19 @@ public class Readers implements PartitionReaderFactory {
     Rows(Slice[] slices, Readers readers) {
       super(slices, readers);
       DataType[] types = new DataType[readers.recipes.length];
-      for (int i = 0; i < types.length; i++) types[i] = readers.recipes[i].type;
+      for (int i = 0; i < types.length; i++) types[i] = readers.recipes[i].type();
       projection = UnsafeProjection.create(types);
       made = new GenericInternalRow(types.length);
     }
 
-    PartitionReader open(FilePartitionReaderFactory parquet, PartitionedFile file) {
+    @Override
+    PartitionReader<InternalRow> open(FilePartitionReaderFactory parquet, PartitionedFile file) {
       return parquet.buildReader(file);
     }
 
-    boolean take(Object read) {
-      InternalRow row = (InternalRow) read;
-      int position = readers.positionAt[slice.reader];
+    @Override
+    boolean take(InternalRow row) {
+      int position = readers.positionAt[slice.reader()];
       if (deleted != null && isSet(deleted, row.getLong(position))) return false;
       for (int i = 0; i < readers.recipes.length; i++) {
         made.update(i, readers.recipes[i].value(row, position, slice));
@@ -162,36 +163,38 @@ public class Readers implements PartitionReaderFactory {
       return true;
     }
 
-    public Object get() {
+    @Override
+    public InternalRow get() {
       return current;
     }
   }
 
   /** Batch by batch. */
-  static class Batches extends Sequence {
+  static class Batches extends Sequence<ColumnarBatch> {
     private ColumnarBatch current;
 
     Batches(Slice[] slices, Readers readers) {
       super(slices, readers);
     }
 
-    PartitionReader open(FilePartitionReaderFactory parquet, PartitionedFile file) {
+    @Override
+    PartitionReader<ColumnarBatch> open(FilePartitionReaderFactory parquet, PartitionedFile file) {
       return parquet.buildColumnarReader(file);
     }
 
-    boolean take(Object read) {
-      ColumnarBatch batch = (ColumnarBatch) read;
+    @Override
+    boolean take(ColumnarBatch batch) {
       int rows = batch.numRows();
       ColumnVector[] columns = new ColumnVector[batch.numCols()];
       for (int i = 0; i < columns.length; i++) columns[i] = batch.column(i);
-      int position = readers.positionAt[slice.reader];
+      int position = readers.positionAt[slice.reader()];
       ColumnVector positions = position < 0 ? null : columns[position];
       Recipe[] recipes = readers.recipes;
       ColumnVector[] made = new ColumnVector[recipes.length];
-      boolean plain = recipes.length == columns.length;
+      boolean unchanged = recipes.length == columns.length;
       for (int i = 0; i < recipes.length; i++) {
         made[i] = recipes[i].vector(columns, positions, slice, rows);
-        plain = plain && recipes[i].isPlain(i);
+        unchanged = unchanged && recipes[i].isUnchanged(i);
       }
       int living = rows;
       if (deleted != null) {
@@ -202,15 +205,16 @@ public class Readers implements PartitionReaderFactory {
         }
         if (living == 0) return false;
         if (living < rows) {
-          plain = false;
+          unchanged = false;
           for (int i = 0; i < made.length; i++) made[i] = new Vectors.Living(made[i], places);
         }
       }
-      current = plain ? batch : new ColumnarBatch(made, living);
+      current = unchanged ? batch : new ColumnarBatch(made, living);
       return true;
     }
 
-    public Object get() {
+    @Override
+    public ColumnarBatch get() {
       return current;
     }
   }

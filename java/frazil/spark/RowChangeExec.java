@@ -1,56 +1,68 @@
 package frazil.spark;
 
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
 import scala.collection.immutable.IndexedSeq;
-import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 
-/** The physical form of a DELETE, UPDATE or MERGE. */
+/** The physical form of a change of rows. */
 public class RowChangeExec extends V2CommandExec {
-  private final RowChanges.RowChange change;
+  private final RowChange change;
 
-  public RowChangeExec(RowChanges.RowChange change) {
+  public RowChangeExec(RowChange change) {
     this.change = change;
   }
 
-  public Seq run() {
+  @Override
+  public Seq<InternalRow> run() {
     change.table().bridge().ask("change rows", change);
-    return (Seq) (Object) Nil$.MODULE$;
+    change.recache();
+    return Scala.none();
   }
 
-  public Seq children() {
-    return (Seq) (Object) Nil$.MODULE$;
+  @Override
+  public Seq<SparkPlan> children() {
+    return Scala.none();
   }
 
-  public Seq output() {
-    return (Seq) (Object) Nil$.MODULE$;
+  @Override
+  public Seq<Attribute> output() {
+    return Scala.none();
   }
 
+  @Override
   public String nodeName() {
     return "Frazil " + change;
   }
 
-  public SparkPlan withNewChildrenInternal(IndexedSeq children) {
+  @Override
+  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
     return this;
   }
 
+  @Override
   public int productArity() {
     return 1;
   }
 
+  @Override
   public Object productElement(int at) {
     return change;
   }
 
+  @Override
   public boolean canEqual(Object other) {
     return other instanceof RowChangeExec;
   }
 
+  @Override
   public boolean equals(Object other) {
     return this == other;
   }
 
+  @Override
   public int hashCode() {
     return System.identityHashCode(this);
   }

@@ -1,7 +1,6 @@
 package frazil.spark;
 
 import java.util.Collections;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.WeakHashMap;
@@ -17,12 +16,13 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The data source. Spark starts four Python processes before the first row of a Python source; in a session whose Python
- * can be asked, batches need none of them. Streams, and sessions without that Python, are left to the Python source.
+ * The data source. Spark starts four Python processes before the first row of a Python source; in a session whose
+ * Python can be asked, batches need none of them. Streams, and sessions without that Python, are left to the Python
+ * source.
  */
 public class Source implements TableProvider {
   private static final String CATALOGS = "spark.sql.catalog.";
-  private static final Map BRIDGES = Collections.synchronizedMap(new WeakHashMap());
+  private static final Map<SparkSession, Bridge> BRIDGES = Collections.synchronizedMap(new WeakHashMap<>());
   private final PythonDataSourceV2 python = new PythonDataSourceV2();
   private Json described;
 
@@ -38,14 +38,14 @@ public class Source implements TableProvider {
   /** The way to the session's Python; null if there is none, and no catalog whose first use would start it. */
   private static Bridge bridge(SparkSession session) {
     CatalogManager catalogs = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
-    Map settings = scala.jdk.javaapi.CollectionConverters.asJava(session.conf().getAll());
-    Iterator keys = settings.keySet().iterator();
-    while (!BRIDGES.containsKey(session) && keys.hasNext()) {
-      String key = (String) keys.next();
-      boolean ours = key.startsWith(CATALOGS) && FrazilCatalog.class.getName().equals(settings.get(key));
-      if (ours) use(catalogs, key.substring(CATALOGS.length()));
+    Map<String, String> settings = scala.jdk.javaapi.CollectionConverters.asJava(session.conf().getAll());
+    for (Map.Entry<String, String> setting : settings.entrySet()) {
+      if (BRIDGES.containsKey(session)) break;
+      String key = setting.getKey();
+      boolean isOurs = key.startsWith(CATALOGS) && FrazilCatalog.class.getName().equals(setting.getValue());
+      if (isOurs) use(catalogs, key.substring(CATALOGS.length()));
     }
-    return (Bridge) BRIDGES.get(session);
+    return BRIDGES.get(session);
   }
 
   private static void use(CatalogManager catalogs, String name) {
@@ -56,8 +56,8 @@ public class Source implements TableProvider {
     }
   }
 
-  static Json asked(Bridge bridge, Map options, StructType schema) {
-    Map request = new LinkedHashMap();
+  static Json asked(Bridge bridge, Map<String, String> options, StructType schema) {
+    Map<String, Object> request = new LinkedHashMap<>();
     request.put("options", options);
     if (schema != null) request.put("schema", schema.json());
     return bridge.ask("source", request);
@@ -70,7 +70,8 @@ public class Source implements TableProvider {
     return (StructType) DataType.fromJson(described.of("schema").text());
   }
 
-  public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
+  @Override
+  public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
     PythonTable streams = (PythonTable) python.getTable(schema, partitioning, properties);
     SparkSession session = SparkSession.active();
     Bridge bridge = bridge(session);

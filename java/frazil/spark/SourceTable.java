@@ -5,6 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -27,10 +28,11 @@ class SourceTable implements SupportsRead, SupportsWrite {
   private final Bridge bridge;
   private final SparkSession session;
   private final PythonTable streams;
-  private final Map options;
+  private final Map<String, String> options;
   private Json described;
 
-  SourceTable(Bridge bridge, SparkSession session, PythonTable streams, Map options, Json described) {
+  SourceTable(
+      Bridge bridge, SparkSession session, PythonTable streams, Map<String, String> options, Json described) {
     this.bridge = bridge;
     this.session = session;
     this.streams = streams;
@@ -46,11 +48,12 @@ class SourceTable implements SupportsRead, SupportsWrite {
     return streams.schema();
   }
 
-  public Set capabilities() {
-    Set made = new HashSet(streams.capabilities());
-    made.add(TableCapability.V1_BATCH_WRITE);
-    made.add(TableCapability.ACCEPT_ANY_SCHEMA);
-    return made;
+  @Override
+  public Set<TableCapability> capabilities() {
+    Set<TableCapability> capabilities = new HashSet<>(streams.capabilities());
+    capabilities.add(TableCapability.V1_BATCH_WRITE);
+    capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
+    return capabilities;
   }
 
   /** What is read, pinned to its snapshot by the first who asks. */
@@ -60,11 +63,18 @@ class SourceTable implements SupportsRead, SupportsWrite {
     return new FrazilTable(bridge, session, described);
   }
 
-  /** Spark does not tell what a scan is for; who asks for it tells. */
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
+  /** What Python knows its rows by; null where they are changes, which only streams read. */
+  synchronized String token() {
+    if (described == null) described = Source.asked(bridge, options, schema());
+    return described.has("refused") ? null : described.of("token").text();
+  }
+
+  /** Spark does not tell what a scan is for, and prunes columns of streams, too: who asks for it tells. */
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     String caller = StackWalker.getInstance().walk(frames -> frames.skip(1).findFirst().get().getClassName());
-    if (caller.startsWith(STREAMING)) return streams.newScanBuilder(given);
-    return new FrazilScanBuilder(bridge, session, rows());
+    if (caller.startsWith(STREAMING)) return streams.newScanBuilder(options);
+    return new FrazilScanBuilder(bridge, session, schema(), this::rows);
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
@@ -95,10 +105,12 @@ class SourceTable implements SupportsRead, SupportsWrite {
       return this;
     }
 
-    public void insert(Dataset rows, boolean replaces) {
-      Map request = new LinkedHashMap();
+    @Override
+    public void insert(Dataset<Row> rows, boolean replaces) {
+      Map<String, Object> request = new LinkedHashMap<>();
       request.put("options", table.options);
       request.put("overwrite", overwrite);
+      request.put("scanned", Scanned.by(rows));
       table.bridge.ask("source insert", new Object[] {Json.text(request), rows});
     }
 

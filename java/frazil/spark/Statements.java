@@ -8,6 +8,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 
 /**
@@ -17,10 +18,11 @@ import org.apache.spark.sql.connector.catalog.CatalogManager;
  */
 public class Statements implements InvocationHandler {
   private static final String NAME = "(?:`([^`]+)`|(\\w+))\\s*(\\.?)";
-  private static final Pattern ALTER = pattern("\\s*ALTER\\s+TABLE\\s+" + NAME + ".*");
+  private static final String COMMENTS = "(?:\\s|--[^\\n]*+\\n|/\\*.*?\\*/)*+";
+  private static final Pattern ALTER = pattern("ALTER\\s+TABLE\\s+" + NAME + ".*");
   private static final Pattern[] OURS = {
-    pattern("\\s*CREATE\\s+TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?" + NAME + "[^\\s(]*\\s+LIKE\\s.*"),
-    pattern("\\s*SHOW\\s+PARTITIONS\\s+" + NAME + ".*")
+    pattern("CREATE\\s+TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?" + NAME + "[^\\s(]*\\s+LIKE\\s.*"),
+    pattern("SHOW\\s+PARTITIONS\\s+" + NAME + ".*")
   };
   private final ParserInterface spark;
   private final SparkSession session;
@@ -34,12 +36,12 @@ public class Statements implements InvocationHandler {
     return (ParserInterface)
         Proxy.newProxyInstance(
             ParserInterface.class.getClassLoader(),
-            new Class[] {ParserInterface.class},
+            new Class<?>[] {ParserInterface.class},
             new Statements(spark, session));
   }
 
   private static Pattern pattern(String text) {
-    return Pattern.compile(text, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+    return Pattern.compile(COMMENTS + text, Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   }
 
   /** The Frazil catalog that a statement is for: the one it names, else the current one; null if another is meant. */
@@ -60,12 +62,15 @@ public class Statements implements InvocationHandler {
 
   public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
     boolean plan = method.getName().startsWith("parsePlan");
-    for (int i = 0; plan && i < OURS.length; i++) {
-      String catalog = catalog(OURS[i], (String) arguments[0]);
+    for (Pattern pattern : plan ? OURS : new Pattern[0]) {
+      String catalog = catalog(pattern, (String) arguments[0]);
       if (catalog != null) return handed(catalog, (String) arguments[0]);
     }
     try {
-      return method.invoke(spark, arguments);
+      Object parsed = method.invoke(spark, arguments);
+      if (!plan) return parsed;
+      CatalogManager catalogs = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().catalogManager();
+      return ViewStatements.handed((LogicalPlan) parsed, catalogs, spark);
     } catch (InvocationTargetException failure) {
       String catalog = plan ? catalog(ALTER, (String) arguments[0]) : null;
       if (catalog == null) throw failure.getCause();

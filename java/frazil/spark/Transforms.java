@@ -1,7 +1,6 @@
 package frazil.spark;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.connector.expressions.Expression;
@@ -14,39 +13,43 @@ import org.apache.spark.sql.connector.expressions.Transform;
 class Transforms {
   private Transforms() {}
 
-  static Transform of(Json given) {
-    String name = given.of("transform").text();
-    String column = given.of("column").text();
-    if (name.equals("identity")) return Expressions.identity(column);
-    if (name.equals("years")) return Expressions.years(column);
-    if (name.equals("months")) return Expressions.months(column);
-    if (name.equals("days")) return Expressions.days(column);
-    if (name.equals("hours")) return Expressions.hours(column);
-    int width = (int) given.of("width").number();
-    if (name.equals("bucket")) return Expressions.bucket(width, new String[] {column});
-    return Expressions.apply(
-        name, new Expression[] {Expressions.literal(Integer.valueOf(width)), Expressions.column(column)});
+  static Transform of(Json field) {
+    String name = field.of("transform").text();
+    Json columns = field.of("columns");
+    String column = columns.at(0).text();
+    return switch (name) {
+      case "identity" -> Expressions.identity(column);
+      case "years" -> Expressions.years(column);
+      case "months" -> Expressions.months(column);
+      case "days" -> Expressions.days(column);
+      case "hours" -> Expressions.hours(column);
+      case "bucket" -> Expressions.bucket(width(field), texts(columns));
+      default -> Expressions.apply(name, Expressions.literal(width(field)), Expressions.column(column));
+    };
   }
 
-  static List described(Transform[] transforms) {
-    List made = new ArrayList();
-    for (int i = 0; i < transforms.length; i++) {
-      Map node = new LinkedHashMap();
-      made.add(node);
-      node.put("transform", transforms[i].name());
-      List arguments = new ArrayList();
-    node.put("arguments", arguments);
-      Expression[] given = transforms[i].arguments();
-      for (int k = 0; k < given.length; k++) {
-        if (given[k] instanceof Literal) {
-          arguments.add(((Literal) given[k]).value().toString());
-        } else if (given[k] instanceof NamedReference) {
-          arguments.add(String.join(".", ((NamedReference) given[k]).fieldNames()));
-        } else {
-          arguments.add(given[k].describe());
-        }
-      }
-    }
-    return made;
+  private static String[] texts(Json columns) {
+    String[] texts = new String[columns.size()];
+    for (int i = 0; i < texts.length; i++) texts[i] = columns.at(i).text();
+    return texts;
+  }
+
+  private static int width(Json field) {
+    return (int) field.of("width").number();
+  }
+
+  static List<Map<String, Object>> described(Transform[] transforms) {
+    return Arrays.stream(transforms).map(Transforms::described).toList();
+  }
+
+  private static Map<String, Object> described(Transform transform) {
+    List<String> arguments = Arrays.stream(transform.arguments()).map(Transforms::argument).toList();
+    return Map.of("transform", transform.name(), "arguments", arguments);
+  }
+
+  private static String argument(Expression expression) {
+    if (expression instanceof Literal<?> literal) return literal.value().toString();
+    if (expression instanceof NamedReference column) return String.join(".", column.fieldNames());
+    return expression.describe();
   }
 }

@@ -68,10 +68,10 @@ class AvroType:
             if here.items is not None:
                 here = here.items._present()
                 continue
-            found = next((field.type for field in here.fields if field.id == id_), None)
-            if found is None:
+            child = next((field.type for field in here.fields if field.id == id_), None)
+            if child is None:
                 return None
-            here = found._present()
+            here = child._present()
         return here
 
     def _present(self) -> AvroType:
@@ -120,10 +120,10 @@ def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
     if isinstance(node, str):
         if node in _PRIMITIVES:
             return AvroType(kind=node)
-        found = named.get(node) or named.get(f"{space}.{node}")
-        if found is None:
+        type_ = named.get(node) or named.get(f"{space}.{node}")
+        if type_ is None:
             raise ValueError(f"unknown type {node!r}")
-        return found
+        return type_
     if isinstance(node, list):
         return AvroType(kind="union", branches=tuple(_parse(one, named, space) for one in node))
     kind = node["type"]
@@ -158,19 +158,19 @@ def _parse(node: Any, named: dict[str, AvroType], space: str) -> AvroType:
 
 
 @lru_cache(maxsize=256)
-def leaves_among(type_: AvroType, wanted: frozenset[Path]) -> frozenset[Path]:
+def leaves_among(type_: AvroType, paths: frozenset[Path]) -> frozenset[Path]:
     """Those of some paths that a schema has."""
-    return frozenset(path for path in wanted if type_.at(path) is not None)
+    return frozenset(path for path in paths if type_.at(path) is not None)
 
 
 @lru_cache(maxsize=256)
-def steps(type_: AvroType, wanted: frozenset[Path]) -> FieldStep:
+def steps(type_: AvroType, paths: frozenset[Path]) -> FieldStep:
     """The steps that read these leaves of a record and step over the rest."""
-    return _steps(type_, (), wanted)
+    return _steps(type_, (), paths)
 
 
-def _steps(type_: AvroType, path: Path | None, wanted: frozenset[Path]) -> FieldStep:
-    leaf = path if path in wanted else None
+def _steps(type_: AvroType, path: Path | None, paths: frozenset[Path]) -> FieldStep:
+    leaf = path if path in paths else None
     match type_.kind:
         case "null":
             return walk.Nothing()
@@ -186,46 +186,46 @@ def _steps(type_: AvroType, path: Path | None, wanted: frozenset[Path]) -> Field
         case "fixed":
             return walk.Fixed(leaf, type_.size)
         case "union":
-            return walk.Choice(tuple(_steps(one, path, wanted) for one in type_.branches))
+            return walk.Choice(tuple(_steps(one, path, paths) for one in type_.branches))
         case "record":
             return walk.Record(
-                tuple(_steps(one.type, _child(path, one.id), wanted) for one in type_.fields)
+                tuple(_steps(one.type, _child(path, one.id), paths) for one in type_.fields)
             )
         case "map":
             assert type_.items is not None
-            pair = walk.Record((walk.Text(None), _steps(type_.items, None, wanted)))
+            pair = walk.Record((walk.Text(None), _steps(type_.items, None, paths)))
             return walk.ItemSlots((pair,))
         case _:
             assert type_.items is not None
-            return _items(type_.items, path, wanted)
+            return _items(type_.items, path, paths)
 
 
 def _child(path: Path | None, id_: int | None) -> Path | None:
     return None if path is None or id_ is None else (*path, id_)
 
 
-def _items(items: AvroType, path: Path | None, wanted: frozenset[Path]) -> FieldStep:
-    below = _below(path, wanted)
+def _items(items: AvroType, path: Path | None, paths: frozenset[Path]) -> FieldStep:
+    below = _below(path, paths)
     pair = [field.type for field in items.fields]
     keyed = len(pair) == 2 and items.fields[0].name == "key" and pair[0].is_number
-    if path is not None and path in wanted and items.is_number:
+    if path is not None and path in paths and items.is_number:
         return walk.NumberList(path)
     if keyed and pair[1].is_text:
         return walk.TextMap(path or (), frozenset(one[0] for one in below))
     if keyed and pair[1].is_number and below and path is not None:
         return walk.NumberMap(path, frozenset(one[0] for one in below))
-    plain = _steps(items, None, frozenset())
+    step = _steps(items, None, frozenset())
     if path is None or not below:
-        return walk.ItemSlots((plain,)) if plain.varints is None else walk.Numbers(plain.varints)
-    slots = [_steps(items, (*path, slot), wanted) for slot in range(max(below)[0] + 1)]
-    return walk.ItemSlots((*slots, plain))
+        return walk.ItemSlots((step,)) if step.varints is None else walk.Numbers(step.varints)
+    slots = [_steps(items, (*path, slot), paths) for slot in range(max(below)[0] + 1)]
+    return walk.ItemSlots((*slots, step))
 
 
-def _below(path: Path | None, wanted: Collection[Path]) -> set[Path]:
+def _below(path: Path | None, paths: Collection[Path]) -> set[Path]:
     if path is None:
         return set()
     depth = len(path)
-    return {one[depth:] for one in wanted if len(one) > depth and one[:depth] == path}
+    return {one[depth:] for one in paths if len(one) > depth and one[:depth] == path}
 
 
 @lru_cache(maxsize=256)

@@ -41,7 +41,7 @@ class RecordColumns:
 
 def decode(
     data: bytes,
-    wanted: Collection[Path],
+    paths: Collection[Path],
     *,
     path: str | None = None,
     domains: Mapping[Path, int] | None = None,
@@ -55,19 +55,19 @@ def decode(
     header = read_header(data, path=path)
     if header.schema.kind != "record":
         raise FormatError("its records are not of type record", path=path, field="avro.schema")
-    plan = avro_types.steps(header.schema, frozenset(wanted))
+    plan = avro_types.steps(header.schema, frozenset(paths))
     parts: list[dict[Path, pa.Array]] = []
     rows: list[int] = []
     for blocks in stretches(data, header, limits=limits, path=path):
         walker, keep = walk(blocks, header.schema, plan, domains or {}, path)
         parts.append(_arrays(walker, keep, header.schema, path))
         rows.append(walker.count if keep is None else len(keep))
-    found = dict.fromkeys(leaf for part in parts for leaf in part)
-    arrays = {leaf: _join(leaf, parts, rows) for leaf in found}
+    values = dict.fromkeys(leaf for part in parts for leaf in part)
+    arrays = {leaf: _join(leaf, parts, rows) for leaf in values}
     return RecordColumns(
         num_rows=sum(rows),
         metadata=header.metadata,
-        leaves=avro_types.leaves_among(header.schema, frozenset(wanted)),
+        leaves=avro_types.leaves_among(header.schema, frozenset(paths)),
         arrays=arrays,
     )
 

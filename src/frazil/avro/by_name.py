@@ -55,22 +55,22 @@ _ARROW: Final[Mapping[str, pa.DataType]] = {
 
 def read(
     data: bytes,
-    wanted: Sequence[str] | None = None,
+    names: Sequence[str] | None = None,
     *,
     path: str | None = None,
     domains: Mapping[str, int] | None = None,
     limits: Limits = DEFAULT,
 ) -> pa.Table:
-    """The records of one container file as a table of the wanted fields that it has.
+    """The records of one container file as a table of the named fields that it has.
 
-    `wanted` lists dotted field names; one that names a record takes all its fields. None takes
+    `names` lists dotted field names; one that names a record takes all its fields. None takes
     every field. `domains` gives, for fields known to be small numbers, how many values they take
     from zero on; it only helps to find where records start.
     """
     header = read_header(data, path=path)
     small = tuple(sorted((domains or {}).items()))
     try:
-        plan = _planned(header.schema, None if wanted is None else tuple(wanted), small)
+        plan = _planned(header.schema, None if names is None else tuple(names), small)
         parts: list[list[pa.Array]] = []
         rows = 0
         for blocks in stretches(data, header, limits=limits, path=path):
@@ -164,7 +164,7 @@ class _SkippedNumber(FieldStep):
 
 @lru_cache(maxsize=64)
 def _planned(
-    root: AvroType, wanted: tuple[str, ...] | None, small: tuple[tuple[str, int], ...]
+    root: AvroType, names: tuple[str, ...] | None, small: tuple[tuple[str, int], ...]
 ) -> _Plan:
     if root.kind == "union":
         # Avro writes a record as its fields in a row: a record of one field is that field.
@@ -172,7 +172,7 @@ def _planned(
     if root.kind != "record":
         raise FormatError(f"the file holds {root.kind} values; expected records")
     schema = _numbered(root)
-    columns = tuple(_columns(schema, (), "", wanted))
+    columns = tuple(_columns(schema, (), "", names))
     paths = {column.path for column in columns}
     counts = dict(small)
     domains: dict[Path, int] = {
@@ -195,7 +195,7 @@ def _numbered(type: AvroType) -> AvroType:
 
 
 def _columns(
-    type: AvroType, path: Path, name: str, wanted: tuple[str, ...] | None
+    type: AvroType, path: Path, name: str, names: tuple[str, ...] | None
 ) -> Iterator[_Column]:
     """The wanted leaves below a type, in file order."""
     if len(path) > _MAX_DEPTH:
@@ -203,39 +203,38 @@ def _columns(
     if type.kind == "union":
         others = [branch for branch in type.branches if branch.kind != "null"]
         if len(others) == 1:
-            yield from _columns(others[0], path, name, wanted)
+            yield from _columns(others[0], path, name, names)
             return
-        if not _is_wanted(name, wanted):
+        if not _is_wanted(name, names):
             return
         raise Unsupported(f"Avro union of {len(others)} types", feature="avro-union")
     if type.kind == "record":
         for field in type.fields:
             assert field.id is not None
             inner = f"{name}.{field.name}" if name else field.name
-            yield from _columns(field.type, (*path, field.id), inner, wanted)
-    elif _is_wanted(name, wanted):
+            yield from _columns(field.type, (*path, field.id), inner, names)
+    elif _is_wanted(name, names):
         _arrow_type(type)
         yield _Column(name=name, path=path, type=type)
 
 
-def _is_wanted(name: str, wanted: tuple[str, ...] | None) -> bool:
-    if wanted is None:
+def _is_wanted(name: str, names: tuple[str, ...] | None) -> bool:
+    if names is None:
         return True
-    return any(name == one or name.startswith(one + ".") for one in wanted)
+    return any(name == one or name.startswith(one + ".") for one in names)
 
 
-def _step(type: AvroType, path: Path, wanted: set[Path]) -> FieldStep:
+def _step(type: AvroType, path: Path, paths: set[Path]) -> FieldStep:
     """The step that captures the wanted leaves below a type."""
-    leaf = path if path in wanted else None
+    leaf = path if path in paths else None
     match type.kind:
         case "record":
             fields = [
-                _step(f.type, (*path, f.id if f.id is not None else -1), wanted)
-                for f in type.fields
+                _step(f.type, (*path, f.id if f.id is not None else -1), paths) for f in type.fields
             ]
             return Record(tuple(fields))
         case "union":
-            return Choice(tuple(_step(branch, path, wanted) for branch in type.branches))
+            return Choice(tuple(_step(branch, path, paths) for branch in type.branches))
         case "null":
             return Nothing()
         case "int" | "long" | "enum":
@@ -340,10 +339,10 @@ def _union_reader(branches: list[Reader]) -> Reader:
 
 def _record_reader(fields: list[tuple[str, Reader]]) -> Reader:
     def read_record(data: bytes, at: int) -> tuple[Any, int]:
-        made = {}
+        record = {}
         for name, reader in fields:
-            made[name], at = reader(data, at)
-        return made, at
+            record[name], at = reader(data, at)
+        return record, at
 
     return read_record
 

@@ -58,7 +58,7 @@ def read_header(data: bytes, *, path: str | None = None) -> Header:
     codec = text.get("avro.codec", "null")
     if codec not in _CODECS:
         raise Unsupported(
-            f"{path or 'an Avro file'}: codec {codec!r} is not known; expected one of "
+            f"{path or 'an Avro file'}: unknown codec {codec!r}; expected one of "
             f"{', '.join(sorted(_CODECS))}",
             feature="avro-codec",
         )
@@ -66,16 +66,16 @@ def read_header(data: bytes, *, path: str | None = None) -> Header:
 
 
 def _metadata(data: bytes) -> tuple[dict[str, str], int]:
-    found: dict[str, str] = {}
+    metadata: dict[str, str] = {}
     at = len(MAGIC)
     while True:
         count, at = avro_types.item_count(data, at)
         if count == 0:
-            return found, at
+            return metadata, at
         for _ in range(count):
             key, at = sized_bytes(data, at)
             value, at = sized_bytes(data, at)
-            found[key.decode()] = value.decode()
+            metadata[key.decode()] = value.decode()
 
 
 def sized_bytes(data: bytes, at: int) -> tuple[bytes, int]:
@@ -90,9 +90,43 @@ def stretches(
     data: bytes, header: Header, *, limits: Limits = limits.DEFAULT, path: str | None = None
 ) -> Iterator[Blocks]:
     """The file's blocks, decompressed and gathered up to about STRETCH_BYTES."""
-    at, total, gathered = header.end, 0, 0
+    gathered = 0
     blocks: list[bytes] = []
     counts: list[int] = []
+    for count, block in plain_blocks(data, header, limits=limits, path=path):
+        blocks.append(block)
+        counts.append(count)
+        gathered += len(block)
+        if gathered >= STRETCH_BYTES:
+            yield Blocks.of(blocks, counts)
+            blocks, counts, gathered = [], [], 0
+    if blocks:
+        yield Blocks.of(blocks, counts)
+
+
+def plain_blocks(
+    data: bytes, header: Header, *, limits: Limits = limits.DEFAULT, path: str | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The file's blocks that hold records: how many, and the decompressed bytes."""
+    total = 0
+    for count, block in stored_blocks(data, header, path=path):
+        block_data = _plain(block, header.codec, limits, path)
+        # A record takes a byte at least: those of manifests have fields.
+        if count > len(block_data) or (count == 0 and block_data):
+            raise FormatError(
+                f"a block of {len(block_data)} bytes says it has {count} records", path=path
+            )
+        total += len(block_data)
+        limits.check(total, stored=len(data), path=path)
+        if count:
+            yield count, block_data
+
+
+def stored_blocks(
+    data: bytes, header: Header, *, path: str | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """The file's blocks as they are stored: how many records each says it has, and its bytes."""
+    at = header.end
     while at < len(data):
         try:
             count, at = avro_types.number(data, at)
@@ -104,30 +138,13 @@ def stretches(
                 f"the block before byte {at} is cut short or corrupt: {error}", path=path
             ) from error
         at += SYNC_BYTES
-        plain = _plain(block, header.codec, limits, path)
-        # A record takes a byte at least: those of manifests have fields.
-        if count > len(plain) or (count == 0 and plain):
-            raise FormatError(
-                f"a block of {len(plain)} bytes says it has {count} records", path=path
-            )
-        total += len(plain)
-        limits.check(total, stored=len(data), path=path)
-        if count == 0:
-            continue
-        blocks.append(plain)
-        counts.append(count)
-        gathered += len(plain)
-        if gathered >= STRETCH_BYTES:
-            yield Blocks.of(blocks, counts)
-            blocks, counts, gathered = [], [], 0
-    if blocks:
-        yield Blocks.of(blocks, counts)
+        yield count, block
 
 
 def _plain(block: bytes, codec: str, limits_: Limits, path: str | None) -> bytes:
     if codec != "snappy":
         return limits.decompress(block, codec, limits=limits_, path=path)
-    plain = limits.decompress(block[:-_CRC_BYTES], codec, limits=limits_, path=path)
-    if zlib.crc32(plain) != int.from_bytes(block[-_CRC_BYTES:], "big"):
+    decompressed = limits.decompress(block[:-_CRC_BYTES], codec, limits=limits_, path=path)
+    if zlib.crc32(decompressed) != int.from_bytes(block[-_CRC_BYTES:], "big"):
         raise FormatError("a snappy block does not match its checksum", path=path)
-    return plain
+    return decompressed

@@ -64,7 +64,7 @@ def encode(
     squeeze = _CODECS.get(codec)
     if squeeze is None:
         raise Unsupported(
-            f"Avro codec {codec!r} is not written; expected one of {', '.join(sorted(_CODECS))}",
+            f"Avro codec {codec!r} cannot be written; expected one of {', '.join(sorted(_CODECS))}",
             feature="avro-codec",
         )
     type_ = avro_types.parse(schema)
@@ -117,7 +117,7 @@ class _Encoder:
     def _nullable(self, type_: AvroType, path: Path) -> pa.Array:
         kinds = [branch.kind for branch in type_.branches]
         if len(kinds) != 2 or "null" not in kinds:
-            raise Unsupported(f"a union of {kinds} is not written", feature="avro-union")
+            raise Unsupported(f"a union of {kinds} cannot be written", feature="avro-union")
         null = kinds.index("null")
         is_full = self._is_full(path)
         present = None if is_full else self._present(path)
@@ -143,12 +143,12 @@ class _Encoder:
         if path in self._columns:
             column = self._columns[path]
             return None if column.null_count == len(column) else pc.is_valid(column)
-        found: pa.Array | None = None
+        present: pa.Array | None = None
         for id_ in sorted(self._below.get(path, ())):
             below = self._present((*path, id_))
             if below is not None:
-                found = below if found is None else pc.or_(found, below)
-        return found
+                present = below if present is None else pc.or_(present, below)
+        return present
 
     def _array(self, items: AvroType, path: Path) -> pa.Array:
         if items.is_number:
@@ -197,10 +197,10 @@ def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
         known = values.fill_null(0) if values.null_count else values
         return numbers(np.asarray(known.cast(pa.int64()), dtype=np.int64))
     if type_.is_text:
-        plain = values.cast(pa.binary())
-        plain = plain.fill_null(b"") if plain.null_count else plain
-        length = np.asarray(pc.binary_length(plain), dtype=np.int64)
-        return pc.binary_join_element_wise(numbers(length), plain, _bytes(b""))
+        encoded = values.cast(pa.binary())
+        encoded = encoded.fill_null(b"") if encoded.null_count else encoded
+        length = np.asarray(pc.binary_length(encoded), dtype=np.int64)
+        return pc.binary_join_element_wise(numbers(length), encoded, _bytes(b""))
     if type_.kind == "boolean":
         return pc.if_else(values.fill_null(False), pa.scalar(b"\x01", pa.binary()), _bytes(b"\x00"))
     if type_.kind in ("float", "double"):
@@ -208,12 +208,12 @@ def _leaf(type_: AvroType, values: pa.Array, path: Path) -> pa.Array:
         raw = np.ascontiguousarray(values.fill_null(0.0).to_numpy(zero_copy_only=False), dtype)
         return _fixed_width(raw.view(np.uint8), raw.itemsize, len(values))
     if type_.kind == "fixed":
-        plain = values.cast(pa.binary())
-        wrong = pc.not_equal(pc.binary_length(plain), type_.size)
+        encoded = values.cast(pa.binary())
+        wrong = pc.not_equal(pc.binary_length(encoded), type_.size)
         if pc.any(wrong).as_py():
             raise InvalidInput(f"a value of field {path} does not have {type_.size} bytes")
-        return plain
-    raise Unsupported(f"Avro type {type_.kind} is not written", feature=f"avro-{type_.kind}")
+        return encoded
+    raise Unsupported(f"Avro type {type_.kind} cannot be written", feature=f"avro-{type_.kind}")
 
 
 def _fixed_width(raw: np.ndarray[Any, np.dtype[np.uint8]], width: int, rows: int) -> pa.Array:
@@ -277,12 +277,12 @@ def numbers(values: Longs) -> pa.Array:
 def _number(value: int) -> bytes:
     """One zigzag number."""
     left = (value << 1) ^ (value >> 63)
-    found = bytearray()
+    encoded = bytearray()
     while left >= 0x80:
-        found.append(left & 0x7F | 0x80)
+        encoded.append(left & 0x7F | 0x80)
         left >>= 7
-    found.append(left)
-    return bytes(found)
+    encoded.append(left)
+    return bytes(encoded)
 
 
 def _text(value: str) -> bytes:

@@ -212,11 +212,11 @@ class NumberMap(Items):
         starts, record = walker.varint_starts(position, count * 2)
         key, _ = walker.varint(starts[0::2])
         owner = record[0::2]
-        for wanted in self.keys:
-            found = np.flatnonzero(key == wanted)
-            if found.size:
-                value, _ = walker.varint(starts[1::2][found])
-                walker.capture((*self.path, wanted), rows[owner[found]], value)
+        for field_id in self.keys:
+            matching = np.flatnonzero(key == field_id)
+            if matching.size:
+                value, _ = walker.varint(starts[1::2][matching])
+                walker.capture((*self.path, field_id), rows[owner[matching]], value)
         return walker.skip_varints(position, count * 2)
 
 
@@ -271,11 +271,11 @@ class TextMap(Items):
             if first in self.keys:
                 walker.capture((*self.path, first), rows, start, np.maximum(end - start, 0))
             return
-        for wanted in self.keys:
-            found = np.flatnonzero(key == wanted)
-            if found.size:
-                lengths = np.maximum(end - start, 0)[found]
-                walker.capture((*self.path, wanted), rows[found], start[found], lengths)
+        for field_id in self.keys:
+            matching = np.flatnonzero(key == field_id)
+            if matching.size:
+                lengths = np.maximum(end - start, 0)[matching]
+                walker.capture((*self.path, field_id), rows[matching], start[matching], lengths)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from frazil.avro.field_steps import Choice, FieldStep, Items, Number, Record, Te
 from frazil.avro.walker import Longs, Path, Stretch, Walker
 from frazil.errors import FormatError
 
-_MOST_CANDIDATES: Final = 8
+_MAX_CANDIDATES: Final = 8
 """Maximum number of positions tried per record; more means that the guess is wrong."""
 
-_MOST_LOOKS: Final = 8
+_MAX_LOOKS: Final = 8
 _LETTERS: Final = 4
 
 
@@ -45,10 +45,10 @@ class Blocks:
         return np.concatenate(([0], self.ends[:-1]))
 
     @staticmethod
-    def of(plain: Sequence[bytes], counts: Sequence[int]) -> Blocks:
+    def of(blocks: Sequence[bytes], counts: Sequence[int]) -> Blocks:
         """Blocks joined into one stretch."""
-        ends = np.cumsum([len(block) for block in plain])
-        return Blocks(Stretch(b"".join(plain)), ends, np.array(counts, dtype=np.int64))
+        ends = np.cumsum([len(block) for block in blocks])
+        return Blocks(Stretch(b"".join(blocks)), ends, np.array(counts, dtype=np.int64))
 
 
 def walk(
@@ -103,6 +103,7 @@ def _alike(blocks: Blocks, schema: AvroType) -> Longs | None:
     length, text = probe.varint(position)
     if (text + length > probe.length).any() or (length < _LETTERS).any():
         return None
+    # The bytes before the text, a length of one or two bytes, the first letters of the text.
     looks = {
         re.escape(data[start:at])
         + rb"[\x80-\xff]?[\x00-\x7f]"
@@ -111,13 +112,14 @@ def _alike(blocks: Blocks, schema: AvroType) -> Longs | None:
             starts.tolist(), position.tolist(), text.tolist(), strict=True
         )
     }
-    if len(looks) > _MOST_LOOKS:
+    if len(looks) > _MAX_LOOKS:
         return None
-    found = [match.start() for look in looks for match in re.finditer(look, data, re.DOTALL)]
+    # Too few places: a record looks otherwise. Too many: walking every record is cheaper.
+    matches = [match.start() for look in looks for match in re.finditer(look, data, re.DOTALL)]
     records = int(blocks.counts.sum())
-    if not records <= len(found) <= _MOST_CANDIDATES * records:
+    if not records <= len(matches) <= _MAX_CANDIDATES * records:
         return None
-    return np.unique(np.array(found, dtype=np.int64))
+    return np.unique(np.array(matches, dtype=np.int64))
 
 
 def _plausible(blocks: Blocks, schema: AvroType, domains: Mapping[Path, int]) -> Longs | None:
@@ -133,7 +135,7 @@ def _plausible(blocks: Blocks, schema: AvroType, domains: Mapping[Path, int]) ->
         possible[:-1] &= data[1:] <= 2 * (len(leading[1].branches) - 1)
     places = np.flatnonzero(possible)
     position = places
-    limit = _MOST_CANDIDATES * int(blocks.counts.sum())
+    limit = _MAX_CANDIDATES * int(blocks.counts.sum())
     for step in leading:
         if isinstance(step, Number) and step.path is not None:
             value, position = probe.varint(position)
@@ -149,18 +151,18 @@ def _leading(step: FieldStep) -> list[FieldStep]:
     """The steps of a record up to its first array."""
     if not isinstance(step, Record):
         return []
-    found: list[FieldStep] = []
+    steps: list[FieldStep] = []
     for one in step.fields:
         if isinstance(one, Record):
             inner = _leading(one)
-            found.extend(inner)
+            steps.extend(inner)
             if len(inner) < len(one.fields):
                 break
         elif isinstance(one, Items) or _holds_items(one):
             break
         else:
-            found.append(one)
-    return found
+            steps.append(one)
+    return steps
 
 
 def _holds_items(step: FieldStep) -> bool:
@@ -181,8 +183,8 @@ def _chain(blocks: Blocks, guesses: Longs, ends: Longs) -> Longs | None:
         if (np.append(guesses[1:], ends[-1]) == ends).all() and (ends[last] == blocks.ends).all():
             return np.arange(records)
     index = np.searchsorted(guesses, ends)
-    found = guesses[np.minimum(index, len(guesses) - 1)] == ends
-    following = np.where(found, index, -1).tolist()
+    chained = guesses[np.minimum(index, len(guesses) - 1)] == ends
+    following = np.where(chained, index, -1).tolist()
     keep: list[int] = []
     for start, block_end, count in zip(
         np.searchsorted(guesses, blocks.starts).tolist(),

@@ -120,6 +120,8 @@ class Walker:
 
     def skip_varints(self, position: Longs, count: Longs | int) -> Longs:
         """Where the field after `count` numbers starts."""
+        # `rank` counts the numbers that end before a position: the last of the next `count` ends
+        # that many further on.
         ends = self.stretch.ends()
         last = self.stretch.rank(position) + count - 1
         after: Longs = ends[np.minimum(last, len(ends) - 1)] + 1
@@ -127,6 +129,8 @@ class Walker:
 
     def varint_starts(self, position: Longs, count: Longs) -> tuple[Longs, Longs]:
         """Where each of `count` numbers starts, records after one another; and their record."""
+        # A varint ends at a byte without the high bit; the next one starts right after. So the
+        # starts of a record's numbers are the ends before them, except its first: `position`.
         ends = self.stretch.ends()
         record = np.repeat(np.arange(len(position)), count)
         first = np.cumsum(count) - count
@@ -142,7 +146,8 @@ class Walker:
         """Keep the values of a leaf for the records `rows`."""
         column = self.captured.get(path)
         if column is None:
-            if len(rows) == self.count:  # rows are ascending, so these are all of them
+            # As many rows as records are not all of them when a map names a key twice.
+            if len(rows) == self.count and (rows == np.arange(self.count)).all():
                 valid = np.ones(self.count, dtype=np.bool_)
                 self.captured[path] = Captured(values, valid, lengths)
                 return
@@ -166,6 +171,7 @@ def text_array(walker: Walker, column: Captured, type_: pa.DataType) -> pa.Array
     """
     lengths = column.lengths
     assert lengths is not None
+    # A null has an empty value where the one before it ended, so that offsets never fall.
     starts = np.where(column.valid, column.values, 0)
     ends = np.where(column.valid, column.values + lengths, 0)
     floor = np.concatenate(([0], np.maximum.accumulate(ends)[:-1]))
@@ -174,6 +180,7 @@ def text_array(walker: Walker, column: Captured, type_: pa.DataType) -> pa.Array
     offsets[0], offsets[1::2], offsets[2::2] = 0, starts, ends
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(walker.stretch.data)]
     alternating = pa.Array.from_buffers(type_, 2 * len(starts), buffers)
+    # Elements 0, 2, 4 … are the gaps between values; 1, 3, 5 … are the values.
     index = pa.array(np.arange(1, 2 * len(starts), 2), mask=~column.valid)
     return alternating.take(index)
 
@@ -189,7 +196,7 @@ def list_array(walker: Walker, column: Captured, later: Sequence[Captured]) -> p
         values.append(number)
         owners.append(record)
     flat = np.concatenate(values)
-    if later:
+    if later:  # a list in several blocks: stable, so its numbers keep their order
         flat = flat[np.argsort(np.concatenate(owners), kind="stable")]
     total = np.sum(counts, axis=0)
     offsets = np.concatenate(([0], np.cumsum(total))).astype(np.int32)

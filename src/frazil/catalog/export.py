@@ -3,57 +3,73 @@
 The catalog is the authority; a JSON file is written at create, every `write.metadata.json-every`
 versions, when the schema, partitioning or sort order changes, and on demand. It serves other
 tools and `recover`. Knows nothing of databases.
+
+A file names every snapshot. So that files do not grow with the square of the history, the default
+is 100 versions or a quarter of the history, whichever is more: all files together are at most five
+times the newest one. `recover` reads what is missing from the roots.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
-from frazil.errors import FormatError, InvalidInput
-from frazil.format import metadata_json
-from frazil.format.checks import METADATA_PATH
-from frazil.format.metadata import FORMAT_VERSION, History, TableMetadata
+from frazil.errors import FormatError
+from frazil.format.checks import check_not_encrypted
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import FORMAT_VERSION, History, TableMetadata
 from frazil.format.paths import is_absolute, relativise, resolve
+from frazil.properties.registry import (
+    DELETE_AFTER_COMMIT,
+    JSON_EVERY,
+    METADATA_PATH,
+    PREVIOUS_VERSIONS_MAX,
+)
 from frazil.storage import Storage
 
-JSON_EVERY = "write.metadata.json-every"
-JSON_EVERY_DEFAULT = 100
-PREVIOUS_MAX = "write.metadata.previous-versions-max"
-PREVIOUS_MAX_DEFAULT = 100
-DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
+_HISTORY_SHARE = 4
 
 
 def json_every(metadata: TableMetadata) -> int:
     """How many versions apart JSON files are; 0 is never, 1 is every version."""
-    return _count(metadata, JSON_EVERY, JSON_EVERY_DEFAULT)
+    return JSON_EVERY.of(metadata.properties)
 
 
 def previous_max(metadata: TableMetadata) -> int:
     """How many earlier JSON files the metadata log remembers."""
-    return max(1, _count(metadata, PREVIOUS_MAX, PREVIOUS_MAX_DEFAULT))
+    return max(1, PREVIOUS_VERSIONS_MAX.of(metadata.properties))
 
 
 def deletes_previous(metadata: TableMetadata) -> bool:
     """Whether JSON files that the log no longer remembers are deleted."""
-    return metadata.properties.get(DELETE_AFTER_COMMIT, "false").lower() == "true"
+    return DELETE_AFTER_COMMIT.lenient(metadata.properties, otherwise=False)
 
 
 def is_due(
-    before: TableMetadata, after: TableMetadata, *, version: int, rendered_version: int | None
+    before: TableMetadata,
+    after: TableMetadata,
+    *,
+    version: int,
+    rendered_version: int | None,
+    snapshot_count: Callable[[], int],
 ) -> bool:
-    """Whether a version gets a JSON file."""
+    """Whether a version gets a JSON file. `snapshot_count` is asked once in `json-every`
+    versions."""
     every = json_every(after)
     if every == 0:
         return False
-    if rendered_version is None or version - rendered_version >= every:
+    if rendered_version is None or _shape(before) != _shape(after):
         return True
-    return _shape(before) != _shape(after)
+    since = version - rendered_version
+    if JSON_EVERY.key in after.properties:
+        return since >= every
+    return since > 0 and since % every == 0 and since * _HISTORY_SHARE >= snapshot_count()
 
 
 def metadata_folder(metadata: TableMetadata) -> str:
     """The folder that holds a table's JSON files."""
-    folder = metadata.properties.get(METADATA_PATH) or "metadata"
+    folder = METADATA_PATH.of(metadata.properties) or "metadata"
     if folder.startswith("/"):
         return folder.rstrip("/")
     return resolve(metadata.location, folder.rstrip("/"))
@@ -73,13 +89,13 @@ def read(
     *,
     storage: Storage,
     location: str | None = None,
-    spoiled: list[FormatError] | None = None,
+    rejected: list[FormatError] | None = None,
 ) -> tuple[TableMetadata, History]:
-    """Read a metadata JSON file of any supported version. With a list for `spoiled`, values that
+    """Read a metadata JSON file of any supported version. With a list for `rejected`, values that
     the table can do without are left out and noted there."""
     data = storage.read(path)
     return metadata_json.loads(
-        data, path=path, location=location, limits=storage.limits, spoiled=spoiled
+        data, path=path, location=location, limits=storage.limits, rejected=rejected
     )
 
 
@@ -89,12 +105,13 @@ def read_moved(
     """Read a JSON file that may have been copied elsewhere together with its table.
 
     A v4 table's paths are relative, so the table is where its JSON is, unless its JSON files are
-    kept apart from it on purpose. One of Java's interim v4 gets the derived columns it has not.
+    kept apart from it on purpose. One of Java's interim v4 gets its missing derived columns.
     """
-    metadata, history = read(path, storage=storage, location=location, spoiled=[])
+    metadata, history = read(path, storage=storage, location=location, rejected=[])
+    check_not_encrypted(path, metadata.properties, metadata.extra)
     folder, _, _ = path.rpartition("/")
     place, _, last = folder.rpartition("/")
-    apart = METADATA_PATH in metadata.properties
+    apart = METADATA_PATH.key in metadata.properties
     is_ours = metadata.format_version >= FORMAT_VERSION
     if location is None and is_ours and not apart and last == "metadata" and place:
         metadata = metadata.relocated(place)
@@ -126,12 +143,3 @@ def _shape(metadata: TableMetadata) -> tuple[tuple[int, int], ...]:
         (len(metadata.partition_specs), metadata.default_spec_id),
         (len(metadata.sort_orders), metadata.default_sort_order_id),
     )
-
-
-def _count(metadata: TableMetadata, key: str, default: int) -> int:
-    text = metadata.properties.get(key)
-    if text is None:
-        return default
-    if not text.isdecimal() or not text.isascii():
-        raise InvalidInput(f"property {key} is {text!r}; expected a whole number, 0 or more")
-    return int(text)

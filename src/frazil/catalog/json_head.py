@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from frazil.catalog import export
+from frazil.catalog.backend import CatalogBackend, gone
 from frazil.catalog.names import Identifier
 from frazil.catalog.notes import MemoryNotes, Notes
-from frazil.catalog.ownership import Neighbourhood
+from frazil.catalog.ownership import OtherTables
 from frazil.commit.head import Draft, Outcome, ReadOnly, State
 from frazil.errors import FormatError, NotFound, Unsupported
 from frazil.format import paths
-from frazil.format.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
+from frazil.format.checks import check_not_encrypted
+from frazil.format.metadata.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
-
-if TYPE_CHECKING:
-    from frazil.catalog.pointers import Pointers
 
 
 class JsonHead(ReadOnly):
@@ -38,13 +36,14 @@ class JsonHead(ReadOnly):
         *,
         locate: Callable[[], str],
         storage: Callable[[str], Storage],
-        catalog: Pointers | None = None,
+        catalog: CatalogBackend | None = None,
     ) -> None:
         self.identifier = identifier
         self._locate = locate
         self._storage = storage
         self.catalog = catalog
         self.notes: Notes = MemoryNotes()
+        self._state: State
         self._read(metadata_location)
 
     def __repr__(self) -> str:
@@ -57,7 +56,11 @@ class JsonHead(ReadOnly):
     def load(self) -> State:
         current = self._locate()
         if current != self._state.metadata_location:
+            known = self._state
             self._read(current)
+            if self._state.metadata.table_uuid != known.metadata.table_uuid:
+                self._state = known
+                raise gone(self.identifier, lambda _: True)
         return self._state
 
     def swap(self, base: State, draft: Draft) -> Outcome:
@@ -79,10 +82,10 @@ class JsonHead(ReadOnly):
         return state if self._history.snapshot(snapshot_id) else None
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        found = self._history.snapshot(snapshot_id)
-        if found is None:
+        snapshot = self._history.snapshot(snapshot_id)
+        if snapshot is None:
             raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")
-        return found
+        return snapshot
 
     def snapshots(self) -> Iterable[Snapshot]:
         return self._history.snapshots
@@ -100,14 +103,15 @@ class JsonHead(ReadOnly):
     def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
         return ()  # nothing is stored but what was checked, or what others wrote
 
-    def neighbourhood(self) -> Neighbourhood:
-        found = getattr(self.catalog, "neighbourhood", None)
-        around = Neighbourhood() if found is None else found()
+    def neighbourhood(self) -> OtherTables:
+        neighbours = getattr(self.catalog, "neighbourhood", None)
+        others = OtherTables() if neighbours is None else neighbours()
         mine = str(self.identifier)
-        return replace(around, tables=tuple(each for each in around.tables if each.name != mine))
+        return replace(others, tables=tuple(table for table in others.tables if table.name != mine))
 
     def _read(self, path: str) -> None:
         metadata, history = export.read(path, storage=self._storage(path))
+        check_not_encrypted(str(self.identifier), metadata.properties, metadata.extra)
         location = metadata.location
         if not location.startswith("/") and not paths.is_absolute(location):
             raise Unsupported(

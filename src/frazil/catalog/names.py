@@ -7,6 +7,7 @@ databases.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ MAX_LENGTH = 255
 
 _ESCAPE = re.compile(r"%(?=25|2E)|\.")
 _ESCAPED = re.compile(r"%(25|2E)")
+_MARK = "~"
+_AMBIGUOUS = re.compile(rf"[.{_MARK}]")
 _HARMFUL = re.compile(r"[/\\?#%\x00-\x1f\x7f]")
 
 
@@ -61,7 +64,7 @@ def dotted(namespace: Namespace) -> str:
 def undotted(text: str) -> Namespace:
     """The levels of a namespace given as text."""
     return tuple(
-        _ESCAPED.sub(lambda found: "%" if found[1] == "25" else ".", part)
+        _ESCAPED.sub(lambda match: "%" if match[1] == "25" else ".", part)
         for part in text.split(".")
     )
 
@@ -69,21 +72,30 @@ def undotted(text: str) -> Namespace:
 def table_location(warehouse: str, identifier: Identifier) -> str:
     """Where a table goes by default. Namespaces are one folder each, so that no table's folder
     can lie inside another table's."""
-    space = ".".join(folder_name(part) for part in identifier.namespace)
-    return f"{warehouse.rstrip('/')}/{space}/{folder_name(identifier.name)}"
+    return f"{namespace_location(warehouse, identifier.namespace)}/{folder_name(identifier.name)}"
+
+
+def namespace_location(warehouse: str, namespace: Namespace) -> str:
+    """The folder of a namespace, which no other namespace has. Levels are joined by dots; a name
+    that would not be told apart that way has a digest of itself behind it."""
+    folder = ".".join(folder_name(part) for part in namespace)
+    if any(part != folder_name(part) or _AMBIGUOUS.search(part) for part in namespace):
+        digest = hashlib.sha256(dotted(namespace).encode()).hexdigest()[:12]
+        folder = f"{folder}{_MARK}{digest}"
+    return f"{warehouse.rstrip('/')}/{folder}"
 
 
 def _escaped(part: str) -> str:
-    return _ESCAPE.sub(lambda found: "%2E" if found[0] == "." else "%25", part)
+    return _ESCAPE.sub(lambda match: "%2E" if match[0] == "." else "%25", part)
 
 
 def folder_name(part: str) -> str:
     """A part of a name as a folder: nothing that could lead elsewhere or be decoded."""
-    plain = _HARMFUL.sub("_", part)
-    inner = plain.strip(" ")
-    if inner != plain or inner.strip(".") == "":
+    safe = _HARMFUL.sub("_", part)
+    inner = safe.strip(" ")
+    if inner != safe or inner.strip(".") == "":
         return f"_{inner.replace('.', '_')}_"
-    return plain
+    return safe
 
 
 def _parts(name: str | Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from frazil.catalog.database import Database, UncertainCommit
+from frazil.catalog.database.database import Database, UncertainCommit
 from frazil.errors import CatalogError
 
 _BATCH = 500
@@ -21,11 +21,15 @@ _BELOW = """
 SELECT name, value FROM frazil_notes
 WHERE table_id = :table_id AND name >= :prefix AND name < :until ORDER BY name
 """
+_ANY = "SELECT 1 FROM frazil_notes WHERE table_id = :table_id LIMIT 1"
 _REMOVE = "DELETE FROM frazil_notes WHERE table_id = :table_id AND name = :name"
 
 
 class Notes(Protocol):
     """The notes of one table."""
+
+    def is_empty(self) -> bool:
+        """Whether there is certainly none."""
 
     def below(self, prefix: str) -> dict[str, str]:
         """Every note whose key starts so, sorted by key."""
@@ -39,12 +43,27 @@ class Notes(Protocol):
     def remove(self, keys: Iterable[str]) -> None:
         """Forget notes."""
 
+    def claim(self, version: int, by: str) -> str:
+        """Claim the right to write a published version of the table: returns whose it is."""
+
+
+CLAIMS = "publish:"
+"""What the keys of claims start with."""
+
+
+def claim_key(version: int) -> str:
+    """The note of a claim."""
+    return f"{CLAIMS}{version:012d}"
+
 
 class MemoryNotes:
     """Notes that end with the process."""
 
     def __init__(self) -> None:
         self._notes: dict[str, str] = {}
+
+    def is_empty(self) -> bool:
+        return not self._notes
 
     def below(self, prefix: str) -> dict[str, str]:
         return {key: self._notes[key] for key in sorted(self._notes) if key.startswith(prefix)}
@@ -59,6 +78,9 @@ class MemoryNotes:
         for key in keys:
             self._notes.pop(key, None)
 
+    def claim(self, version: int, by: str) -> str:
+        return self.add({claim_key(version): by})[claim_key(version)]
+
 
 class SqlNotes:
     """Notes as rows of a table of the catalog."""
@@ -67,24 +89,27 @@ class SqlNotes:
         self._database = database
         self._table_id = table_id
 
+    def is_empty(self) -> bool:
+        return not self._database.rows(_ANY, {"table_id": self._table_id})
+
     def below(self, prefix: str) -> dict[str, str]:
         until = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         key = {"table_id": self._table_id, "prefix": prefix, "until": until}
         return {str(name): str(value) for name, value in self._database.rows(_BELOW, key)}
 
     def get(self, keys: Collection[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        wanted = list(keys)
-        for start in range(0, len(wanted), _BATCH):
-            names = {f"name_{i}": key for i, key in enumerate(wanted[start : start + _BATCH])}
+        values: dict[str, str] = {}
+        asked_keys = list(keys)
+        for start in range(0, len(asked_keys), _BATCH):
+            names = {f"name_{i}": key for i, key in enumerate(asked_keys[start : start + _BATCH])}
             listed = ", ".join(f":{name}" for name in names)
             rows = self._database.rows(
                 "SELECT name, value FROM frazil_notes "
                 f"WHERE table_id = :table_id AND name IN ({listed})",
                 {"table_id": self._table_id, **names},
             )
-            found.update({str(name): str(value) for name, value in rows})
-        return found
+            values.update({str(name): str(value) for name, value in rows})
+        return values
 
     def add(self, notes: Mapping[str, str]) -> dict[str, str]:
         rows = [
@@ -96,6 +121,9 @@ class SqlNotes:
 
     def remove(self, keys: Iterable[str]) -> None:
         self._change(_REMOVE, [{"table_id": self._table_id, "name": key} for key in keys])
+
+    def claim(self, version: int, by: str) -> str:
+        return self.add({claim_key(version): by})[claim_key(version)]
 
     def _change(self, statement: str, rows: list[dict[str, object]]) -> None:
         if not rows:

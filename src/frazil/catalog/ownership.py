@@ -2,12 +2,16 @@
 
 A table *may hold* files below its location and below the folders that its properties name. It
 *owns* a folder alone when no other table of the catalog may hold files there, when the folder is
-its `data`, its `metadata` or named by a property, and when neither the warehouse nor the catalog's
-database lies in it. From this follow the two rules that purge, expiry and orphan removal keep:
+its `data`, its `metadata`, its `clients` or named by a property, and when neither the warehouse nor
+the catalog's database lies in it. From this follow the two rules that purge, expiry and orphan
+removal keep:
 
 - A file that the table's metadata names is deleted only where the table may hold files, where no
   other table's folder is closer to it, and where no table that shares the folder reaches it.
 - A file that nothing names is deleted only in a folder that the table owns alone.
+
+For them to hold, no table takes a file that is another's: its owner knows nothing of a second table
+that reads it and would delete it. Clones do, and their source keeps what they read by a tag.
 
 Places are compared by their canonical form (`frazil.storage.places`). Reads no file, deletes none.
 """
@@ -15,15 +19,19 @@ Places are compared by their canonical form (`frazil.storage.places`). Reads no 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format import paths
-from frazil.format.checks import PATH_PROPERTIES
-from frazil.format.metadata import TableMetadata
+from frazil.format.checks import CLIENT_FOLDER, PATH_PROPERTIES, client_location
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.properties.registry import GC_ENABLED
 from frazil.storage import Places, is_local, local_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SOURCE_UUID = "frazil.clone.source-uuid"
 SOURCE_LOCATION = "frazil.clone.source-location"
@@ -31,8 +39,9 @@ PAIMON_LOCATION = "paimon.location"
 UNCERTAIN = "frazil.recovery.uncertain"
 """The property of a recovered table whose files were ambiguous."""
 
-_SOURCES = (SOURCE_LOCATION, PAIMON_LOCATION)
+SOURCES = (SOURCE_LOCATION, PAIMON_LOCATION)
 """Properties that name a table whose files this one reads and must leave alone."""
+_SOURCE = "what this table reads"
 _STRANGE = re.compile(r"//|/\.\.?(/|$)")
 
 
@@ -65,6 +74,7 @@ class TablePlace:
             if isinstance(value, str) and value.strip("/"):
                 is_absolute = value.startswith("/") or paths.is_absolute(value)
                 folders.append(value if is_absolute else f"{base}/{value}")
+        folders += [f"{base}/{CLIENT_FOLDER}", client_location(base, properties)]
         source = properties.get(SOURCE_UUID)
         return TablePlace(
             name=name,
@@ -76,7 +86,7 @@ class TablePlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbourhood:
+class OtherTables:
     """What else a catalog knows: its other tables, its warehouse, the file of its database."""
 
     tables: tuple[TablePlace, ...] = ()
@@ -84,11 +94,46 @@ class Neighbourhood:
     database: str | None = None
 
 
+def relevant_to(others: OtherTables, metadata: TableMetadata) -> OtherTables:
+    """What of a neighbourhood concerns one table: tables that lie in its folders or around them,
+    and those that were cloned from it. Whatever `Ownership` decides of it stays the same."""
+    places = Places()
+    mine = TablePlace.of("", metadata.location, metadata.properties)
+    folders = [places.folder(folder) for folder in (mine.location, *mine.folders)]
+    uuid = str(metadata.table_uuid)
+
+    def concerns(folder: str) -> bool:
+        its = places.folder(folder)
+        return any(its.startswith(own) or own.startswith(its) for own in folders)
+
+    tables = tuple(
+        table
+        for table in others.tables
+        if table.source_uuid == uuid
+        or any(concerns(folder) for folder in (table.location, *table.folders))
+    )
+    file = others.database
+    inside = file is not None and places.file(file).startswith(tuple(folders))
+    return OtherTables(tables=tables, warehouse=others.warehouse, database=file if inside else None)
+
+
+def check_certain(metadata: TableMetadata, what: str, *, name: str) -> None:
+    """Refuse to delete files of a recovered table that has not been confirmed."""
+    doubt = metadata.properties.get(UNCERTAIN)
+    if doubt is not None:
+        raise Unsupported(
+            f"{name}: the table was recovered and its files left doubts ({doubt}). Files "
+            f"that seem unused may be its newest rows. Check the rows, then allow {what} by "
+            f"removing the property {UNCERTAIN}",
+            feature=f"{what} of a table whose recovery is uncertain",
+        )
+
+
 class Ownership:
     """Answers for one table whether a file or folder is its own."""
 
     def __init__(
-        self, metadata: TableMetadata, location: str, around: Neighbourhood, *, name: str = ""
+        self, metadata: TableMetadata, location: str, others: OtherTables, *, name: str = ""
     ) -> None:
         self._places = Places()
         self.name = name or location
@@ -98,15 +143,15 @@ class Ownership:
         self._mine = {self._places.folder(each): each for each in self.place.folders}
         self._mine.setdefault(self._location, location.rstrip("/"))
         self._plain = tuple(f"{_plain(each).rstrip('/')}/" for each in self._mine.values())
-        sources = (metadata.properties.get(key) for key in _SOURCES)
-        borrowed = [TablePlace.of("what this table reads", each, {}) for each in sources if each]
-        tables = (*around.tables, *borrowed)
+        sources = (metadata.properties.get(key) for key in SOURCES)
+        borrowed = [TablePlace.of(_SOURCE, each, {}) for each in sources if each]
+        tables = (*others.tables, *borrowed)
         self._others = [
             (self._places.folder(folder), folder == other.location, other)
             for other in tables
             for folder in (other.location, *other.folders)
         ]
-        whole, database = around.warehouse, around.database
+        whole, database = others.warehouse, others.database
         self._warehouse = None if whole is None else self._places.folder(whole)
         self._database = None if database is None else self._places.file(database)
 
@@ -114,8 +159,8 @@ class Ownership:
     def of(head: Any, metadata: TableMetadata, location: str, *, name: str = "") -> Ownership:
         """For the table of a head, which knows its neighbours if it is one of a catalog's."""
         neighbours = getattr(head, "neighbourhood", None)
-        around = Neighbourhood() if neighbours is None else neighbours()
-        return Ownership(metadata, location, around, name=name)
+        others = OtherTables() if neighbours is None else neighbours()
+        return Ownership(metadata, location, others, name=name)
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -125,6 +170,14 @@ class Ownership:
     def canonical(self, path: str) -> str:
         """What two spellings of one file have in common."""
         return self._places.file(path)
+
+    def canonical_folder(self, path: str) -> str:
+        """The same for a folder, with a slash at its end."""
+        return self._places.folder(path)
+
+    def canonical_all(self, paths: pa.Array) -> tuple[pa.DictionaryArray, pa.Array]:
+        """`canonical` for a column: folders, and names in them."""
+        return self._places.files(paths)
 
     def may_delete(self, path: str) -> bool:
         """Whether a file that this table's metadata names lies where it may be deleted, unless a
@@ -146,6 +199,20 @@ class Ownership:
             if not self._is_below(mine, its, is_location):
                 found[other.location] = other
         return tuple(found.values())
+
+    def refuse_files_of_others(self, paths: Iterable[str]) -> None:
+        """Refuse files that another table of the catalog may delete without this one being asked:
+        they lie in a folder of it, and in none of this table's that is as close."""
+        for path in paths:
+            file = self._places.file(path)
+            mine = self._closest(file) or ""
+            for its, _, other in self._others:
+                if other.name != _SOURCE and file.startswith(its) and len(its) > len(mine):
+                    raise InvalidInput(
+                        f"{path}: is a file of table {other.name}, which deletes it when its own "
+                        "snapshots need it no more. Clone that table, append its rows, or copy "
+                        "the file"
+                    )
 
     def owned_folders(self) -> dict[str, str]:
         """Folders that only this table owns, outermost: canonical, with the table's spelling."""
@@ -201,14 +268,7 @@ class Ownership:
 
     def check_certain(self, what: str) -> None:
         """Refuse to delete files of a recovered table that has not been confirmed."""
-        doubt = self._metadata.properties.get(UNCERTAIN)
-        if doubt is not None:
-            raise Unsupported(
-                f"{self.name}: the table was recovered and its files left doubts ({doubt}). Files "
-                f"that seem unused may be its newest rows. Check the rows, then allow {what} by "
-                f"removing the property {UNCERTAIN}",
-                feature=f"{what} of a table whose recovery is uncertain",
-            )
+        check_certain(self._metadata, what, name=self.name)
 
     def _closest(self, file: str) -> str | None:
         return max((each for each in self._mine if file.startswith(each)), key=len, default=None)
@@ -242,7 +302,8 @@ class Ownership:
 
 def collects_garbage(metadata: TableMetadata) -> bool:
     """Whether files with rows may be deleted: not when `gc.enabled` says that others use them."""
-    return metadata.properties.get("gc.enabled", "true").strip().lower() != "false"
+    # What cannot be read counts as false, as in Iceberg's own readers: nothing is deleted.
+    return GC_ENABLED.lenient(metadata.properties, otherwise=False)
 
 
 def _plain(path: str) -> str:

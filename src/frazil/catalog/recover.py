@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from frazil.catalog import export
 from frazil.errors import FormatError, FrazilError, InvalidInput, NotFound, Unsupported
-from frazil.format import manifest, metadata_json
-from frazil.format.metadata import (
+from frazil.format.entries import manifest
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import (
     MAIN,
     History,
     MetadataLogEntry,
@@ -27,7 +28,7 @@ from frazil.format.metadata import (
 )
 from frazil.format.paths import resolve, resolve_legacy
 from frazil.storage import Storage
-from frazil.words import counted
+from frazil.text_format import counted
 
 SNAPSHOT_KEY = "frazil.snapshot"
 BRANCH_KEY = "frazil.branch"
@@ -106,7 +107,7 @@ def _newest_json(
         if not path.endswith((".metadata.json", ".metadata.json.gz")):
             continue
         try:
-            metadata, history = export.read(path, storage=storage, location=location, spoiled=[])
+            metadata, history = export.read(path, storage=storage, location=location, rejected=[])
         except (FormatError, Unsupported) as error:
             notes.append(f"left out, it cannot be read: {error}")
             continue
@@ -247,7 +248,11 @@ def _after(story: _Story, root: _Root, branch: str | None) -> TableMetadata:
 def _forget_expired(story: _Story, storage: Storage) -> None:
     """Leave out snapshots of the JSON that have no root any more: they expired after it."""
     before, history = story.metadata, story.history
-    gone = {each.snapshot_id for each in history.snapshots if not _has_root(each, before, storage)}
+    gone = {
+        snapshot.snapshot_id
+        for snapshot in history.snapshots
+        if not _has_root(snapshot, before, storage)
+    }
     current = before.current_snapshot_id
     if current in gone:
         story.doubt(f"snapshot {current}, which main points at, has no root: its rows are lost")
@@ -274,7 +279,9 @@ def _has_root(snapshot: Snapshot, metadata: TableMetadata, storage: Storage) -> 
 
 def _check_names(story: _Story, roots: list[_Root]) -> None:
     """Doubt whether all names were found when a snapshot that is kept belongs to none."""
-    parents = {each.snapshot_id: each.parent_snapshot_id for each in story.history.snapshots}
+    parents = {
+        snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in story.history.snapshots
+    }
     named: set[int] = set()
     for ref in story.metadata.refs.values():
         at: int | None = ref.snapshot_id

@@ -53,10 +53,10 @@ class Views(Protocol):
 
 def checked_name(name: ViewName, namespace_exists: Callable[[Namespace], bool]) -> Identifier:
     """The name of a new view, whose namespace must exist."""
-    found = Identifier.parse(name)
-    if not namespace_exists(found.namespace):
-        raise NotFound(f"{found}: namespace {dotted(found.namespace)} does not exist")
-    return found
+    parsed = Identifier.parse(name)
+    if not namespace_exists(parsed.namespace):
+        raise NotFound(f"{parsed}: namespace {dotted(parsed.namespace)} does not exist")
+    return parsed
 
 
 def name_taken(identifier: Identifier) -> AlreadyExists:
@@ -74,3 +74,13 @@ def view_moved(base: ViewState) -> CommitConflict:
     return CommitConflict(
         f"view {base.identifier} was replaced or dropped in the meantime; load it again"
     )
+
+
+def view_text(metadata: Mapping[str, Any], name: str) -> str:
+    """The SQL a view was made with."""
+    current = metadata.get("current-version-id")
+    for version in metadata.get("versions", ()):
+        if version.get("version-id") == current:
+            for representation in version.get("representations", ()):
+                return str(representation["sql"])
+    raise NotFound(f"view {name} has no SQL")

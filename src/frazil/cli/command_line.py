@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 import frazil
-from frazil.cli import output
+from frazil.cli.terminal import output
 from frazil.cli.which_catalog import settings_for
 from frazil.errors import FrazilError, InvalidInput
 
@@ -29,7 +32,9 @@ class _Commands(TyperGroup):
         try:
             return super().resolve_command(ctx, args)
         except TyperException as error:
-            groups = {name: getattr(each, "commands", ()) for name, each in self.commands.items()}
+            groups = {
+                name: getattr(command, "commands", ()) for name, command in self.commands.items()
+            }
             near = [
                 f"{group} {name}"
                 for group, names in groups.items()
@@ -37,7 +42,7 @@ class _Commands(TyperGroup):
                 if name.startswith(args[0])
             ]
             if near:
-                meant = " or ".join(repr(each) for each in sorted(near, key=len))
+                meant = " or ".join(repr(name) for name in sorted(near, key=len))
                 error.message = f"No such command {args[0]!r}. Did you mean {meant}?"
             raise
 
@@ -62,8 +67,8 @@ CatalogOption = Annotated[
 ]
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         output.console.print(frazil.__version__, highlight=False)
         raise typer.Exit
 
@@ -128,13 +133,32 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         raise InvalidInput(otherwise)
 
 
+def _is_reader_gone(error: BaseException) -> bool:
+    """Whether output has no reader any more, as with `| head`. Typer makes an exit of it."""
+    cause = error.__context__ if isinstance(error, SystemExit) else error
+    return isinstance(cause, OSError) and cause.errno == errno.EPIPE
+
+
+def _stop_writing() -> None:
+    """What is left goes nowhere; Python would complain about it at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    with suppress(OSError, ValueError):  # a stream without a file
+        os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ else 1)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is that of the kind of error."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    arguments_given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(args=given, standalone_mode=False)
+        code = app(args=arguments_given, standalone_mode=False)
+        sys.stdout.flush()
+    except (BrokenPipeError, SystemExit) as error:
+        if not _is_reader_gone(error):
+            raise
+        _stop_writing()
+        return 0
     except FrazilError as error:
-        output.emit_error(error, as_json="--json" in given)
+        output.emit_error(error, as_json="--json" in arguments_given)
         return error.exit_code
     except typer.Abort:
         code = INTERRUPTED

@@ -9,11 +9,12 @@ from frazil.cli.command_line import app
 
 GROUPS: Final = (
     "tables",
+    "catalogs",
     "rows",
     "sql",
     "history",
     "convert",
-    "care",
+    "maintain",
     "serve",
     "explore",
     "demo",
@@ -32,6 +33,7 @@ PANELS: Final = {
         "export",
         "register",
         "clone",
+        "catalog",
         "serve",
     ),
 }

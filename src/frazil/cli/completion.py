@@ -2,7 +2,8 @@
 
 A shell asks on every press of a key, and loading all commands takes far longer than a user waits.
 Commands and options are therefore read from `completion.json`, which `tools/cli_reference.py`
-writes from the commands, and tables from the SQLite file of the catalog; nothing else is loaded.
+writes from the commands, properties from their registry, and tables from the SQLite file of the
+catalog; nothing else is loaded.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from frazil.errors import FrazilError
 
 VARIABLE: Final = "_FRAZIL_COMPLETE"
 LIST: Final = Path(__file__).with_name("completion.json")
+PROPERTIES: Final = "properties"
+"""The name of arguments and options that are properties as key=value."""
 _SHELLS: Final = ("complete_bash", "complete_zsh", "complete_fish")
 _TABLES: Final = (
     "SELECT table_namespace, table_name FROM iceberg_tables "
@@ -37,10 +40,10 @@ def answer(environment: Mapping[str, str]) -> int | None:
     if asked not in _SHELLS:
         return None
     words, begun = _words(asked, environment)
-    found = [offer for offer in offers(words, begun) if offer[0].startswith(begun)]
+    matching = [offer for offer in offers(words, begun) if offer[0].startswith(begun)]
     if asked == "complete_fish" and environment.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
-        return 0 if found else 1
-    lines = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}[asked](found)
+        return 0 if matching else 1
+    lines = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}[asked](matching)
     sys.stdout.write(lines + "\n")
     return 0
 
@@ -71,24 +74,29 @@ def _split(line: str) -> list[str]:
 def offers(words: Sequence[str], begun: str) -> Iterator[Offer]:
     """What may follow these words; options are offered when a hyphen is begun."""
     node: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
-    given: dict[str, str] = {}
+    options: dict[str, str] = {}
     pending: str | None = None
     arguments = 0
     for word in words:
         if pending is not None:
-            given[pending], pending = word, None
+            options[pending], pending = word, None
         elif word.startswith("-"):
             name, equals, value = word.partition("=")
-            found = node["options"].get(name)
-            if found and found["value"]:
-                given[found["name"]] = value
-                pending = None if equals else found["name"]
+            option = node["options"].get(name)
+            if option and option["value"]:
+                options[option["name"]] = value
+                pending = None if equals else option["name"]
         elif word in node["commands"]:
             node = node["commands"][word]
         else:
             arguments += 1
     if pending is not None:
-        choices = (each for each in node["options"].values() if each["name"] == pending)
+        if pending == PROPERTIES:
+            yield from _settings(begun)
+            return
+        choices = (
+            candidate for candidate in node["options"].values() if candidate["name"] == pending
+        )
         yield from ((choice, "") for choice in next(choices)["choices"])
         return
     if begun.startswith("-"):
@@ -96,7 +104,23 @@ def offers(words: Sequence[str], begun: str) -> Iterator[Offer]:
         return
     yield from ((name, command["help"]) for name, command in node["commands"].items())
     if arguments < node["tables"]:
-        yield from ((name, "") for name in _tables(given.get("catalog")))
+        yield from ((name, "") for name in _tables(options.get("catalog")))
+    elif node["properties"]:
+        yield from _settings(begun)
+
+
+def _settings(begun: str) -> Iterator[Offer]:
+    """Properties as key=value; the values of a key that is complete, if they are few."""
+    from frazil.properties.registry import OF_TABLES, table_property
+
+    key, equals, _ = begun.partition("=")
+    setting = table_property(key) if equals else None
+    if setting is not None:
+        yield from ((f"{key}={choice}", "") for choice in setting.kind.choices)
+        return
+    for setting in OF_TABLES.values():
+        key = setting.key if setting.is_per_column else f"{setting.key}="
+        yield key, setting.text.replace("`", "")
 
 
 def _tables(catalog: str | None) -> list[str]:
@@ -108,12 +132,12 @@ def _tables(catalog: str | None) -> list[str]:
             return []
         source = sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=0.1)
         try:
-            found = source.execute(_TABLES, (settings.name,)).fetchall()
+            rows = source.execute(_TABLES, (settings.name,)).fetchall()
         finally:
             source.close()
     except (FrazilError, OSError, sqlite3.Error):
         return []
-    return [f"{namespace}.{name}" for namespace, name in found]
+    return [f"{namespace}.{name}" for namespace, name in rows]
 
 
 def _database(settings: CatalogSettings) -> Path:
@@ -123,15 +147,16 @@ def _database(settings: CatalogSettings) -> Path:
     return Path(settings.uri, "catalog.db")
 
 
-def _bash(found: Sequence[Offer]) -> str:
-    return "\n".join(word for word, _ in found)
+def _bash(matching: Sequence[Offer]) -> str:
+    return "\n".join(word for word, _ in matching)
 
 
-def _zsh(found: Sequence[Offer]) -> str:
-    if not found:
+def _zsh(matching: Sequence[Offer]) -> str:
+    if not matching:
         return "_files"
     lines = (
-        f'"{_zsh_word(word)}"' + (f':"{_zsh_word(text)}"' if text else "") for word, text in found
+        f'"{_zsh_word(word)}"' + (f':"{_zsh_word(text)}"' if text else "")
+        for word, text in matching
     )
     return "_arguments '*: :((" + "\n".join(lines) + "))'"
 
@@ -141,5 +166,5 @@ def _zsh_word(text: str) -> str:
     return kept.replace("$", "\\$").replace("`", "").replace(":", "\\\\:")
 
 
-def _fish(found: Sequence[Offer]) -> str:
-    return "\n".join(f"{word}\t{text}" if text else word for word, text in found)
+def _fish(matching: Sequence[Offer]) -> str:
+    return "\n".join(f"{word}\t{text}" if text else word for word, text in matching)

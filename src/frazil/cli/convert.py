@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frazil.cli import output
 from frazil.cli.command_line import (
     AsOfOption,
     CatalogOption,
@@ -19,9 +18,10 @@ from frazil.cli.command_line import (
     open_catalog,
     open_table,
 )
+from frazil.cli.terminal import output
 from frazil.cli.which_catalog import pyiceberg_properties
 from frazil.errors import InvalidInput
-from frazil.words import counted
+from frazil.text_format import counted
 
 if TYPE_CHECKING:
     from frazil.table import Catalog, Table
@@ -123,11 +123,11 @@ def _import_paimon(
     as_json: bool,
 ) -> None:
     if dry_run:
-        from frazil.paimon.takeover_report import dry_run as look
+        from frazil.paimon.adoption.takeover_report import dry_run as look
 
-        found = look(source, storage=catalog._pointers.storage(source), history=history)
-        value: dict[str, Any] = {"can-be-adopted": found.can_be_adopted, "report": str(found)}
-        output.emit_text(str(found), value, as_json=as_json)
+        report = look(source, storage=catalog._pointers.storage(source), history=history)
+        value: dict[str, Any] = {"can-be-adopted": report.can_be_adopted, "report": str(report)}
+        output.emit_text(str(report), value, as_json=as_json)
         return
     if name is None:
         raise InvalidInput("give the table a name: frazil import SOURCE namespace.name")
@@ -183,13 +183,13 @@ def register(
 
     Example: `frazil register shop.orders /data/orders/metadata/00042-….metadata.json`
     """
-    made = open_catalog(catalog).register_table(table, metadata)
-    _say_where(made, as_json=as_json)
+    registered = open_catalog(catalog).register_table(table, metadata)
+    _say_where(registered, as_json=as_json)
 
 
-def _say_where(made: Table, *, as_json: bool) -> None:
-    value = {"table": made.name, "location": made.location}
-    output.emit_text(f"{made.name} at {made.location}", value, as_json=as_json)
+def _say_where(table: Table, *, as_json: bool) -> None:
+    value = {"table": table.name, "location": table.location}
+    output.emit_text(f"{table.name} at {table.location}", value, as_json=as_json)
 
 
 @app.command()
@@ -207,8 +207,8 @@ def clone(
     opened = open_catalog(catalog)
     source = open_table(table, catalog)
     with output.bar("cloning", quiet=as_json) as step:
-        made = source.clone(opened, name, as_of=as_of, progress=step)
-    _say_where(made, as_json=as_json)
+        copy = source.clone(opened, name, as_of=as_of, progress=step)
+    _say_where(copy, as_json=as_json)
 
 
 @app.command()
@@ -222,15 +222,15 @@ def recover(
 
     Example: `frazil recover shop.orders s3://lake/shop/orders`
     """
-    made, found = open_catalog(catalog).recover_table(table, location)
+    recovered, report = open_catalog(catalog).recover_table(table, location)
     value = {
-        "table": made.name,
-        "snapshots": len(found.history.snapshots),
-        "certain": found.is_certain,
-        "notes": list(found.notes),
+        "table": recovered.name,
+        "snapshots": len(report.history.snapshots),
+        "certain": report.is_certain,
+        "notes": list(report.notes),
     }
-    text = [f"{made.name}: {len(found.history.snapshots)} snapshots"]
-    if not found.is_certain:
+    text = [f"{recovered.name}: {len(report.history.snapshots)} snapshots"]
+    if not report.is_certain:
         text.append("the files are ambiguous; check these points:")
-    text += [f"  - {note}" for note in found.notes]
+    text += [f"  - {note}" for note in report.notes]
     output.emit_text("\n".join(text), value, as_json=as_json)

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 import frazil
-from frazil.cli import output
 from frazil.cli.command_line import JsonOption, app
+from frazil.cli.terminal import output
 from frazil.errors import NotFound
 from frazil.extras import missing as not_installed
 from frazil.extras import needed
@@ -34,6 +34,7 @@ def demo(
 
     Example: `frazil demo --to demo-warehouse --report demo-report`
     """
+    needed("pyiceberg_core", "frazil demo, which compares itself with PyIceberg,")
     if spark:
         needed("pyspark", "frazil demo with Spark (or give --no-spark)")
     done = _story().run_demo(folder, report=report, with_spark=spark, quiet=as_json)

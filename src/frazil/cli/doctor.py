@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 import frazil
-from frazil.cli import output
 from frazil.cli.command_line import CatalogOption, JsonOption, app
+from frazil.cli.terminal import output
 from frazil.cli.which_catalog import CatalogSettings, settings_for
 from frazil.errors import FrazilError, NotFound
 from frazil.extras import EXTRAS
-from frazil.words import counted
+from frazil.text_format import counted
 
 if TYPE_CHECKING:
     from frazil.table import Catalog
@@ -63,8 +63,8 @@ def doctor(catalog: CatalogOption = None, as_json: JsonOption = False) -> None:
     Example: `frazil doctor --catalog ./warehouse`
     """
     findings = [*_packages(), _java(), *_catalog(catalog)]
-    output.emit_rows([asdict(each) for each in findings], as_json=as_json)
-    if any(each.state == FAILED for each in findings):
+    output.emit_rows([asdict(finding) for finding in findings], as_json=as_json)
+    if any(finding.state == FAILED for finding in findings):
         raise typer.Exit(1)
 
 
@@ -97,15 +97,15 @@ def _java() -> Finding:
         where = "not on the path" if command is None else f"{command} does not exist"
         return Finding(what="java", state=MISSING, found=where, advice=advice)
     try:
-        told = subprocess.run(
+        printed = subprocess.run(
             [command, "-version"], capture_output=True, text=True, timeout=30, check=False
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding(what="java", state=MISSING, found=str(error), advice=advice)
-    version = re.search(r'version "((\d+)[^"]*)"', told)
+    version = re.search(r'version "((\d+)[^"]*)"', printed)
     if version is None or int(version[2]) < _JAVA:
-        found = told.strip().splitlines()[0] if told.strip() else "no version"
-        return Finding(what="java", state=MISSING, found=found, advice=advice)
+        release = printed.strip().splitlines()[0] if printed.strip() else "no version"
+        return Finding(what="java", state=MISSING, found=release, advice=advice)
     return Finding(what="java", state=OK, found=f"{version[1]} at {command}")
 
 
@@ -128,8 +128,8 @@ def _catalog(catalog: str | None) -> Iterator[Finding]:
 
 def _opened(opened: Catalog, settings: CatalogSettings) -> Iterator[Finding]:
     tables = opened.list_tables()
-    found = f"{counted(len(tables), 'table')}, by {settings.source}"
-    yield Finding(what="catalog", state=OK, found=found)
+    summary = f"{counted(len(tables), 'table')}, by {settings.source}"
+    yield Finding(what="catalog", state=OK, found=summary)
     if opened.warehouse is None:
         advice = "give tables a location, or the catalog a warehouse"
         yield Finding(what="storage", state=MISSING, found="no warehouse is set", advice=advice)

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import typer
 
-from frazil.cli import output
 from frazil.cli.command_line import CatalogOption, app, open_catalog
+from frazil.cli.terminal import output
 
 if TYPE_CHECKING:
     from frazil.catalog.names import Identifier
@@ -59,9 +59,9 @@ def explore(
 
 
 def _view(name: Identifier) -> str:
-    """The address of a table's tree within the page."""
+    """The address of a table within the page."""
     levels = quote("\x1f".join(name.namespace), safe="")
-    return f"#/{levels}/{quote(name.name, safe='')}/tree"
+    return f"#/{levels}/{quote(name.name, safe='')}/overview"
 
 
 def _show(address: str) -> None:

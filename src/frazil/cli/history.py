@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frazil.cli import output
 from frazil.cli.command_line import (
     AsOfOption,
     CatalogOption,
@@ -21,13 +20,14 @@ from frazil.cli.command_line import (
     open_catalog,
     open_table,
 )
-from frazil.cli.formats import Format, FormatOption, print_rows
+from frazil.cli.terminal import output
+from frazil.cli.terminal.formats import Format, FormatOption, print_rows
 from frazil.errors import AlreadyExists
-from frazil.words import counted, size
+from frazil.text_format import counted, size
 
 if TYPE_CHECKING:
-    from frazil.cli import drawing
-    from frazil.format.metadata import Snapshot
+    from frazil.cli.terminal import drawing
+    from frazil.format.metadata.metadata import Snapshot
     from frazil.table import Table
 
 
@@ -42,22 +42,23 @@ def log(
 
     Example: `frazil log shop.orders -n 5`
     """
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     names: dict[int, list[str]] = {}
-    for name, ref in found.metadata.refs.items():
+    for name, ref in opened.metadata.refs.items():
         names.setdefault(int(ref.snapshot_id), []).append(name)
-    shown = list(reversed(found.snapshots()))[:limit]
-    rows = [_line(snapshot, names.get(int(snapshot.snapshot_id), [])) for snapshot in shown]
+    snapshots = list(reversed(opened.snapshots()))[:limit]
+    rows = [_line(snapshot, names.get(int(snapshot.snapshot_id), [])) for snapshot in snapshots]
     lines = rows if as_json else [_short(row) for row in rows]
     output.emit_rows(lines, as_json=as_json, empty="no snapshots yet")
 
 
 def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
-    from frazil.format.totals import number
+    from frazil.format.metadata.summary_totals import live_rows, number, rows_changed
 
     def stated(key: str) -> int:
         return number(snapshot.summary, key) or 0
 
+    added, removed = rows_changed(snapshot)
     return {
         "snapshot": str(snapshot.snapshot_id),
         "refs": " ".join(names),
@@ -65,9 +66,9 @@ def _line(snapshot: Snapshot, names: list[str]) -> dict[str, Any]:
         "operation": snapshot.operation or "",
         "files-added": stated("added-data-files"),
         "files-removed": stated("deleted-data-files"),
-        "rows-added": stated("added-records"),
-        "rows-removed": stated("deleted-records") + stated("added-position-deletes"),
-        "rows": stated("total-records") - stated("total-position-deletes"),
+        "rows-added": added,
+        "rows-removed": removed,
+        "rows": live_rows(snapshot),
         "bytes": stated("total-files-size"),
         "metadata-bytes": stated("frazil.metadata-bytes-written"),
     }
@@ -123,13 +124,13 @@ def tree(
 
     Example: `frazil tree shop.orders --leaves --format svg --to tree.svg`
     """
-    from frazil.cli import drawing
+    from frazil.cli.terminal import drawing
 
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
 
     def picture(name: str | None) -> drawing.Drawing:
-        snapshot = found.current_snapshot() if name is None else found.snapshot(name)
-        return drawing.draw(found._handle, snapshot, leaves=leaves, limit=limit, columns=columns)
+        snapshot = opened.current_snapshot() if name is None else opened.snapshot(name)
+        return drawing.draw(opened._handle, snapshot, leaves=leaves, limit=limit, columns=columns)
 
     pictures = [picture(as_of)] + ([picture(against)] if against is not None else [])
     text = _drawn(pictures, TreeFormat.JSON if as_json and to is None else form)
@@ -142,20 +143,20 @@ def tree(
 
 
 def _drawn(pictures: list[drawing.Drawing], form: TreeFormat) -> str:
-    from frazil.cli import render
-    from frazil.sql.display import plain
+    from frazil.cli.terminal import render
+    from frazil.sql.output.display import json_value
 
     match form:
         case TreeFormat.JSON:
-            values = [each.to_dict() for each in pictures]
-            shown = values[0] if len(values) == 1 else values
-            return json.dumps(plain(shown), indent=2, ensure_ascii=False)
+            values = [picture.to_dict() for picture in pictures]
+            document = values[0] if len(values) == 1 else values
+            return json.dumps(json_value(document), indent=2, ensure_ascii=False)
         case TreeFormat.MERMAID:
-            return "\n\n".join(render.mermaid(each) for each in pictures)
+            return "\n\n".join(render.mermaid(picture) for picture in pictures)
         case TreeFormat.SVG:
             return render.svg(*pictures)
         case _:
-            texts = [render.text(each) for each in pictures]
+            texts = [render.text(picture) for picture in pictures]
             return texts[0] if len(texts) == 1 else render.side_by_side(*texts)
 
 
@@ -179,16 +180,16 @@ def branch(
 
     Example: `frazil branch shop.orders audit`
     """
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     if name is not None and drop:
-        _drop_ref(found, name, "branch", yes=yes)
+        _drop_ref(opened, name, "branch", yes=yes)
     elif name is not None and fast_forward is not None:
-        found.fast_forward(name, to=fast_forward)
+        opened.fast_forward(name, to=fast_forward)
     elif name is not None:
-        if name in found.metadata.refs:
-            raise AlreadyExists(f"{found.name}: {name!r} exists already")
-        found.branch(name, create=True, as_of=as_of)
-    _list_refs(found, as_json=as_json)
+        if name in opened.metadata.refs:
+            raise AlreadyExists(f"{opened.name}: {name!r} already exists")
+        opened.branch(name, create=True, as_of=as_of)
+    _list_refs(opened, as_json=as_json)
 
 
 @app.command()
@@ -207,12 +208,12 @@ def tag(
 
     Example: `frazil tag shop.orders end-of-year --as-of 2024-12-31T23:59`
     """
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     if name is not None and drop:
-        _drop_ref(found, name, "tag", yes=yes)
+        _drop_ref(opened, name, "tag", yes=yes)
     elif name is not None:
-        found.tag(name, as_of)
-    _list_refs(found, as_json=as_json)
+        opened.tag(name, as_of)
+    _list_refs(opened, as_json=as_json)
 
 
 def _drop_ref(table: Table, name: str, kind: str, *, yes: bool) -> None:
@@ -242,20 +243,20 @@ def rollback(
 
     Example: `frazil rollback shop.orders 2024-01-15T10:00`
     """
-    found = open_table(table, catalog)
-    target = found.snapshot(to)
-    before, after = (found.scan(as_of=as_of).count() for as_of in (found.branch_name, target))
+    opened = open_table(table, catalog)
+    target = opened.snapshot(to)
+    before, after = (opened.scan(as_of=as_of).count() for as_of in (opened.branch_name, target))
     confirm(
-        f"Roll {found.name} back to {output.when(target.timestamp_ms)}, from {before} to "
+        f"Roll {opened.name} back to {output.when(target.timestamp_ms)}, from {before} to "
         f"{counted(after, 'row')}?",
         yes=yes,
-        otherwise=f"Not rolled back: {found.name}",
+        otherwise=f"Not rolled back: {opened.name}",
     )
-    found.rollback(target)
-    snapshot = found.current_snapshot()
+    opened.rollback(target)
+    snapshot = opened.current_snapshot()
     assert snapshot is not None
     output.emit_text(
-        f"{found.name} is at snapshot {snapshot.snapshot_id} of "
+        f"{opened.name} is at snapshot {snapshot.snapshot_id} of "
         f"{output.when(snapshot.timestamp_ms)}: {counted(after, 'row')}, before {before}",
         {"snapshot-id": int(snapshot.snapshot_id), "rows": after, "rows-before": before},
         as_json=as_json,
@@ -289,11 +290,11 @@ def changes(
     Example: `frazil changes shop.orders --since yesterday-tag --collapse`
     """
     feed = open_table(table, catalog).changes(since=since, until=until, collapse=collapse)
-    found = feed.files() if files else feed.to_arrow()
-    shown = found.slice(0, limit)
-    print_rows(shown.schema, shown.to_batches(), format, as_json=as_json)
-    if not as_json and format is Format.TABLE and found.num_rows > limit:
-        output.console.print(f"[dim]… {found.num_rows - limit:,} more[/dim]")
+    rows = feed.files() if files else feed.to_arrow()
+    first = rows.slice(0, limit)
+    print_rows(first.schema, first.to_batches(), format, as_json=as_json)
+    if not as_json and format is Format.TABLE and rows.num_rows > limit:
+        output.console.print(f"[dim]… {rows.num_rows - limit:,} more[/dim]")
 
 
 @app.command()
@@ -308,9 +309,9 @@ def compare(
 
     Example: `frazil compare shop.orders audit`
     """
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     second: Any = other
-    if other not in found.metadata.refs and other.partition("@")[0] in open_catalog(catalog):
+    if other not in opened.metadata.refs and other.partition("@")[0] in open_catalog(catalog):
         second = open_table(other, catalog)
-    result = found.compare(second, as_of=as_of)
+    result = opened.compare(second, as_of=as_of)
     output.emit_text(str(result), result.to_dict(), as_json=as_json)

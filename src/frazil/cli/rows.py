@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from frazil.cli import output
 from frazil.cli.command_line import (
     AsOfOption,
     CatalogOption,
@@ -19,9 +18,10 @@ from frazil.cli.command_line import (
     confirm,
     open_table,
 )
-from frazil.cli.formats import Format, FormatOption, print_rows, write_file
 from frazil.cli.tables import pairs
-from frazil.words import counted
+from frazil.cli.terminal import output
+from frazil.cli.terminal.formats import Format, FormatOption, print_rows, write_file
+from frazil.text_format import counted
 
 if TYPE_CHECKING:
     from frazil.commit.result import CommitResult
@@ -43,7 +43,10 @@ ColumnsOption = Annotated[
 ]
 FilesArgument = Annotated[
     list[Path],
-    typer.Argument(help="CSV, JSON, Parquet or Arrow files; `-` reads standard input."),
+    typer.Argument(
+        help="CSV, JSON, Parquet or Arrow files, folders of them or patterns such as "
+        "`2024/*.csv`; `-` reads standard input."
+    ),
 ]
 
 
@@ -59,17 +62,24 @@ def report(done: CommitResult, *, as_json: bool) -> None:
 def append(
     table: TableArgument,
     files: FilesArgument,
+    merge_schema: Annotated[
+        bool, typer.Option("--merge-schema", help="Add columns that the table lacks.")
+    ] = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Append rows from files or standard input.
+    """Append rows from files, folders or standard input. Folders such as `day=2024-01-15` give
+    their files a column.
 
     Example: `frazil append shop.orders monday.csv tuesday.parquet`
     """
     from frazil.cli.row_files import read_rows
 
-    found = open_table(table, catalog)
-    report(found.append(read_rows(files, into=found)), as_json=as_json)
+    opened = open_table(table, catalog)
+    with output.bar("reading", quiet=as_json) as step:
+        rows = read_rows(files, into=opened, progress=step)
+    mode = "merge" if merge_schema else "strict"
+    report(opened.append(rows, schema=mode), as_json=as_json)
 
 
 @app.command()
@@ -86,9 +96,11 @@ def upsert(
     """
     from frazil.cli.row_files import read_rows
 
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     keys = None if on is None else [name.strip() for name in on.split(",")]
-    report(found.upsert(read_rows(files, into=found), keys), as_json=as_json)
+    with output.bar("reading", quiet=as_json) as step:
+        rows = read_rows(files, into=opened, progress=step)
+    report(opened.upsert(rows, keys), as_json=as_json)
 
 
 @app.command()
@@ -111,10 +123,10 @@ def scan(
 
     Example: `frazil scan shop.orders --where "country = 'US'" --columns id,price --limit 5`
     """
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     names = None if columns is None else [name.strip() for name in columns.split(",")]
     is_cut = limit is None and not (count or to or as_json) and format is Format.TABLE
-    chosen = found.scan(where, names, as_of=as_of, limit=_SHOWN_ROWS + 1 if is_cut else limit)
+    chosen = opened.scan(where, names, as_of=as_of, limit=_SHOWN_ROWS + 1 if is_cut else limit)
     if count:
         total = chosen.count()
         output.emit_text(str(total), {"count": total}, as_json=as_json)
@@ -123,8 +135,10 @@ def scan(
         value = {"rows": rows, "file": str(to)}
         output.emit_text(f"{counted(rows, 'row')} written to {to}", value, as_json=as_json)
     else:
-        shown = _SHOWN_ROWS if is_cut else None
-        print_rows(chosen.arrow_schema, chosen.to_batches(), format, as_json=as_json, limit=shown)
+        max_rows = _SHOWN_ROWS if is_cut else None
+        print_rows(
+            chosen.arrow_schema, chosen.to_batches(), format, as_json=as_json, limit=max_rows
+        )
 
 
 @app.command()
@@ -140,8 +154,8 @@ def plan(
 
     Example: `frazil plan shop.orders --where "day = '2024-01-15'"`
     """
-    found = open_table(table, catalog)
-    planned = found.scan(where, as_of=as_of).plan()
+    opened = open_table(table, catalog)
+    planned = opened.scan(where, as_of=as_of).plan()
     if files:
         keys = ["location", "record_count", "file_size_in_bytes"]
         listed = planned.table.select(keys)
@@ -185,6 +199,13 @@ def update(
     table: TableArgument,
     assignments: Annotated[list[str], typer.Option("--set", help="column=expression; repeat.")],
     where: WhereOption = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="What is written: rows, columns or auto "
+            "[default: table property write.column-update.mode]."
+        ),
+    ] = None,
     yes: YesOption = False,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -193,12 +214,12 @@ def update(
 
     Example: `frazil update shop.orders --set "status='shipped'" --where "id = 7"`
     """
-    from frazil.expr.sql_text import Expression
+    from frazil.filter.text.sql_text import Expression
 
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     if where is None and not yes:
-        rows = counted(found.scan().count(), "row")
+        rows = counted(opened.scan().count(), "row")
         confirm(f"Update all {rows} of {table}?", yes=yes, otherwise=f"Not updated: all {rows}")
     values = {name: Expression(text=text) for name, text in pairs(assignments).items()}
-    done = found.update(values, where)
+    done = opened.update(values, where, mode=mode)
     report(done, as_json=as_json)

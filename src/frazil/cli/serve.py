@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from frazil.cli import output
 from frazil.cli.command_line import CatalogOption, app, open_catalog
+from frazil.cli.terminal import output
 from frazil.errors import InvalidInput
 
 
@@ -18,11 +18,19 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes any.")] = 8181,
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse every change.")] = False,
-    clients_collect: Annotated[
+    allow_client_gc: Annotated[
         bool,
         typer.Option(
+            "--allow-client-gc",
             "--clients-collect",
             help="Let clients delete files. Only for tables that nothing else writes.",
+        ),
+    ] = False,
+    show_v4: Annotated[
+        bool,
+        typer.Option(
+            "--show-v4",
+            help="Draft: load tables as they are from /v2; /v1 refuses them without a prefix.",
         ),
     ] = False,
     plan_scans: Annotated[
@@ -61,12 +69,31 @@ def serve(
         list[str] | None,
         typer.Option(
             "--name",
-            help="Name under which browsers open the explorer, if there are no tokens; repeat.",
+            help="Name under which a server without tokens is used, besides its address; repeat.",
         ),
     ] = None,
     sql_writes: Annotated[
         bool, typer.Option("--sql-writes", help="Let the explorer's SQL page change tables.")
     ] = False,
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", help="Open connections at once.")
+    ] = 512,
+    max_queries: Annotated[
+        int,
+        typer.Option(
+            "--max-queries", help="Plans worked on at once, and half as many SQL statements."
+        ),
+    ] = 4,
+    max_queries_per_principal: Annotated[
+        int,
+        typer.Option(
+            "--max-queries-per-principal",
+            help="Plans and SQL statements of one token that are worked on or wait.",
+        ),
+    ] = 16,
+    query_timeout: Annotated[
+        float, typer.Option("--query-timeout", help="Seconds for a plan or a SQL statement.")
+    ] = 60,
 ) -> None:
     """Serve the catalog to Iceberg clients such as Spark, PyIceberg, DuckDB and Trino.
 
@@ -75,7 +102,7 @@ def serve(
     Example: `frazil serve --catalog ./warehouse --port 8181`
     """
     from frazil.serve import run
-    from frazil.serve.access import Access, TokenFile, WebTokens
+    from frazil.serve.access.principals import Access, TokenFile, WebTokens
     from frazil.serve.settings import Certificate, Settings
 
     if keyfile is not None and certfile is None:
@@ -98,11 +125,16 @@ def serve(
         port=port,
         settings=Settings(
             is_read_only=read_only,
-            clients_collect=clients_collect,
+            allow_client_gc=allow_client_gc,
+            shows_v4=show_v4,
             plans_scans=plan_scans,
             allowed=tuple(allow or ()),
             names=tuple(name.lower() for name in names or ()),
             sql_writes=sql_writes,
+            max_connections=max_connections,
+            max_queries=max_queries,
+            max_queries_per_principal=max_queries_per_principal,
+            query_timeout_s=query_timeout,
         ),
         access=access,
         certificate=certificate,

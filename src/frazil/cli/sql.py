@@ -9,11 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from frazil.cli.command_line import CatalogOption, JsonOption, app, open_catalog
-from frazil.cli.formats import Format, FormatOption, print_rows
+from frazil.cli.terminal import output
+from frazil.cli.terminal.formats import (
+    Format,
+    FormatOption,
+    print_first,
+    print_rows,
+    write_file,
+)
+from frazil.cli.terminal.shown import MAX_ROWS, Shown
 from frazil.errors import InvalidInput
+from frazil.text_format import counted
 
 if TYPE_CHECKING:
-    from frazil.sql.query_result import Result
+    from frazil.sql.output.query_result import Result
+    from frazil.sql.session import Session
 
 
 @app.command()
@@ -23,6 +33,30 @@ def sql(
         typer.Argument(help="SQL text; `-` reads standard input. Starts a shell if omitted."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read SQL from a file.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=0,
+            help=f"Maximum number of rows [default: {MAX_ROWS} as a table, else all].",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to",
+            help="Write the rows of the last statement to a .parquet, .arrow, .csv, .jsonl or "
+            ".json file.",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Threads of the engine [default: all].")
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option("--memory-limit", help="Memory of the engine, e.g. 2GB [default: 80 %]."),
+    ] = None,
     format: FormatOption = Format.TABLE,
     catalog: CatalogOption = None,
     as_json: JsonOption = False,
@@ -33,22 +67,23 @@ def sql(
     """
     if text is not None and file is not None:
         raise InvalidInput("give either SQL or --file, not both")
-    session = open_catalog(catalog).session()
+    session = open_catalog(catalog).session(threads=threads, memory_limit=memory_limit)
+    shown = Shown(format=format, max_rows=limit)
     try:
-        if text is None and file is None and sys.stdin.isatty():
-            from frazil.cli.sql_shell import Shell
+        if text is None and file is None and to is None and sys.stdin.isatty():
+            from frazil.cli.terminal.sql_shell import Shell
 
-            Shell(session, lambda result: print_result(result, format)).loop()
+            Shell(session, lambda result: print_result(result, shown), shown).loop()
             return
         if file is not None:
             text = _read(file)
         elif text is None or text == "-":
             text = sys.stdin.read()
+        if to is not None:
+            _write(session, text, to, as_json=as_json)
+            return
         for result in session.results(text):
-            if as_json:
-                print_rows(result.schema, result.to_reader(), format, as_json=True)
-            else:
-                print_result(result, format)
+            print_result(result, shown, as_json=as_json)
     finally:
         session.close()
 
@@ -60,6 +95,23 @@ def _read(file: Path) -> str:
         raise InvalidInput(f"{file}: {error.strerror}") from error
 
 
-def print_result(result: Result, format: Format) -> None:
-    """Print the rows of a statement."""
-    print_rows(result.schema, result.to_reader(), format)
+def _write(session: Session, text: str, file: Path, *, as_json: bool) -> None:
+    """Run statements and write the rows of the last one, as they come, to a file."""
+    result = session.sql(text)
+    reader = result.to_reader()
+    with output.bar("writing", quiet=as_json) as step:
+        rows = write_file(reader.schema, reader, file, progress=step)
+    value = {"rows": rows, "file": str(file)}
+    output.emit_text(f"{counted(rows, 'row')} written to {file}", value, as_json=as_json)
+
+
+def print_result(result: Result, shown: Shown, *, as_json: bool = False) -> None:
+    """Print the rows of a statement: the first ones as a table, all in other formats."""
+    if shown.format is Format.TABLE and not as_json:
+        print_first(result, MAX_ROWS if shown.max_rows is None else shown.max_rows)
+        return
+    from frazil.arrow_values import first_rows
+
+    reader = result.to_reader()
+    batches = first_rows(reader, shown.max_rows)
+    print_rows(reader.schema, batches, shown.format, as_json=as_json)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from frazil.cli import output
 from frazil.cli.command_line import (
     CatalogOption,
     JsonOption,
@@ -18,9 +17,10 @@ from frazil.cli.command_line import (
     open_catalog,
     open_table,
 )
+from frazil.cli.terminal import output
 from frazil.cli.which_catalog import settings_for
 from frazil.errors import InvalidInput
-from frazil.words import counted
+from frazil.text_format import counted
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -59,7 +59,7 @@ def tables(
 
 
 def _line(table: Table) -> dict[str, Any]:
-    from frazil.format.totals import number
+    from frazil.format.metadata.summary_totals import number
 
     snapshot = table.current_snapshot()
     summary = {"total-data-files": "0"} if snapshot is None else snapshot.summary
@@ -74,12 +74,9 @@ def _line(table: Table) -> dict[str, Any]:
 
 def _rows(table: Table) -> int:
     """How many rows a table has: by its summary if possible, else counted."""
-    from frazil.format.totals import live_rows
+    from frazil.format.metadata.summary_totals import live_rows
 
-    snapshot = table.current_snapshot()
-    stated = None
-    if snapshot is not None and snapshot.root_manifest is not None:
-        stated = live_rows(snapshot.summary)
+    stated = live_rows(table.current_snapshot())
     return table.scan().count() if stated is None else stated
 
 
@@ -94,7 +91,10 @@ def create(
     ] = None,
     like: Annotated[
         Path | None,
-        typer.Option("--from", help="Take the columns of a CSV, JSON, Parquet or Arrow file."),
+        typer.Option(
+            "--from",
+            help="Take the columns of a CSV, JSON, Parquet or Arrow file, or of a folder of them.",
+        ),
     ] = None,
     load: Annotated[
         bool, typer.Option("--load", help="With --from: also load the rows of the file.")
@@ -126,25 +126,26 @@ def create(
         raise InvalidInput("give either --column name:type (repeated) or --from FILE")
     if load and like is None:
         raise InvalidInput("--load needs --from FILE")
-    rows = None if like is None else read_rows([like])
+    with output.bar("reading", quiet=as_json) as step:
+        rows = None if like is None else read_rows([like], progress=step)
     schema = _schema(columns or []) if rows is None else rows if load else rows.schema
-    made = open_catalog(catalog).create_table(
+    created = open_catalog(catalog).create_table(
         table,
         schema,
         partition_by=partition_by or None,
         sort_by=sort_by or None,
         properties=pairs(properties),
     )
-    loaded = f" with {counted(_rows(made), 'row')}" if load else ""
-    text = f"created {made.name}{loaded} at {made.location}"
-    output.emit_text(text, _description(made), as_json=as_json)
+    loaded = f" with {counted(_rows(created), 'row')}" if load else ""
+    text = f"created {created.name}{loaded} at {created.location}"
+    output.emit_text(text, _description(created), as_json=as_json)
 
 
 def _schema(columns: list[str]) -> Schema:
     from pyiceberg.schema import Schema
     from pyiceberg.types import NestedField
 
-    from frazil.expr.type_text import parse_type
+    from frazil.filter.text.type_text import parse_type
 
     fields = []
     for index, column in enumerate(columns, start=1):
@@ -159,13 +160,13 @@ def _schema(columns: list[str]) -> Schema:
 
 def pairs(properties: list[str] | None) -> dict[str, str]:
     """`key=value` arguments as a mapping."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for item in properties or []:
         key, equals, value = item.partition("=")
         if not equals:
             raise InvalidInput(f"{item!r}; expected key=value")
-        found[key] = value
-    return found
+        settings[key] = value
+    return settings
 
 
 @app.command()
@@ -176,13 +177,13 @@ def describe(
 
     Example: `frazil describe shop.orders`
     """
-    found = open_table(table, catalog)
-    value = _description(found)
+    opened = open_table(table, catalog)
+    value = _description(opened)
     if as_json:
         output.emit_json(value)
         return
-    shown = {**value, "revisions": _manifests(value["revisions"])}
-    output.emit_rows([{"": key, "value": shown[key]} for key in _ABOUT], as_json=False)
+    document = {**value, "revisions": _manifests(value["revisions"])}
+    output.emit_rows([{"": key, "value": document[key]} for key in _ABOUT], as_json=False)
     output.emit_rows(value["columns"], as_json=False, title="columns")
     output.emit_rows(
         [{"key": key, "value": item} for key, item in value["snapshot"].items()],
@@ -281,16 +282,16 @@ def drop(
     Example: `frazil drop shop.orders --purge --yes`
     """
     opened = open_catalog(catalog)
-    found = opened.load_table(table)
-    rows, files = found.scan().count(), found.scan().plan().table.num_rows
+    loaded = opened.load_table(table)
+    rows, files = loaded.scan().count(), loaded.scan().plan().table.num_rows
     held = f"{counted(rows, 'row')}, {counted(files, 'data file')}"
     question = f"Drop {table} ({held}){' and delete its files' if purge else ''}?"
     confirm(question, yes=yes, otherwise=f"Not dropped: {table}")
     done = opened.drop_table(table, purge=purge)
     text = f"dropped {table} ({held}); its files are kept" if done is None else f"{done} ({held})"
-    plain = {"dropped": table, "purged": purge, "rows": rows, "data-files": files}
-    plain |= {} if done is None else done.to_dict()
-    output.emit_text(text, plain, as_json=as_json)
+    document = {"dropped": table, "purged": purge, "rows": rows, "data-files": files}
+    document |= {} if done is None else done.to_dict()
+    output.emit_text(text, document, as_json=as_json)
 
 
 @app.command()
@@ -304,8 +305,8 @@ def rename(
 
     Example: `frazil rename shop.orders shop.orders_old`
     """
-    made = open_catalog(catalog).rename_table(table, to)
-    output.emit_text(f"renamed to {made.name}", {"table": made.name}, as_json=as_json)
+    renamed = open_catalog(catalog).rename_table(table, to)
+    output.emit_text(f"renamed to {renamed.name}", {"table": renamed.name}, as_json=as_json)
 
 
 @app.command(name="set")
@@ -321,12 +322,12 @@ def set_properties(
 
     Example: `frazil set shop.orders write.root.max-data-entries=200`
     """
-    found = open_table(table, catalog)
+    opened = open_table(table, catalog)
     updates = pairs([item for item in properties if "=" in item])
     removals = [item for item in properties if "=" not in item]
-    found.set_properties(updates, remove=removals)
+    opened.set_properties(updates, remove=removals)
     output.emit_rows(
-        [{"key": key, "value": item} for key, item in found.properties.items()], as_json=as_json
+        [{"key": key, "value": item} for key, item in opened.properties.items()], as_json=as_json
     )
 
 

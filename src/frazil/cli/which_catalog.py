@@ -107,11 +107,11 @@ def _from_pyiceberg(name: str) -> CatalogSettings | None:
     """A SQL catalog of PyIceberg's configuration; its FileIO properties come along."""
     if "/" in name or ":" in name or "." in name:
         return None
-    found = pyiceberg_properties(name)
-    if not found:
+    properties = pyiceberg_properties(name)
+    if not properties:
         return None
-    kind = str(found.get("type", "sql"))
-    uri = found.get("uri")
+    kind = str(properties.get("type", "sql"))
+    uri = properties.get("uri")
     if kind != "sql" or uri is None:
         raise InvalidInput(
             f"PyIceberg's catalog {name!r} is of type {kind}; only SQL catalogs hold Frazil "
@@ -119,12 +119,12 @@ def _from_pyiceberg(name: str) -> CatalogSettings | None:
         )
     rest = {
         key: str(value)
-        for key, value in found.items()
+        for key, value in properties.items()
         if ("." in key or "-" in key) and key != "py-catalog-impl"
     }
     return CatalogSettings(
         uri=str(uri),
-        warehouse=found.get("warehouse"),
+        warehouse=properties.get("warehouse"),
         name=name,
         properties=rest,
         source=".pyiceberg.yaml",

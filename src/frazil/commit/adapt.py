@@ -14,20 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.commit.change import CarriedDeletes, Change
+from frazil.commit.change import CarriedDeletes, Change, LeavesToRewrite
 from frazil.commit.resolve import Resolved
 from frazil.commit.summary import ENTRIES_FLUSHED, LEAVES_MERGED, LEAVES_SPLIT, LEAVES_WRITTEN
 from frazil.errors import CommitConflict, Conflict, InvalidInput, Unsupported
-from frazil.format import tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import VECTOR_KEYS, ContentType
-from frazil.format.metadata import TableMetadata
-from frazil.format.tracking import Status
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import VECTOR_KEYS, ContentType
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.tree import clusters, policy
 from frazil.tree.edit import RootEdit
 from frazil.tree.locate import Rows
 from frazil.tree.policy import Decision, LeafShape, RootShape, Thresholds
-from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader
+from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, data_leaves
+from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
@@ -38,14 +39,13 @@ _GIVEN = frozenset({"tracking.sequence_number", "tracking.first_row_id"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapted:
-    """The edit of the root, why it is so, and the leaves this commit wrote for it.
+    """The edit of the root, and the leaves this commit wrote for it.
 
     `flushed` entries left the root for leaves, `merged` leaves were folded into others; `split`
     leaves share what would not fit one.
     """
 
     edit: RootEdit
-    decision: Decision
     leaves: EntryBatch | None
     flushed: int = 0
     merged: int = 0
@@ -78,7 +78,7 @@ class Adapter:
         limits = Thresholds.of(reader.metadata.properties)
         at = _Attempt.of(tree, resolved)
         decision = self._decide(at, limits)
-        added, added_leaves = self._place_added(writer, decision, limits.leaf_target_entries)
+        added, added_leaves = self._place_added(reader.metadata, writer, decision, at)
         moved = self._move(reader, writer, at, decision, limits)
         edit = RootEdit(
             deleted_rows=resolved.removed.root_rows,
@@ -93,7 +93,6 @@ class Adapter:
         written = [part for part in (edit.added_leaves, edit.moved_to) if part is not None]
         return Adapted(
             edit=edit,
-            decision=decision,
             leaves=EntryBatch.concat(written) if written else None,
             flushed=0 if moved is None else moved.flushed,
             merged=0 if moved is None else moved.merged,
@@ -117,11 +116,12 @@ class Adapter:
             new_data=int((new == _DATA).sum()),
             new_deletes=int((new == _EQUALITY_DELETES).sum()),
             leaves=at.shapes(),
+            old_leaves=at.old_shapes(),
         )
         return policy.decide(shape, limits)
 
     def _place_added(
-        self, writer: TreeWriter, decision: Decision, target: int
+        self, metadata: TableMetadata, writer: TreeWriter, decision: Decision, at: _Attempt
     ) -> tuple[EntryBatch | None, EntryBatch | None]:
         """Which added entries go to the root, and the leaves that hold the others."""
         added = self._added
@@ -131,7 +131,8 @@ class Adapter:
         kind = added.numpy("content_type")
         to_leaf = ((kind == _DATA) & choice[0]) | ((kind == _EQUALITY_DELETES) & choice[1])
         leaves = self._added_leaves.get(choice)
-        if leaves is None:
+        if leaves is None:  # written once: they do not depend on the head that is built on
+            target = bulk_target(metadata, files=at.data_files() + added.num_rows)
             leaves = writer.leaves(added.filter(to_leaf), target_entries=target)
             self._added_leaves[choice] = leaves
         return added.filter(~to_leaf), leaves
@@ -153,26 +154,41 @@ class Adapter:
         if not rows.size and not decision.compact:
             return None
         if self._moved is not None and self._moved.rows_in(at) is not None:
-            return self._moved
+            return self._moved  # an earlier attempt moved the same entries: its leaves still fit
         root = at.tree.root
         refs = {leaf.row: leaf for leaf in at.untouched}
         carried = self._change.carried_deletes
         flush = [_taking_over(tracking.carry(root.take(rows)), carried)] if rows.size else []
-        merge = [_live(reader, refs[row], carried) for row in decision.compact]
         absorbed: tuple[int, ...] = ()
+        target = limits.leaf_target_entries
         if self._change.rewrite_leaves is not None:
-            groups = [flush + merge]
+            target = bulk_target(reader.metadata, files=at.data_files())
+        compacted = [refs[row] for row in decision.compact]
+        if self._change.rewrite_elsewhere is not None:
+            work = LeavesToRewrite(
+                reader=reader,
+                writer=writer,
+                leaves=compacted,
+                flushed=flush[0] if flush else None,
+                carried_deletes=carried,
+                target_entries=target,
+            )
+            leaves = [self._change.rewrite_elsewhere(work)]
         else:
-            # What is flushed and what is compacted stay apart, as their entries are of unlike ages.
-            fresh, modified = _apart(flush, reader.metadata)
-            absorbed = _absorbing(at, modified, decision, limits, reader.metadata)
-            joined = [_live(reader, refs[row], carried) for row in absorbed]
-            groups = [fresh, modified + joined, merge]
-        leaves = [
-            writer.leaves(EntryBatch.concat(group), target_entries=limits.leaf_target_entries)
-            for group in groups
-            if any(batch.num_rows for batch in group)
-        ]
+            merge = [live_entries(reader, leaf, carried) for leaf in compacted]
+            if self._change.rewrite_leaves is not None:
+                groups = [flush + merge]
+            else:
+                # What is flushed and what is compacted stay apart: their entries differ in age.
+                fresh, modified = _apart(flush, reader.metadata)
+                absorbed = _absorbing(at, modified, decision, limits, reader.metadata)
+                joined = [live_entries(reader, refs[row], carried) for row in absorbed]
+                groups = [fresh, modified + joined, merge]
+            leaves = [
+                writer.leaves(EntryBatch.concat(group), target_entries=target)
+                for group in groups
+                if any(batch.num_rows for batch in group)
+            ]
         left = [*(int(row) for row in rows), *absorbed, *decision.compact]
         self._moved = _Moved(
             identities=_identities(root, left),
@@ -182,6 +198,12 @@ class Adapter:
             split=sum(_split(batch) for batch in leaves),
         )
         return self._moved
+
+
+def bulk_target(metadata: TableMetadata, *, files: int) -> int:
+    """Entries of the leaves that a large commit or a rewrite writes."""
+    columns = len(shape_of(metadata).current)
+    return policy.bulk_leaf_entries(metadata.properties, files=files, columns=columns)
 
 
 def _split(leaves: EntryBatch) -> int:
@@ -204,7 +226,9 @@ def _apart(
         return flush, []
     recent = batch.filter(~modified & data)
     alone = np.zeros(batch.num_rows, dtype=np.bool_)
-    alone[modified & data] = clusters.strays(batch.filter(modified & data), recent, metadata)
+    alone[modified & data] = clusters.outside_bounds(
+        batch.filter(modified & data), recent, metadata
+    )
     return [batch.filter(~alone)], [batch.filter(alone)] if alone.any() else []
 
 
@@ -278,27 +302,47 @@ class _Attempt:
 
     def shapes(self) -> list[LeafShape]:
         """Untouched leaves of v4."""
+        return [_shape(leaf) for leaf in self.untouched if leaf.format_version > 0]
+
+    def data_files(self) -> int:
+        """Data files of the parent."""
+        live = int((self.carried & (self.kind == _DATA)).sum())
+        return live + sum(leaf.record_count - leaf.dead for leaf in data_leaves(self.leaves))
+
+    def old_shapes(self) -> list[LeafShape]:
+        """Untouched data manifests of v1 to v3. The first commit on a table of such a version
+        assigns row ids to their files and leaves them as they are."""
+        if self.tree.snapshot is None or self.tree.snapshot.root_manifest is None:
+            return []
         return [
-            LeafShape(
-                row=leaf.row,
-                entries=leaf.record_count,
-                dead=leaf.dead,
-                holds_data=leaf.content_type is ContentType.DATA_MANIFEST,
-            )
+            _shape(leaf)
             for leaf in self.untouched
-            if leaf.format_version > 0
+            if leaf.format_version == 0
+            and leaf.content_type is ContentType.DATA_MANIFEST
+            and leaf.first_row_id is not None
         ]
+
+
+def _shape(leaf: LeafRef) -> LeafShape:
+    return LeafShape(
+        row=leaf.row,
+        entries=leaf.record_count,
+        dead=leaf.dead,
+        holds_data=leaf.content_type is ContentType.DATA_MANIFEST,
+    )
 
 
 _IDENTITY_KEYS = (
     "location",
     "tracking.snapshot_id",
     "tracking.first_row_id",
+    "tracking.sequence_number",
     "deletion_vector.location",
     "deletion_vector.offset",
     "manifest_info.dv",
 )
-"""The columns that identify an entry across roots, including its deletion vector."""
+"""The columns that identify an entry across roots, including its deletion vector; new column files
+raise its sequence number."""
 
 _Identity = tuple[Any, ...]
 
@@ -331,7 +375,7 @@ class _Moved:
         return dict(zip(_identities(at.tree.root, rows), rows, strict=True))
 
 
-def _live(reader: TreeReader, leaf: LeafRef, carried: CarriedDeletes | None) -> EntryBatch:
+def live_entries(reader: TreeReader, leaf: LeafRef, carried: CarriedDeletes | None) -> EntryBatch:
     """What a new leaf inherits from an old one."""
     batch = tracking.carry(reader.live(leaf)).without(POSITION)
     kind = batch.numpy("content_type")
@@ -402,4 +446,4 @@ def _spent(reader: TreeReader, at: _Attempt) -> Rows:
     return np.array(spent, dtype=np.int64)
 
 
-__all__ = ["Adapted", "Adapter", "added_entries"]
+__all__ = ["Adapted", "Adapter", "added_entries", "bulk_target", "live_entries"]

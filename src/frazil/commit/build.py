@@ -7,7 +7,8 @@ reused by every attempt; only the root is written again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,18 +16,20 @@ import pyarrow as pa
 from frazil.commit import conflicts, summary
 from frazil.commit.adapt import Adapted, Adapter
 from frazil.commit.change import Change
+from frazil.commit.context import CommitContext
 from frazil.commit.deletion_vectors import VectorMerger
-from frazil.commit.head import Draft, Head, State
+from frazil.commit.head import Draft, Head, Neighbour, State
 from frazil.commit.resolve import Resolved, resolve
-from frazil.commit.result import Counts
-from frazil.commit.surroundings import Surroundings
+from frazil.commit.result import METADATA, CommitResult
 from frazil.commit.updates import RemoveSnapshots
 from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
-from frazil.expr.prune import PruneContext
-from frazil.format import paths, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.constraints import check_rows_can_be_added
-from frazil.format.metadata import (
+from frazil.format import paths
+from frazil.format.checks import own_prefixes
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import COLUMN_FILES
+from frazil.format.metadata.definition_checks import check_rows_can_be_added
+from frazil.format.metadata.metadata import (
     RefKind,
     SchemaId,
     Snapshot,
@@ -37,45 +40,45 @@ from frazil.format.metadata import (
 from frazil.tree import edit
 from frazil.tree.changes import CHANGE_KEYS, TreeChanges, changes_of
 from frazil.tree.edit import Stamp
-from frazil.tree.policy import Decision
-from frazil.tree.read import LEAF, POSITION, Tree, TreeReader
+from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, equality_deletes
 from frazil.tree.row_ids import numbered
+from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A draft ready to be swapped in, and what was written for it.
+    """A draft ready to be swapped in, and what it will have done once it has landed.
 
     `used_paths` are the files its root points at, and the root itself.
     """
 
     draft: Draft
-    snapshot: Snapshot | None
+    result: CommitResult
     used_paths: frozenset[str] = frozenset()
-    metadata_bytes: int = 0
-    counts: Counts = field(default_factory=Counts)
-    decision: Decision = field(default_factory=Decision)
 
 
 class Builder:
     """Builds one change on heads, again and again until it lands."""
 
     def __init__(
-        self, change: Change, around: Surroundings, head: Head, *, is_staged: bool = False
+        self, change: Change, context: CommitContext, head: Head, *, is_staged: bool = False
     ) -> None:
         """A staged snapshot is read by its own transaction alone. The rows it adds have no ids yet:
         the commit gives them, and other commits may come before it."""
         summary.check_keys(change.summary)
         self._change = change
         self._is_staged = is_staged
-        self._around = around
+        self._context = context
         self._head = head
         self._merger = VectorMerger(
-            change.vectors, storage=around.storage, location=around.location, new_id=around.new_id
+            change.vectors,
+            storage=context.storage,
+            location=context.location,
+            new_id=context.new_id,
         )
         given = change.snapshot_id
-        self._snapshot_id = around.new_snapshot_id() if given is None else given
+        self._snapshot_id = context.new_snapshot_id() if given is None else given
         self._adapter = Adapter(change, snapshot_id=self._snapshot_id)
         self._writers: list[TreeWriter] = []
 
@@ -88,13 +91,13 @@ class Builder:
     def written(self) -> dict[str, int]:
         """Every file that any attempt wrote, finished or not, with its size."""
         files = [(file.location, file.size) for writer in self._writers for file in writer.written]
-        location = self._around.location
+        location = self._context.location
         return {paths.resolve(location, name): size for name, size in files + self._merger.written}
 
     def build(self, state: State) -> Built:
         """The draft for this head. Writes files; raises CommitConflict."""
         change = self._change
-        now_ms = time_of_change(self._around.now_ms(), state.metadata.last_updated_ms)
+        now_ms = time_of_change(self._context.now_ms(), state.metadata.last_updated_ms)
         metadata = state.metadata
         forgotten: list[int] = []
         for update in change.updates:
@@ -104,23 +107,26 @@ class Builder:
         if change.has_content:
             built = self._build_snapshot(state, metadata, now_ms)
         else:
-            built = Built(draft=Draft(metadata=metadata), snapshot=None)
+            built = Built(draft=Draft(metadata=metadata), result=CommitResult(operation=METADATA))
         if not forgotten:
             return built
         return replace(built, draft=replace(built.draft, removed_snapshot_ids=tuple(forgotten)))
 
     def _build_snapshot(self, state: State, metadata: TableMetadata, now_ms: int) -> Built:
-        change, around = self._change, self._around
+        change, context = self._change, self._context
         if change.operation in ("append", "overwrite"):
             check_rows_can_be_added(metadata)
+        self._check_owners(metadata)
         parent = None if change.starts_empty else _parent(state, change.branch)
-        reader = around.reader(metadata)
+        reader = context.reader(metadata)
         self._check_history(reader, parent)
         root, next_row_id = numbered(reader.tree(parent).root, metadata.next_row_id)
         tree = Tree(snapshot=parent, root=root)
+        self._check_equality_deletes(reader, tree)
         resolved = resolve(change, reader, tree, self._merger)
+        self._check_columns(resolved, parent)
         writer = TreeWriter(
-            around.storage, metadata, location=around.location, new_id=around.new_id
+            context.storage, metadata, location=context.location, new_id=context.new_id
         )
         self._writers.append(writer)
         adapted = self._adapter.adapt(reader, writer, tree, resolved)
@@ -155,8 +161,9 @@ class Builder:
             snapshot,
             summary={**snapshot.summary, summary.METADATA_BYTES_WRITTEN: str(metadata_bytes)},
         )
-        root_path = paths.resolve(around.location, root_manifest)
-        around.cache.put(root_path, root)
+        root_path = paths.resolve(context.location, root_manifest)
+        context.cache.put(root_path, root)
+        used_paths = frozenset({root_path, *_pointed_at(context.location, root)})
         return Built(
             draft=Draft(
                 metadata=metadata.with_snapshot(
@@ -164,19 +171,71 @@ class Builder:
                 ),
                 added_snapshots=(snapshot,),
             ),
-            snapshot=snapshot,
-            used_paths=frozenset({root_path, *_pointed_at(around.location, root)}),
-            metadata_bytes=metadata_bytes,
-            counts=self._counts(resolved),
-            decision=adapted.decision,
+            result=self._result(resolved, snapshot, metadata_bytes, used_paths),
+            used_paths=used_paths,
         )
+
+    def _check_owners(self, metadata: TableMetadata) -> None:
+        """Refuse files of other tables; what lies where this table writes is not looked up."""
+        change, head = self._change, self._head
+        if change.added is None or change.shares_files or not isinstance(head, Neighbour):
+            return
+        own = own_prefixes(metadata.location, metadata.properties)
+        outside = [name for name in change.added.pylist("location") if not name.startswith(own)]
+        if outside:
+            head.refuse_files_of_others(metadata, outside)
 
     def _check_history(self, reader: TreeReader, parent: Snapshot | None) -> None:
         """Refuse a change that snapshots since the one it was planned on stand against."""
         change = self._change
-        if not conflicts.needs_history(change):
+        context = shape_of(reader.metadata).prune_context()
+        if conflicts.needs_history(change):
+            meanwhile = self._meanwhile(reader, parent, since=change.base_snapshot_id)
+            self._refuse(conflicts.check(change, meanwhile, context))
+        for searched in change.searched:
+            if searched.read is not None:
+                meanwhile = self._meanwhile(reader, parent, since=searched.read.snapshot_id)
+                self._refuse(conflicts.check_read(searched, meanwhile, context))
+
+    def _check_equality_deletes(self, reader: TreeReader, tree: Tree) -> None:
+        """Refuse a change whose new files would escape equality deletes that landed since."""
+        change, parent = self._change, tree.snapshot
+        reads = [searched.read for searched in change.searched if searched.read is not None]
+        bases = {change.base_snapshot_id, *(read.snapshot_id for read in reads)}
+        is_newest = parent is None or bases == {parent.snapshot_id}
+        if is_newest or not conflicts.heeds_equality_deletes(change):
             return
-        found = conflicts.check(change, self._meanwhile(reader, parent), _context(reader.metadata))
+        planned_at = self._planned_at(bases)  # where it is not known, any delete may be younger
+        fresh = equality_deletes(reader, tree, younger_than=planned_at)
+        if fresh.num_rows:
+            context = shape_of(reader.metadata).prune_context()
+            self._refuse(conflicts.check_equality_deletes(change, fresh, context))
+
+    def _check_columns(self, resolved: Resolved, parent: Snapshot | None) -> None:
+        """Refuse a change of rows whose values were updated since it was planned."""
+        base = self._change.base_snapshot_id
+        if parent is None or base is None or base == int(parent.snapshot_id):
+            return
+        planned_at: int | None = None
+        for entries in (resolved.before, resolved.removed_entries, resolved.replaced_entries):
+            if entries is None or not entries.has(COLUMN_FILES):
+                continue
+            if planned_at is None:
+                planned_at = self._planned_at({base})
+            change = self._change
+            self._refuse(conflicts.check_columns(change, entries, planned_at=planned_at))
+
+    def _planned_at(self, bases: Collection[int | None]) -> int:
+        """The sequence number of the oldest of some snapshots; 0 where one is not known."""
+        try:
+            return min(
+                0 if base is None else self._head.snapshot(base).sequence_number for base in bases
+            )
+        except NotFound:
+            return 0
+
+    def _refuse(self, found: Sequence[Conflict]) -> None:
+        change = self._change
         if found:
             raise CommitConflict(
                 f"{change.operation} on branch {change.branch} conflicts with commits that landed "
@@ -184,15 +243,16 @@ class Builder:
                 found,
             )
 
-    def _meanwhile(self, reader: TreeReader, parent: Snapshot | None) -> list[TreeChanges]:
-        """Change sets of the snapshots between the one this change was planned on and the head."""
+    def _meanwhile(
+        self, reader: TreeReader, parent: Snapshot | None, *, since: int | None
+    ) -> list[TreeChanges]:
+        """Change sets of the snapshots after one that this change relies on, up to the head."""
         change = self._change
-        base = change.base_snapshot_id
-        keys = None if change.conflict_filter is not None else CHANGE_KEYS
+        keys = None if change.searched else CHANGE_KEYS
         found: list[TreeChanges] = []
         snapshot = parent
         try:
-            while snapshot is not None and snapshot.snapshot_id != base:
+            while snapshot is not None and snapshot.snapshot_id != since:
                 found.append(changes_of(reader, snapshot, keys=keys))
                 before = snapshot.parent_snapshot_id
                 snapshot = None if before is None else self._head.snapshot(before)
@@ -203,23 +263,39 @@ class Builder:
                 "run it again on the current state",
                 [Conflict(what="history was expired", where=change.branch)],
             ) from error
-        if snapshot is None and base is not None:
+        if snapshot is None and since is not None:
             raise CommitConflict(
-                f"branch {change.branch} no longer descends from snapshot {base}, which "
+                f"branch {change.branch} no longer descends from snapshot {since}, which "
                 f"this {change.operation} was planned on",
                 [Conflict(what="history was replaced", where=change.branch)],
             )
         return found
 
-    def _counts(self, resolved: Resolved) -> Counts:
-        return Counts.of(
+    def _result(
+        self,
+        resolved: Resolved,
+        snapshot: Snapshot,
+        metadata_bytes: int,
+        used_paths: frozenset[str],
+    ) -> CommitResult:
+        counted = CommitResult.of(
+            self._change.operation,
             added=summary.Tally.of(self._change.added),
             removed=summary.Tally.of(resolved.removed_entries, resolved.replaced_entries),
             before=summary.Tally.of(resolved.before),
             after=summary.Tally.of(resolved.modified),
             carried=resolved.rows_carried,
             updated=self._change.rows_updated,
-            moves=self._change.operation == "replace",
+            in_place=self._change.rows_in_place,
+        )
+        own = self.written.keys() & used_paths
+        return replace(
+            counted,
+            snapshots=(snapshot,),
+            column_files=len(self._change.columns),
+            column_bytes=sum(edit.file.file_size_in_bytes for edit in self._change.columns),
+            metadata_files=sum(not path.endswith(".puffin") for path in own),
+            metadata_bytes=metadata_bytes,
         )
 
     def _summary(
@@ -264,12 +340,6 @@ def _unnumbered(root: EntryBatch, added: EntryBatch | None, stamp: Stamp) -> Ent
     if added is not None and added.num_rows and added.has(key):
         ids[-added.num_rows :] = added.pylist(key)
     return root.with_column(key, pa.array(ids, pa.int64()))
-
-
-def _context(metadata: TableMetadata) -> PruneContext:
-    return PruneContext(
-        schema=metadata.schema(), specs=metadata.specs_by_id(), derived=metadata.expressions
-    )
 
 
 def _pointed_at(location: str, root: EntryBatch) -> set[str]:

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import is_
 
 from frazil.commit.build import Builder, Built
 from frazil.commit.change import Change
+from frazil.commit.context import CommitContext
 from frazil.commit.head import Draft, Head, State
-from frazil.commit.surroundings import Surroundings
-from frazil.format.metadata import Snapshot
+from frazil.commit.result import CommitResult
+from frazil.format.metadata.metadata import Snapshot
 
 
 class Chain:
     """Builds changes one after the other into one draft."""
 
-    def __init__(self, changes: Sequence[Change], around: Surroundings, head: Head) -> None:
+    def __init__(self, changes: Sequence[Change], context: CommitContext, head: Head) -> None:
         self._head = head
-        self._builders = [Builder(change, around, head) for change in changes]
+        self._changes = changes
+        self._builders = [Builder(change, context, head) for change in changes]
+
+    def is_of(self, changes: Sequence[Change]) -> bool:
+        """Whether it builds these very changes, so that what it wrote can be used again."""
+        return len(changes) == len(self._changes) and all(map(is_, changes, self._changes))
 
     @property
     def written(self) -> dict[str, int]:
@@ -25,9 +32,11 @@ class Chain:
         return {path: size for one in self._builders for path, size in one.written.items()}
 
     def build(self, state: State) -> Built:
-        """The draft of all changes; its snapshot is the last one made."""
+        """The draft of all changes; the result is that of all of them."""
         at = state
         built: list[Built] = []
+        if len(self._builders) == 1:
+            return self._builders[0].build(state)
         for builder in self._builders:
             done = builder.build(at)
             built.append(done)
@@ -40,9 +49,8 @@ class Chain:
                     gone for one in built for gone in one.draft.removed_snapshot_ids
                 ),
             ),
-            snapshot=next((one.snapshot for one in reversed(built) if one.snapshot), None),
+            result=CommitResult.sum([one.result for one in built]),
             used_paths=frozenset(path for one in built for path in one.used_paths),
-            metadata_bytes=sum(one.metadata_bytes for one in built),
         )
 
     def _after(self, state: State, draft: Draft) -> State:

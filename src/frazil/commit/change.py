@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pyiceberg.expressions import BooleanExpression
 
+from frazil.commit.column_edits import ColumnEdit
 from frazil.commit.updates import MetadataUpdate
 from frazil.errors import InvalidInput
-from frazil.format.batch import EntryBatch
 from frazil.format.checks import check_summary
-from frazil.format.metadata import MAIN
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import MAIN
+from frazil.format.vectors.puffin import StoredVector
+
+if TYPE_CHECKING:
+    from frazil.tree.read import LeafRef, TreeReader
+    from frazil.tree.write import TreeWriter
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -37,13 +43,24 @@ class Isolation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredVector:
-    """A deletion vector in storage, as an entry names it."""
+class RowsRead:
+    """Rows of a snapshot that the caller read; None is the table before its first snapshot."""
 
-    location: str
-    offset: int
-    size_in_bytes: int
-    cardinality: int
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """A condition that a change was planned on. Every row that the change takes out passes it;
+    under serializable isolation, nothing that could pass it may have been added since.
+
+    `read` says that the new rows were computed from rows that pass the condition and that were
+    read at some snapshot: none of them may have been changed or removed since then either.
+    """
+
+    filter: BooleanExpression
+    isolation: Isolation = Isolation.SERIALIZABLE
+    read: RowsRead | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,7 +69,8 @@ class VectorEdit:
 
     `positions` are the rows this commit deletes; `resolved` are rows that carried-over delete files
     retire and that the new vector takes over, None to have them looked up. `leaf` and `position`
-    are the entry's address when it was planned: a hint. `exclusive` means that the rows live on
+    are the entry's address when it was planned: a hint. `first_row_id` is the entry's, which tells
+    it from others of the same file. `exclusive` means that the rows live on
     elsewhere (an update), so that a concurrent delete of one of them is a conflict. `adopted` is
     a stored vector of `positions`: used unchanged if that is what the file's vector becomes.
     """
@@ -63,6 +81,7 @@ class VectorEdit:
     resolved: Positions | None = None
     leaf: str | None = None
     position: int | None = None
+    first_row_id: int | None = None
     exclusive: bool = False
 
 
@@ -81,32 +100,54 @@ class CarriedDeletes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LeavesToRewrite:
+    """The leaves of a rewrite, entries of the root that join them, and how large new ones are."""
+
+    reader: TreeReader
+    writer: TreeWriter
+    leaves: Sequence[LeafRef]
+    flushed: EntryBatch | None
+    carried_deletes: CarriedDeletes | None
+    target_entries: int
+
+
+RewriteElsewhere = Callable[[LeavesToRewrite], EntryBatch]
+"""Writes new leaves in another process; returns their entries, and tells the writer of its files.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Change:
     """An intent. Files leave by location: `removed` as DELETED, `replaced` as REPLACED.
 
     `removed` and `replaced` hold at least the column `location`; the columns `@leaf` and
-    `@position` are hints. `conflict_filter` is what the change was planned on: under serializable
-    isolation nothing that could match it may have been added since `base_snapshot_id`.
-    `snapshot_id` is one that is given, `recorded_operation` what the snapshot is said to be: with
-    it a snapshot is made even if nothing changes. `is_staged` leaves the branch where it is;
-    `starts_empty` begins a branch without a parent. `rewrite_leaves` names leaves to rewrite;
-    entries of old data manifests among them take over the vectors of `carried_deletes`.
-    `rows_updated` is how many added rows replace an old one.
+    `@position` are hints, and `tracking.first_row_id` tells entries of one file apart. `searched`
+    are the conditions it was planned on, at `base_snapshot_id`; a change without one names files
+    by itself. `snapshot_id` is one that is given, `recorded_operation` what the snapshot is said
+    to be: with it a snapshot is made even if nothing changes. `is_staged` leaves the branch where
+    it is; `starts_empty` begins a branch without a parent. `rewrite_leaves` names leaves to
+    rewrite, `rewrite_elsewhere` does that work in other processes; entries of old data manifests
+    among them take over the vectors of `carried_deletes`. `rows_updated` is how many added rows
+    replace an old one, `rows_in_place` how many rows have new values by `columns`. `shares_files`
+    means that added files may be another table's, which keeps them for this one.
     """
 
     added: EntryBatch | None = None
     removed: EntryBatch | None = None
     replaced: EntryBatch | None = None
     vectors: tuple[VectorEdit, ...] = ()
+    columns: tuple[ColumnEdit, ...] = ()
     updates: tuple[MetadataUpdate, ...] = ()
     branch: str = MAIN
     base_snapshot_id: int | None = None
-    conflict_filter: BooleanExpression | None = None
-    isolation: Isolation = Isolation.SERIALIZABLE
+    searched: tuple[Searched, ...] = ()
     is_rewrite: bool = False
     rewrite_leaves: tuple[str, ...] | None = None
+    rewrite_elsewhere: RewriteElsewhere | None = None
     carried_deletes: CarriedDeletes | None = None
     rows_updated: int = 0
+    rows_in_place: int = 0
+    shares_files: bool = False
     summary: Mapping[str, str] = field(default_factory=dict)
     snapshot_id: int | None = None
     recorded_operation: str | None = None
@@ -124,6 +165,7 @@ class Change:
             or _rows(self.removed)
             or _rows(self.replaced)
             or self.vectors
+            or self.columns
             or self.rewrite_leaves is not None
             or self.recorded_operation is not None
         )
@@ -135,6 +177,8 @@ class Change:
             return self.recorded_operation
         if self.is_rewrite or self.rewrite_leaves is not None:
             return "replace"
+        if self.columns:
+            return "overwrite"
         takes = bool(_rows(self.removed) or _rows(self.replaced) or self.vectors)
         if not takes:
             return "append" if _only_data(self.added) else "delete"
@@ -143,7 +187,8 @@ class Change:
     @property
     def only_adds(self) -> bool:
         """Whether it can never conflict."""
-        return not (_rows(self.removed) or _rows(self.replaced) or self.vectors)
+        takes = _rows(self.removed) or _rows(self.replaced)
+        return not (takes or self.vectors or self.columns)
 
 
 def _rows(batch: EntryBatch | None) -> int:

@@ -10,14 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from frazil.commit.change import Positions, StoredVector, VectorEdit
+from frazil.commit.change import Positions, VectorEdit
 from frazil.errors import Conflict, InvalidInput
-from frazil.format import bitmap, paths, puffin
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import VECTOR_KEYS
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.vectors import bitmap, puffin
+from frazil.format.vectors.puffin import StoredVector
 from frazil.storage import Storage
+from frazil.tree.stored_vectors import read_vector, vectors_of, with_vectors
 
 CREATED_BY = "frazil"
 
@@ -49,8 +50,8 @@ class VectorMerger:
         self._storage = storage
         self._location = location
         self._new_id = new_id
-        self._seen: tuple[object, ...] | None = None
-        self._merged: tuple[tuple[StoredVector, ...], int] | None = None
+        self._seen: list[StoredVector | None] | None = None
+        self._merged: tuple[list[StoredVector], int] | None = None
         self.written: list[tuple[str, int]] = []
 
     def write_merged(
@@ -62,27 +63,20 @@ class VectorMerger:
 
         `carried` are rows that old delete files retire, for edits that do not say.
         """
-        current = tuple(zip(*(entries.pylist(key) for key in VECTOR_KEYS), strict=True))
+        current = vectors_of(entries)
         if self._merged is None or self._seen != current:
             conflicts = self._write(entries, current, carried or {})
             if conflicts:
                 return MergedVectors(entries=entries, rows_carried=0, conflicts=conflicts)
             self._seen = current
         assert self._merged is not None
-        blobs, rows_carried = self._merged
-        where, offset, size, cardinality = VECTOR_KEYS
-        changed = (
-            entries.with_column(where, pa.array([blob.location for blob in blobs], pa.string()))
-            .with_column(offset, pa.array([blob.offset for blob in blobs], pa.int64()))
-            .with_column(size, pa.array([blob.size_in_bytes for blob in blobs], pa.int64()))
-            .with_column(cardinality, pa.array([blob.cardinality for blob in blobs], pa.int64()))
-        )
-        return MergedVectors(entries=changed, rows_carried=rows_carried)
+        vectors, rows_carried = self._merged
+        return MergedVectors(entries=with_vectors(entries, vectors), rows_carried=rows_carried)
 
     def _write(
         self,
         entries: EntryBatch,
-        current: Sequence[tuple[object, ...]],
+        current: Sequence[StoredVector | None],
         carried: Mapping[str, Positions],
     ) -> tuple[Conflict, ...]:
         records = entries.numpy("record_count")
@@ -91,7 +85,12 @@ class VectorMerger:
         stored: list[StoredVector | None] = []
         rows_carried = 0
         for index, edit in enumerate(self._edits):
-            old = read_vector(self._storage, self._location, current[index], int(records[index]))
+            old = read_vector(
+                self._storage,
+                current[index],
+                location=self._location,
+                record_count=int(records[index]),
+            )
             merged = bitmap.union(old, edit.positions)
             if edit.exclusive and len(merged) < len(old) + len(edit.positions):
                 conflicts.append(
@@ -116,8 +115,8 @@ class VectorMerger:
         if conflicts:
             return tuple(conflicts)
         written = iter(self._stored(vectors))
-        blobs = tuple(next(written) if blob is None else blob for blob in stored)
-        self._merged = (blobs, rows_carried)
+        merged_vectors = [next(written) if vector is None else vector for vector in stored]
+        self._merged = (merged_vectors, rows_carried)
         return ()
 
     def _stored(self, vectors: Sequence[tuple[str, Positions]]) -> list[StoredVector]:
@@ -143,39 +142,10 @@ class VectorMerger:
         return [stored[number][path] for number, path in chosen]
 
     def _puffin(self, vectors: Mapping[str, Positions]) -> dict[str, StoredVector]:
-        data, blobs = puffin.write_vectors(list(vectors.items()), created_by=CREATED_BY)
         path = f"data/{self._new_id()}.puffin"
+        data, stored = puffin.write_vectors(
+            list(vectors.items()), location=path, created_by=CREATED_BY
+        )
         self.written.append((path, len(data)))
         self._storage.write_new(paths.resolve(self._location, path), data)
-        return {
-            blob.location: StoredVector(
-                location=path,
-                offset=blob.offset,
-                size_in_bytes=blob.size_in_bytes,
-                cardinality=blob.cardinality,
-            )
-            for blob in blobs
-        }
-
-
-def read_vector(
-    storage: Storage, location: str, vector: tuple[object, ...], record_count: int
-) -> Positions:
-    """The positions an entry's deletion vector holds; none when it has no vector."""
-    where, offset, size, cardinality = vector
-    if where is None:
-        return np.zeros(0, dtype=np.int64)
-    assert isinstance(where, str)
-    assert isinstance(offset, int)
-    assert isinstance(size, int)
-    assert isinstance(cardinality, int)
-    path = paths.resolve(location, where)
-    return puffin.read_vector_at(
-        storage.open(path),
-        offset=offset,
-        size_in_bytes=size,
-        path=path,
-        cardinality=cardinality,
-        record_count=record_count,
-        limits=storage.limits,
-    )
+        return dict(zip(vectors, stored, strict=True))

@@ -7,20 +7,22 @@ the two meet in the added entry: the file is dropped again, or born with a delet
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import BooleanExpression, Or
 
-from frazil.commit.change import Change, Isolation, VectorEdit
+from frazil.commit.change import Change, VectorEdit
+from frazil.commit.column_edits import ColumnEdit, with_columns_edited
 from frazil.commit.deletion_vectors import VectorMerger
 from frazil.errors import InvalidInput
-from frazil.format import bitmap, paths
-from frazil.format.batch import EntryBatch
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.vectors import bitmap
 from frazil.storage import Storage
+from frazil.tree.locate import FIRST_ROW_ID, ByEntry, EntryKey
 from frazil.tree.read import LEAF
 
 
@@ -35,64 +37,74 @@ def fold(
 ) -> Change:
     """One change that does both. Puffin files of vectors on added files are written here, and
     their paths put on `written`."""
+    # What the first change added has never been live: removing it again leaves no trace, and a
+    # vector on it is born with it.
     added = first.added
     removed, gone = _split(second.removed, added)
     replaced, rewritten = _split(second.replaced, added)
-    own = _locations(added)
+    own = frozenset(_addresses(added))
     _check_apart(first, second)
-    vectors = dict(_numbered(first.vectors))
-    born: list[VectorEdit] = []
-    for key, edit in _numbered(second.vectors):
-        if edit.location in own:
-            born.append(edit)
-        else:
-            before = vectors.get(key)
-            vectors[key] = edit if before is None else _union(before, edit)
+    born = [edit for edit in second.vectors if (edit.location, edit.first_row_id) in own]
+    others = [edit for edit in second.vectors if (edit.location, edit.first_row_id) not in own]
+    kept = ByEntry[VectorEdit]()
+    for edit in united((*first.vectors, *others)):
+        kept.put(_key(edit.location, edit.first_row_id), edit)
+    columns = [*first.columns, *second.columns]
+    on_added = [edit for edit in columns if (edit.location, edit.first_row_id) in own]
+    columns = [edit for edit in columns if (edit.location, edit.first_row_id) not in own]
     for batch in (removed, replaced):
-        for name in _locations(batch):
-            vectors.pop((name, 0), None)
+        for name, first_row_id in _addresses(batch):
+            kept.pop(_key(name, first_row_id))
+            key = _key(name, first_row_id)
+            columns = [e for e in columns if not _key(e.location, e.first_row_id).is_same(key)]
     if added is not None:
         added = _without(added, gone | rewritten)
         if born:
             merger = VectorMerger(born, storage=storage, location=location, new_id=new_id)
             added = _born(added, born, merger)
             written += [paths.resolve(location, path) for path, _ in merger.written]
+        if on_added:
+            added = _with_columns(added, on_added)
     return replace(
         first,
         added=_concat(added, second.added),
         removed=_concat(_plain(first.removed), _plain(removed)),
         replaced=_concat(_plain(first.replaced), _plain(replaced)),
-        vectors=tuple(vectors.values()),
+        vectors=tuple(kept.values()),
+        columns=tuple(columns),
         updates=(*first.updates, *second.updates),
-        conflict_filter=_either(first, second),
-        isolation=(
-            Isolation.SERIALIZABLE
-            if Isolation.SERIALIZABLE in (first.isolation, second.isolation)
-            else Isolation.SNAPSHOT
-        ),
+        searched=(*first.searched, *second.searched),
         is_rewrite=first.is_rewrite and second.is_rewrite,
         rows_updated=first.rows_updated + second.rows_updated,
+        rows_in_place=first.rows_in_place + second.rows_in_place,
         summary={**first.summary, **second.summary},
     )
 
 
-def _numbered(edits: Iterable[VectorEdit]) -> Iterator[tuple[tuple[str, int], VectorEdit]]:
-    """Edits by location, counted where the table lists a file more than once."""
-    seen: Counter[str] = Counter()
+def united(edits: Iterable[VectorEdit]) -> tuple[VectorEdit, ...]:
+    """Edits with one for each entry."""
+    known = ByEntry[VectorEdit]()
     for edit in edits:
-        yield (edit.location, seen[edit.location]), edit
-        seen[edit.location] += 1
+        key = _key(edit.location, edit.first_row_id)
+        before = known.pop(key)
+        known.put(key, edit if before is None else _union(before, edit))
+    return tuple(known.values())
+
+
+def _key(location: str, first_row_id: int | None) -> EntryKey:
+    return EntryKey(location, first_row_id, None)
 
 
 def _check_apart(first: Change, second: Change) -> None:
-    """Refuse two changes of a file that the table lists twice: which entry is which is not known
-    any more once the first has changed both."""
+    """Refuse two changes of a file that the table lists twice, where row ids do not tell its
+    entries apart: which one is which is not known any more once the first has changed both."""
     counts = [_named(change) for change in (first, second)]
     both = counts[0].keys() & counts[1].keys()
     twice = sorted(name for name in both if max(count[name] for count in counts) > 1)
-    before = {edit.location: edit.positions for edit in first.vectors}
+    before = {edit.location: edit.positions for edit in first.vectors if edit.first_row_id is None}
     for edit in second.vectors:  # a row that has gone already goes again: it is of the other entry
-        if np.intersect1d(before.get(edit.location, ()), edit.positions).size:
+        again = np.intersect1d(before.get(edit.location, ()), edit.positions)
+        if edit.first_row_id is None and again.size:
             twice.append(edit.location)
     if twice:
         raise InvalidInput(
@@ -102,33 +114,30 @@ def _check_apart(first: Change, second: Change) -> None:
 
 
 def _named(change: Change) -> Counter[str]:
-    found = Counter(edit.location for edit in change.vectors)
+    """How often a change names files without the first row ids of their entries."""
+    names = Counter(edit.location for edit in change.vectors if edit.first_row_id is None)
     for batch in (change.removed, change.replaced):
-        if batch is not None:
-            found.update(batch.pylist("location"))
-    return found
+        names.update(name for name, first_row_id in _addresses(batch) if first_row_id is None)
+    return names
 
 
-def _either(first: Change, second: Change) -> BooleanExpression | None:
-    if first.conflict_filter is None or second.conflict_filter is None:
-        return first.conflict_filter or second.conflict_filter
-    return Or(first.conflict_filter, second.conflict_filter)
-
-
-def _locations(batch: EntryBatch | None) -> frozenset[str]:
-    return frozenset() if batch is None else frozenset(batch.pylist("location"))
+def _addresses(batch: EntryBatch | None) -> list[tuple[str, int | None]]:
+    """Entries by their files and first row ids. An entry that a transaction adds has no id yet."""
+    if batch is None:
+        return []
+    return list(zip(batch.pylist("location"), batch.pylist(FIRST_ROW_ID), strict=True))
 
 
 def _split(
     batch: EntryBatch | None, added: EntryBatch | None
 ) -> tuple[EntryBatch | None, frozenset[str]]:
     """What leaves the table, and what the first change had only just added."""
-    own = _locations(added)
+    own = frozenset(_addresses(added))
     if batch is None or not own:
         return batch, frozenset()
-    names = batch.pylist("location")
-    mine = np.array([name in own for name in names], dtype=np.bool_)
-    return batch.filter(~mine), frozenset(name for name in names if name in own)
+    addresses = _addresses(batch)
+    mine = np.array([address in own for address in addresses], dtype=np.bool_)
+    return batch.filter(~mine), frozenset(name for name, id in addresses if (name, id) in own)
 
 
 def _without(batch: EntryBatch, gone: frozenset[str]) -> EntryBatch:
@@ -160,10 +169,25 @@ def _union(first: VectorEdit, second: VectorEdit) -> VectorEdit:
     )
 
 
+def _with_columns(added: EntryBatch, edits: list[ColumnEdit]) -> EntryBatch:
+    """Added entries with columns that were computed since."""
+    by_entry: list[list[ColumnEdit]] = [[] for _ in range(added.num_rows)]
+    places = ByEntry[int]()
+    for row, (name, first_row_id) in enumerate(_addresses(added)):
+        places.put(_key(name, first_row_id), row)
+    for edit in edits:
+        place = places.find(_key(edit.location, edit.first_row_id))
+        if place is not None:
+            by_entry[place].append(edit)
+    return with_columns_edited(added, by_entry)
+
+
 def _born(added: EntryBatch, edits: list[VectorEdit], merger: VectorMerger) -> EntryBatch:
     """Added entries with deletion vectors of their own."""
-    names = added.pylist("location")
-    rows = np.array([names.index(edit.location) for edit in edits], dtype=np.int64)
+    places = ByEntry[int]()
+    for row, (name, first_row_id) in enumerate(_addresses(added)):
+        places.put(_key(name, first_row_id), row)
+    rows = np.array([places.pop(_key(edit.location, edit.first_row_id)) for edit in edits])
     changed = merger.write_merged(added.take(rows)).entries
     others = np.ones(added.num_rows, dtype=np.bool_)
     others[rows] = False

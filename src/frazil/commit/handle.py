@@ -1,25 +1,26 @@
 """One table as the packages above see it: its head, its storage, and how to read and commit.
 
-A handle is what maintenance, other formats and the facades are given; it holds no rules.
+A handle is what maintenance, other formats and the facades are given; it holds no rules. It knows
+two things about the past: the state it loaded last, and for each branch the snapshot whose rows its
+owner read last, which an overwrite of rows computed from them is held against.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from frazil.commit.head import Head, ReadOnly, State
-from frazil.commit.surroundings import Surroundings
-from frazil.format.metadata import MAIN, Snapshot, TableMetadata
+from frazil.commit.context import CommitContext
+from frazil.commit.head import Head, ReadOnly, State, Superseded
+from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
 
 if TYPE_CHECKING:
     from frazil.commit.change import Change
-    from frazil.commit.loop import Committed
     from frazil.commit.result import CommitResult
     from frazil.tree.read import TreeReader
 
@@ -36,16 +37,20 @@ def new_snapshot_id() -> int:
     return secrets.randbits(62) + 1
 
 
-AfterCommit = Callable[["TableHandle", "Committed"], str | None]
+AfterCommit = Callable[["TableHandle", "CommitResult"], str | None]
 
 
 @dataclass(slots=True)
 class TableHandle:
-    """A table's head with what is around it. `state` is what was seen last."""
+    """A table's head with what is around it. `state` is what was seen last.
+
+    A live handle is brought up to date by `current` before each use; any other stays where it is
+    until it is refreshed or commits.
+    """
 
     name: str
     head: Head
-    around: Surroundings
+    context: CommitContext
     state: State = field(repr=False)
     has_rivals: bool = field(default=False, repr=False)
     """Whether others committed between this handle's last two commits. Then the state seen last is
@@ -53,6 +58,11 @@ class TableHandle:
     after_commit: tuple[AfterCommit, ...] = field(default=(), repr=False)
     """What follows a commit that has landed, e.g. publishing. It cannot undo the commit, so it must
     not raise; what the caller should know it returns as a note."""
+    is_live: bool = field(default=False, repr=False)
+    _read: dict[str, int | None] = field(default_factory=dict, repr=False)
+    """The snapshot of each branch whose rows were read last."""
+    remembered: dict[str, object] = field(default_factory=dict, repr=False, compare=False)
+    """What the layers above know of the table from earlier calls, by a name of theirs."""
 
     @staticmethod
     def of(
@@ -66,7 +76,7 @@ class TableHandle:
     ) -> TableHandle:
         """A handle on a table, loaded now unless its state is given."""
         state = state if state is not None else head.load()
-        around = Surroundings(
+        context = CommitContext(
             storage=storage,
             location=state.metadata.location,
             cache=cache if cache is not None else ManifestCache(),
@@ -74,7 +84,7 @@ class TableHandle:
             new_snapshot_id=new_snapshot_id,
             decoder=decoder,
         )
-        return TableHandle(name, head, around, state)
+        return TableHandle(name, head, context, state)
 
     @property
     def metadata(self) -> TableMetadata:
@@ -84,21 +94,52 @@ class TableHandle:
     @property
     def location(self) -> str:
         """Where the table lives."""
-        return self.around.location
+        return self.context.location
 
     @property
     def storage(self) -> Storage:
         """Where its files are."""
-        return self.around.storage
+        return self.context.storage
 
     def refresh(self) -> State:
         """Load the current state."""
-        self.state = self.head.load()
+        try:
+            self.state = self.head.load()
+        except Superseded as superseded:  # upgraded by someone else
+            self.head = superseded.load()
+            self.state = self.head.load()
+            self.context = replace(self.context, location=self.state.metadata.location)
         return self.state
+
+    def current(self) -> TableHandle:
+        """This handle, up to date if it is live."""
+        if self.is_live:
+            self.refresh()
+        return self
+
+    def at_rest(self) -> TableHandle:
+        """A copy that stays at the state seen last, whatever becomes of this handle."""
+        return replace(self, is_live=False, _read=dict(self._read))
+
+    # What its owner has read
+
+    def note_read(self, branch: str) -> None:
+        """The rows of a branch are read, or were offered to be, at the state seen last."""
+        self._read[branch] = _tip_id(self.state, branch)
+
+    def last_read(self, branch: str) -> int | None:
+        """The snapshot of a branch that was read last; before any reading the one that was current
+        when the branch was first used."""
+        return self._read.setdefault(branch, _tip_id(self.state, branch))
+
+    def follow(self, other: TableHandle, branch: str, result: CommitResult) -> None:
+        """Take what a copy of this handle has committed to a branch."""
+        self.state, self.has_rivals = other.state, other.has_rivals
+        self._note_own(branch, result.snapshot, shared_by=result.shared_by)
 
     def reader(self, metadata: TableMetadata | None = None) -> TreeReader:
         """A reader of this table's trees."""
-        return self.around.reader(metadata or self.metadata)
+        return self.context.reader(metadata or self.metadata)
 
     def tip(self, branch: str = MAIN) -> Snapshot | None:
         """The snapshot a branch or tag pointed at when the table was seen last."""
@@ -115,37 +156,48 @@ class TableHandle:
 
     def commit(self, change: Change) -> CommitResult:
         """Land a change and take the new state."""
-        from frazil.commit.grouped import append_together
+        from frazil.commit.group_append import append_together
         from frazil.commit.loop import commit
-        from frazil.commit.result import METADATA, CommitResult
         from frazil.commit.shared_turns import append_in_turn
 
         self.check_writable()
         began = time.perf_counter()
-        done = append_together(
-            change, head=self.head, base=self.state, new_id=self.around.new_snapshot_id
+        result = append_together(
+            change, head=self.head, base=self.state, new_id=self.context.new_snapshot_id
         )
-        if done is None and self.has_rivals:
-            done = append_in_turn(change, head=self.head, around=self.around, base=self.state)
-        if done is None:
+        if result is None:
+            result = append_in_turn(
+                change,
+                head=self.head,
+                context=self.context,
+                base=self.state,
+                has_rivals=self.has_rivals,
+            )
+        if result is None:
             base = None if self.has_rivals else self.state
-            done = commit(change, head=self.head, around=self.around, base=base)
-        self.has_rivals = done.state.version > self.state.version + 1 or done.shared_by > 1
-        self.state = done.state
-        notes = [note for note in (step(self, done) for step in self.after_commit) if note]
-        return CommitResult(
-            operation=METADATA if done.snapshot is None else change.operation,
-            snapshot=done.snapshot,
-            rows_added=done.counts.rows_added,
-            rows_removed=done.counts.rows_removed,
-            rows_updated=done.counts.rows_updated,
-            files_added=done.counts.files_added,
-            files_removed=done.counts.files_removed,
-            files_updated=done.counts.files_updated,
-            metadata_files=done.metadata_files,
-            metadata_bytes=done.metadata_bytes,
-            attempts=done.attempts,
-            shared_by=done.shared_by,
-            ms=(time.perf_counter() - began) * 1000,
-            notes=tuple(notes),
-        )
+            result = commit(change, head=self.head, context=self.context, base=base)
+        result = self.took(result, change.branch)
+        return replace(result, ms=(time.perf_counter() - began) * 1000)
+
+    def took(self, result: CommitResult, branch: str) -> CommitResult:
+        """Take the state that a commit to a branch left, and do what follows a commit."""
+        assert result.state is not None
+        self.has_rivals = result.state.version > self.state.version + 1 or result.shared_by > 1
+        self.state = result.state
+        self._note_own(branch, result.snapshot, shared_by=result.shared_by)
+        notes = [note for note in (step(self, result) for step in self.after_commit) if note]
+        return replace(result, notes=(*result.notes, *notes))
+
+    def _note_own(self, branch: str, snapshot: Snapshot | None, *, shared_by: int) -> None:
+        """What was read and then changed by this handle alone counts as read: its owner knows both.
+        A snapshot that follows others', or holds appends of others, does not."""
+        if snapshot is None or shared_by > 1 or branch not in self._read:
+            return
+        if snapshot.parent_snapshot_id == self._read[branch]:
+            self._read[branch] = int(snapshot.snapshot_id)
+
+
+def _tip_id(state: State, branch: str) -> int | None:
+    """The newest snapshot of a branch; one that is not there yet starts from main."""
+    tip = state.tip(branch if branch in state.metadata.refs else MAIN)
+    return None if tip is None else int(tip.snapshot_id)

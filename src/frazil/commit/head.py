@@ -7,16 +7,17 @@ implement it; the commit loop uses nothing else of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from frazil.errors import CommitConflict, FrazilError
-from frazil.format.metadata import MAIN, Snapshot, TableMetadata
+from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
 
 if TYPE_CHECKING:
-    from frazil.format.batch import EntryBatch
+    from frazil.commit.result import CommitResult
+    from frazil.format.entries.batch import EntryBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +46,14 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """The draft is the table's state now."""
+    """The drafts are the states of their tables now, in the order they were given."""
 
-    state: State
+    states: tuple[State, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """Another commit came first; nothing of the draft is visible."""
+    """Another commit came first; nothing of the drafts is visible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,15 +63,7 @@ class Unknown:
     cause: Exception
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllLanded:
-    """Several drafts are the states of their tables now, in the order they were given."""
-
-    states: tuple[State, ...]
-
-
 Outcome = Landed | Lost | Unknown
-Outcomes = AllLanded | Lost | Unknown
 
 
 class Head(Protocol):
@@ -106,6 +99,15 @@ class Queue(Protocol):
         """
 
 
+@runtime_checkable
+class Neighbour(Protocol):
+    """A head that knows where the other tables of its catalog keep their files."""
+
+    def refuse_files_of_others(self, metadata: TableMetadata, locations: Sequence[str]) -> None:
+        """InvalidInput if one of the locations, as the table's metadata spells them, is a file
+        that another table may delete."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
     """An append whose writer waits for its turn, and which whoever comes before may land too."""
@@ -120,7 +122,7 @@ class OffersChanged(CommitConflict):
     """An offer that a swap was about to land has been withdrawn; nothing has landed."""
 
 
-class Seat(Protocol):
+class QueueSlot(Protocol):
     """A writer's place in a queue, with its offer."""
 
     def wait(self) -> bool:
@@ -143,28 +145,21 @@ class Seat(Protocol):
 class SharedQueue(Head, Protocol):
     """A head whose writers can land the appends of those that wait behind them."""
 
-    def seat(self, offer: Offer) -> AbstractContextManager[Seat | None]:
+    queues_alone: bool
+    """Whether a slot costs nothing, so that a writer takes one before it has met rivals."""
+
+    def newest(self, known: State, *, has_rivals: bool) -> State:
+        """What a writer whose turn it is builds on first. A state that may be older than the
+        table's is told by the swap."""
+
+    def slot(self, offer: Offer) -> AbstractContextManager[QueueSlot | None]:
         """A place in the queue; None where writers wait without offers."""
 
-    def holder(self, append_id: int, since: State) -> Snapshot | None:
+    def snapshot_holding(self, append_id: int, since: State) -> Snapshot | None:
         """The snapshot that holds an append, of those that were added since a state.
 
         CommitUnknown when one of them has expired and could be the one.
         """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
-    """An append that landed, perhaps in one snapshot with appends of others.
-
-    `shared_by` counts the appends in the snapshot; the metadata was written for all of them.
-    """
-
-    state: State
-    snapshot: Snapshot
-    shared_by: int
-    metadata_files: int
-    metadata_bytes: int
 
 
 @runtime_checkable
@@ -179,13 +174,22 @@ class Appender(Protocol):
         branch: str,
         summary: Mapping[str, str],
         append_id: int,
-    ) -> Appended | None:
+    ) -> CommitResult | None:
         """Add files to a branch; None when this table's appends are not committed together.
 
-        `append_id` tells this append from every other, so that it lands once however often it has
-        to be asked for. It is the snapshot's id when nobody else is in the snapshot. An error that
-        is raised means that nothing landed, except for CommitUnknown.
+        The result counts no rows and files, which the writer knows. `append_id` tells this append
+        from every other, so that it lands once however often it has to be asked for. It is the
+        snapshot's id when nobody else is in the snapshot. An error that is raised means that
+        nothing landed, except for CommitUnknown.
         """
+
+
+class Superseded(CommitConflict):
+    """Another head has the table now: it was upgraded. `load` opens that one."""
+
+    def __init__(self, message: str, load: Callable[[], Head]) -> None:
+        self.load = load
+        super().__init__(message)
 
 
 class ReadOnly(ABC):

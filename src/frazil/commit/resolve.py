@@ -7,6 +7,7 @@ conflict. Knows nothing of how the tree adapts.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,24 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.commit import conflicts, summary
-from frazil.commit.change import Change, Positions
+from frazil.commit.change import Change, Positions, VectorEdit
+from frazil.commit.column_edits import ColumnEdit, moved_meanwhile, with_columns_edited
 from frazil.commit.deletion_vectors import VectorMerger
-from frazil.errors import CommitConflict, InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import partition_key
-from frazil.format.metadata import TableMetadata
+from frazil.errors import CommitConflict, Conflict, InvalidInput
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import partition_key
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.tree.edit import LeafEdit
-from frazil.tree.locate import Located, Rows, locate, locate_apart
+from frazil.tree.locate import (
+    FIRST_ROW_ID,
+    ByEntry,
+    EntryKey,
+    Located,
+    Mention,
+    Rows,
+    locate,
+    locate_apart,
+)
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, delete_leaves
 
 _NOTHING = Located(
@@ -29,12 +40,16 @@ _NOTHING = Located(
 )
 
 
+_AGE_KEYS = ("tracking.sequence_number", "tracking.file_sequence_number")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
     """A change with the addresses of everything it touches in one tree.
 
-    `before` are the entries of files whose deletion vector changes, `modified` the same entries
-    with the new vector. `rows_carried` of their rows had been retired by delete files before.
+    `before` are the entries of files whose deletion vector or columns change, `modified` the same
+    entries with the new ones; `vectors` is where they are. `rows_carried` of their rows had been
+    retired by delete files before.
     """
 
     removed: Located = _NOTHING
@@ -83,25 +98,19 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
     else:
         removed = _located(reader, tree, change.removed)
         replaced = _located(reader, tree, change.replaced)
-        vectors = _located(reader, tree, _edited_files(change))
+        vectors = _located(reader, tree, edited_files(change))
     gone = [*removed.missing, *replaced.missing, *vectors.missing]
     if gone:
         raise CommitConflict(
             f"{change.operation}: files it needs are no longer in the table",
             conflicts.missing(gone),
         )
-    keys = [*summary.SUMMARY_KEYS, *_partition_keys(reader.metadata)]
+    keys = [*summary.SUMMARY_KEYS, *_AGE_KEYS, *_partition_keys(reader.metadata)]
     before = modified = None
     rows_carried = 0
     if vectors.locations:
         before = vectors.entries(reader, tree, keys=None).without(LEAF, POSITION)
-        merged = merger.write_merged(before, _carried(reader, tree, change))
-        if merged.conflicts:
-            raise CommitConflict(
-                f"{change.operation}: rows it changes were changed meanwhile; run it again",
-                merged.conflicts,
-            )
-        modified, rows_carried = merged.entries, merged.rows_carried
+        modified, rows_carried = _modified(before, reader, tree, change, merger)
         spent = _spent(modified)
         if spent.any():
             removed = removed.plus(vectors.where(spent))
@@ -117,6 +126,31 @@ def resolve(change: Change, reader: TreeReader, tree: Tree, merger: VectorMerger
         modified=modified,
         rows_carried=rows_carried,
     )
+
+
+def _modified(
+    before: EntryBatch, reader: TreeReader, tree: Tree, change: Change, merger: VectorMerger
+) -> tuple[EntryBatch, int]:
+    """The entries with their new vectors and columns, and how many rows had gone before."""
+    entries, rows_carried = before, 0
+    count = len(change.vectors)  # the entries of the vectors come first
+    if count:
+        merged = merger.write_merged(before.slice(0, count), _carried(reader, tree, change))
+        _refuse(change, merged.conflicts)
+        entries = EntryBatch.concat([merged.entries, before.slice(count)])
+        rows_carried = merged.rows_carried
+    if change.columns:
+        _, by_entry = _edited_entries(change)
+        _refuse(change, moved_meanwhile(before, by_entry))
+        entries = with_columns_edited(entries, by_entry)
+    return entries, rows_carried
+
+
+def _refuse(change: Change, found: Sequence[Conflict]) -> None:
+    if found:
+        raise CommitConflict(
+            f"{change.operation}: rows it changes were changed meanwhile; run it again", found
+        )
 
 
 def _carried(reader: TreeReader, tree: Tree, change: Change) -> dict[str, Positions]:
@@ -136,7 +170,8 @@ def _spent(entries: EntryBatch) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _named_twice(change: Change) -> list[str]:
     """Files that the change names more than once."""
-    named: Counter[Any] = Counter(edit.location for edit in change.vectors)
+    edits, _ = _edited_entries(change)
+    named: Counter[Any] = Counter(edit.location for edit in edits)
     for batch in (change.removed, change.replaced):
         if batch is not None:
             named.update(batch.pylist("location"))
@@ -152,11 +187,11 @@ def _located_apart(
     on its own, as rows of each have ids, and maybe a vector, of their own. What a change means that
     names a file more often than the table lists it is not clear.
     """
-    batches = [change.removed, change.replaced, _edited_files(change)]
-    named = [[] if batch is None else _addresses(batch) for batch in batches]
+    batches = [change.removed, change.replaced, edited_files(change)]
+    named = [[] if batch is None else _mentions(batch) for batch in batches]
     found = locate_apart(reader, tree, [each for part in named for each in part])
     twice = set(_named_twice(change)).intersection(found.missing)
-    torn = twice.difference(found.missing_all)
+    torn = twice.difference(found.never_found)
     if torn:
         raise InvalidInput(
             f"{change.operation} names {len(torn)} files more than once, {min(torn)} among them; "
@@ -168,12 +203,13 @@ def _located_apart(
     return removed, replaced, vectors
 
 
-def _addresses(batch: EntryBatch) -> list[tuple[str, str | None, int | None]]:
-    names = batch.pylist("location")
-    if not batch.has(LEAF):
-        return [(name, None, None) for name in names]
+def _mentions(batch: EntryBatch) -> list[Mention]:
     leaves = batch.column(LEAF).cast(pa.string()).to_pylist()
-    return list(zip(names, leaves, batch.pylist(POSITION), strict=True))
+    columns = (batch.pylist("location"), leaves, batch.pylist(POSITION), batch.pylist(FIRST_ROW_ID))
+    return [
+        Mention(location=location, leaf=leaf, position=position, first_row_id=first)
+        for location, leaf, position, first in zip(*columns, strict=True)
+    ]
 
 
 def _located(reader: TreeReader, tree: Tree, wanted: EntryBatch | None) -> Located:
@@ -182,15 +218,43 @@ def _located(reader: TreeReader, tree: Tree, wanted: EntryBatch | None) -> Locat
     return locate(reader, tree, wanted)
 
 
-def _edited_files(change: Change) -> EntryBatch | None:
-    if not change.vectors:
+def edited_files(change: Change) -> EntryBatch | None:
+    """The entries whose vectors or columns a change edits, as they are looked for."""
+    if not change.vectors and not change.columns:
         return None
+    edits, _ = _edited_entries(change)
     return EntryBatch.from_rows(
         [
-            {"location": edit.location, LEAF: edit.leaf, POSITION: edit.position}
-            for edit in change.vectors
+            {
+                "location": edit.location,
+                LEAF: edit.leaf,
+                POSITION: edit.position,
+                FIRST_ROW_ID: edit.first_row_id,
+            }
+            for edit in edits
         ]
     )
+
+
+def _edited_entries(
+    change: Change,
+) -> tuple[list[VectorEdit | ColumnEdit], list[list[ColumnEdit]]]:
+    """An edit of each entry that a change edits, those of vectors first; and its column edits."""
+    edits: list[VectorEdit | ColumnEdit] = [*change.vectors]
+    columns: list[list[ColumnEdit]] = [[] for _ in edits]
+    places = ByEntry[int]()
+    for place, vector in enumerate(change.vectors):
+        places.put(EntryKey(vector.location, vector.first_row_id, None), place)
+    for edit in change.columns:
+        key = EntryKey(edit.location, edit.first_row_id, None)
+        known = places.find(key)
+        if known is not None:
+            columns[known].append(edit)
+            continue
+        places.put(key, len(edits))
+        edits.append(edit)
+        columns.append([edit])
+    return edits, columns
 
 
 def _entries(
@@ -204,4 +268,4 @@ def _partition_keys(metadata: TableMetadata) -> list[str]:
     return [*(partition_key(id) for id in sorted(fields)), "spec_id"]
 
 
-__all__ = ["Resolved", "resolve"]
+__all__ = ["Resolved", "edited_files", "resolve"]

@@ -4,7 +4,7 @@ A writer that competes offers its append while it waits. The one whose turn come
 snapshot of its own append and of all that were offered with the same branch and summary. A writer
 whose turn comes later finds its offer gone, and the snapshot that holds it.
 
-An offer is landed or withdrawn, never both: see `frazil.commit.head.Seat`.
+An offer is landed or withdrawn, never both: see `frazil.commit.head.QueueSlot`.
 """
 
 from __future__ import annotations
@@ -15,42 +15,47 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from frazil.commit.change import Change
-from frazil.commit.grouped import GROUP_SIZE, group_summary, own_counts, shareable
-from frazil.commit.head import Head, Offer, OffersChanged, Seat, SharedQueue, State
-from frazil.commit.loop import Committed, commit
+from frazil.commit.context import CommitContext
+from frazil.commit.group_append import GROUP_SIZE, group_summary, of_own, shareable
+from frazil.commit.head import Head, Offer, OffersChanged, QueueSlot, SharedQueue, State
+from frazil.commit.loop import commit
+from frazil.commit.result import CommitResult
 from frazil.commit.summary import LEAVES_WRITTEN, METADATA_BYTES_WRITTEN
-from frazil.commit.surroundings import Surroundings
 from frazil.errors import CommitUnknown, FrazilError
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import Snapshot
 
 _TRIES = 3
 
 
 def append_in_turn(
-    change: Change, *, head: Head, around: Surroundings, base: State
-) -> Committed | None:
+    change: Change, *, head: Head, context: CommitContext, base: State, has_rivals: bool
+) -> CommitResult | None:
     """Land an append with those that others offer; None when it has to go its own way."""
-    if not isinstance(head, SharedQueue) or (added := shareable(change, base)) is None:
+    if not isinstance(head, SharedQueue) or not (has_rivals or head.queues_alone):
+        return None
+    if (added := shareable(change, base)) is None:
         return None
     offer = Offer(
-        id=around.new_snapshot_id(),
+        id=context.new_snapshot_id(),
         branch=change.branch,
         summary=change.summary,
         entries=added,
     )
-    work = _Work(change=change, offer=offer, head=head, around=around)
-    with head.seat(offer) as seat:
-        if seat is None:
+    work = _Work(
+        change=change, offer=offer, head=head, context=context, base=base, has_rivals=has_rivals
+    )
+    with head.slot(offer) as slot:
+        if slot is None:
             return None
         try:
-            landed = _landed(work, seat)
+            landed = _landed(work, slot)
         except CommitUnknown:
             raise
         except BaseException as interruption:
-            _take_back(work, seat, base, interruption)
+            _take_back(work, slot, base, interruption)
             raise
-    if isinstance(landed, Committed):
+    if isinstance(landed, CommitResult):
         return landed
     return None if landed else _found(work, base)
 
@@ -60,75 +65,84 @@ class _Work:
     change: Change
     offer: Offer
     head: SharedQueue
-    around: Surroundings
+    context: CommitContext
+    base: State
+    has_rivals: bool
 
 
-def _landed(work: _Work, seat: Seat) -> Committed | bool:
+def _landed(work: _Work, slot: QueueSlot) -> CommitResult | bool:
     """The commit of the group; else whether the offer was taken back, because there was no turn.
     False means that it is gone: another writer has landed it."""
-    if not seat.wait():
-        return seat.withdraw()
+    if not slot.wait():
+        return slot.withdraw()
     for last in (*(False,) * (_TRIES - 1), True):
-        if not seat.is_open():
+        if not slot.is_open():
             return False
+        others = [] if last else [each for each in slot.offers() if _can_share(work.offer, each)]
         try:
-            return _committed(work, seat, [] if last else seat.offers())
+            return _committed(work, slot, others)
         except OffersChanged:
             continue
         except CommitUnknown:
             raise
         except (FrazilError, pa.ArrowException):
-            if not seat.is_open():
+            if not slot.is_open():
                 return False
-            return _committed(work, seat, [])  # one that cannot be landed must not fail this one
-    return seat.withdraw()
+            if not others:
+                raise
+            return _committed(work, slot, [])  # one that cannot be landed must not fail this one
+    return slot.withdraw()
 
 
-def _committed(work: _Work, seat: Seat, offers: Sequence[Offer]) -> Committed:
+def _can_share(own: Offer, other: Offer) -> bool:
+    is_alike = other.branch == own.branch and dict(other.summary) == dict(own.summary)
+    return other.id != own.id and is_alike
+
+
+def _committed(work: _Work, slot: QueueSlot, others: Sequence[Offer]) -> CommitResult:
     """Commit the append, and with it the offers that can share its snapshot."""
     own, head = work.offer, work.head
     summary = dict(own.summary)
-    group = [own]
-    group += [
-        each
-        for each in offers
-        if each.id != own.id and each.branch == own.branch and each.summary == summary
-    ]
+    group = [own, *others]
     ids = tuple(each.id for each in group)
-    seat.take(ids)
+    slot.take(ids)
     together = replace(
         work.change,
         added=EntryBatch.concat([each.entries for each in group]),
         summary={**summary, **group_summary(ids)},
         snapshot_id=own.id,
     )
-    done = commit(together, head=head, around=work.around, base=head.load())
-    return replace(done, counts=own_counts(own.entries), shared_by=len(group))
+    base = head.newest(work.base, has_rivals=work.has_rivals)
+    done = commit(together, head=head, context=work.context, base=base)
+    return replace(of_own(done, own.entries), shared_by=len(group))
 
 
-def _found(work: _Work, base: State) -> Committed | None:
+def _found(work: _Work, base: State) -> CommitResult | None:
     """The commit that landed the offer; None when it was cleared away without being landed."""
-    snapshot = work.head.holder(work.offer.id, base)
-    return None if snapshot is None else _as_committed(work, snapshot, work.head.load())
+    snapshot = work.head.snapshot_holding(work.offer.id, base)
+    if snapshot is None:
+        return None
+    return _as_committed(work, snapshot, work.head.newest(base, has_rivals=True))
 
 
-def _as_committed(work: _Work, snapshot: Snapshot, state: State) -> Committed:
+def _as_committed(work: _Work, snapshot: Snapshot, state: State) -> CommitResult:
     summary = snapshot.summary
-    return Committed(
+    found = CommitResult(
+        operation="append",
         state=state,
-        snapshot=snapshot,
-        counts=own_counts(work.offer.entries),
+        snapshots=(snapshot,),
         attempts=1,
         metadata_files=1 + int(summary.get(LEAVES_WRITTEN, "0")),
         metadata_bytes=int(summary.get(METADATA_BYTES_WRITTEN, "0")),
         shared_by=int(summary.get(GROUP_SIZE, "1")),
     )
+    return of_own(found, work.offer.entries)
 
 
-def _take_back(work: _Work, seat: Seat, base: State, interruption: BaseException) -> None:
+def _take_back(work: _Work, slot: QueueSlot, base: State, interruption: BaseException) -> None:
     """After an error or an interruption: nobody must land the append any more."""
     try:
-        if seat.withdraw() or work.head.holder(work.offer.id, base) is None:
+        if slot.withdraw() or work.head.snapshot_holding(work.offer.id, base) is None:
             return
     except FrazilError as error:
         raise CommitUnknown(

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 import pyarrow.compute as pc
 
 from frazil.errors import InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType
-from frazil.format.metadata import Snapshot
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import column_files_of
+from frazil.format.entries.fields import COLUMN_FILES, PARTITION_PREFIX, ContentType
+from frazil.format.metadata.metadata import Snapshot
+from frazil.format.metadata.summary_totals import COLUMN_FILES_TOTAL, has_column_files
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 ROOT_ENTRIES = "frazil.root-entries"
@@ -37,6 +39,7 @@ _COUNTS = (
 RESERVED = frozenset(
     {
         _OPERATION,
+        COLUMN_FILES_TOTAL,
         "deleted-data-files",
         "deleted-records",
         "changed-partition-count",
@@ -71,6 +74,8 @@ class Tally:
     equality_records: int = 0
     vectors: int = 0
     vector_rows: int = 0
+    column_files: int = 0
+    column_bytes: int = 0
 
     @staticmethod
     def of(*batches: EntryBatch | None) -> Tally:
@@ -91,6 +96,8 @@ class Tally:
             equality_records=self.equality_records + other.equality_records,
             vectors=self.vectors + other.vectors,
             vector_rows=self.vector_rows + other.vector_rows,
+            column_files=self.column_files + other.column_files,
+            column_bytes=self.column_bytes + other.column_bytes,
         )
 
 
@@ -105,6 +112,10 @@ def _tally(batch: EntryBatch) -> Tally:
         equality_files=int(equality.sum()),
         equality_records=int(records[equality].sum()),
     )
+    if batch.has(COLUMN_FILES):
+        files = [file for own in column_files_of(batch) for file in own]
+        size = sum(file.file_size_in_bytes for file in files)
+        counted = replace(counted, column_files=len(files), column_bytes=size)
     if not batch.has("deletion_vector.cardinality"):
         return counted
     vectors = batch.column("deletion_vector.cardinality")
@@ -166,10 +177,16 @@ def summarise(
         - counts["removed-position-deletes"],
         "total-equality-deletes": added.equality_records - removed.equality_records,
     }
+    column_files = added.column_files - removed.column_files
+    column_files += after.column_files - before.column_files
+    if column_files or (parent is not None and has_column_files(parent)):
+        totals[COLUMN_FILES_TOTAL] = column_files
     summary = {_OPERATION: operation}
     summary.update({key: str(value) for key, value in counts.items() if value})
     for key, delta in totals.items():
         known = "0" if parent is None else _stated(parent, key)
+        if key == COLUMN_FILES_TOTAL:
+            known = known or "0"
         if known is not None and known.lstrip("-").isdigit():
             summary[key] = str(int(known) + delta)
     summary.update(extra)

@@ -11,8 +11,8 @@ from pyiceberg.schema import Schema
 
 from frazil.errors import CommitConflict, Conflict, InvalidInput
 from frazil.format.checks import check_text, check_texts
-from frazil.format.metadata import SnapshotRef, TableMetadata
-from frazil.format.property_table import check_values
+from frazil.format.metadata.metadata import SnapshotRef, TableMetadata
+from frazil.properties.registry import check_values
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
@@ -45,6 +45,19 @@ class SetProperties:
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
         return metadata.with_properties(self.updates, removals=self.removals, now_ms=now_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovePosition:
+    """Move a position that is kept in a property on, from where it is expected to be."""
+
+    key: str
+    expected: str | None
+    to: str
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        _same(f"position {self.key}", self.expected, metadata.properties.get(self.key))
+        return metadata.with_properties({self.key: self.to}, removals=(), now_ms=now_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +162,17 @@ class RemoveSnapshots:
             partition_statistics=_without(metadata.partition_statistics, gone),
             last_updated_ms=now_ms,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetStatistics:
+    """Name the statistics file of a snapshot, in place of the one it had."""
+
+    entry: Mapping[str, Any]
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        kept = _without(metadata.statistics, {str(self.entry["snapshot-id"])})
+        return replace(metadata, statistics=(*kept, self.entry), last_updated_ms=now_ms)
 
 
 def _without(

@@ -7,6 +7,7 @@ a cast would change. Where the data comes from is the business of `rows`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from frazil.data.schema import (
     plain_type,
 )
 from frazil.errors import InvalidInput
-from frazil.format.types import scalar
+from frazil.format.values.types import scalar
 
 MAX_BATCH_ROWS = 1 << 17
 MAX_BATCH_BYTES = 1 << 28
@@ -36,11 +37,11 @@ class Misfit:
     """Why one column does not fit."""
 
     column: str
-    found: str
+    actual: str
     expected: str
 
     def __str__(self) -> str:
-        return f"column '{self.column}': found {self.found}; expected {self.expected}"
+        return f"column '{self.column}': found {self.actual}; expected {self.expected}"
 
 
 def refuse(what: str, problems: Iterable[Misfit]) -> InvalidInput:
@@ -80,9 +81,9 @@ class Conformer:
                 column = _reshaped(plan, source, batch.num_rows)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError) as error:
                 kind = "a constant" if source is None else str(source.type)
-                found = f"{kind} with a value that does not fit ({error})"
+                reason = f"{kind} with a value that does not fit ({error})"
                 expected = str(field.field_type)
-                problems.append(Misfit(column=field.name, found=found, expected=expected))
+                problems.append(Misfit(column=field.name, actual=reason, expected=expected))
                 continue
             problems.extend(_nulls_in_required(column, field, field.name))
             columns.append(column)
@@ -125,26 +126,28 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def _match(
     incoming: list[pa.Field],
-    wanted: Iterable[ice.NestedField],
+    fields: Iterable[ice.NestedField],
     prefix: str,
     problems: list[Misfit],
 ) -> tuple[tuple[int | None, Plan], ...]:
-    wanted = tuple(wanted)
+    fields = tuple(fields)
     names = [field.name for field in incoming]
-    known = {field.name for field in wanted}
-    for name in dict.fromkeys(names):
-        if names.count(name) > 1:
-            found = f"{names.count(name)} columns of this name"
-            problems.append(Misfit(column=f"{prefix}{name}", found=found, expected="one"))
+    known = {field.name for field in fields}
+    counts = Counter(names)
+    first = {name: index for index, name in reversed(list(enumerate(names)))}
+    for name, count in counts.items():
+        if count > 1:
+            reason = f"{count} columns of this name"
+            problems.append(Misfit(column=f"{prefix}{name}", actual=reason, expected="one"))
         if name not in known:
-            found = f"an extra column ({incoming[names.index(name)].type})"
-            expected = "only columns of the table: " + ", ".join(field.name for field in wanted)
-            problems.append(Misfit(column=f"{prefix}{name}", found=found, expected=expected))
+            reason = f"an extra column ({incoming[first[name]].type})"
+            expected = "only columns of the table: " + ", ".join(field.name for field in fields)
+            problems.append(Misfit(column=f"{prefix}{name}", actual=reason, expected=expected))
     plans: list[tuple[int | None, Plan]] = []
-    for field in wanted:
+    for field in fields:
         path = f"{prefix}{field.name}"
-        if field.name in names:
-            index = names.index(field.name)
+        if field.name in first:
+            index = first[field.name]
             plans.append((index, _plan(incoming[index].type, field, path, problems)))
         else:
             plans.append((None, _absent(field, path, problems)))
@@ -156,32 +159,32 @@ def _absent(field: ice.NestedField, path: str, problems: list[Misfit]) -> Plan:
         return Fill(scalar(field.write_default, field.field_type))
     if field.required:
         expected = f"a value in every row ({field.field_type})"
-        problems.append(Misfit(column=path, found="no such column", expected=expected))
-    return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
+        problems.append(Misfit(column=path, actual="no such column", expected=expected))
+    return Fill(pa.nulls(1, nested_arrow_type(field.field_type))[0])
 
 
 def _plan(incoming: pa.DataType, field: ice.NestedField, path: str, problems: list[Misfit]) -> Plan:
-    wanted = field.field_type
-    target = nested_arrow_type(wanted)
-    found = plain_type(incoming)
-    if pa.types.is_null(found):
+    type_ = field.field_type
+    target = nested_arrow_type(type_)
+    source = plain_type(incoming)
+    if pa.types.is_null(source):
         return Fill(pa.scalar(None, target))
-    match wanted:
-        case ice.StructType() if pa.types.is_struct(found):
-            children = _match(list(found), wanted.fields, f"{path}.", problems)
+    match type_:
+        case ice.StructType() if pa.types.is_struct(source):
+            children = _match(list(source), type_.fields, f"{path}.", problems)
             return reshape.simplified(reshape.Struct(target, children), incoming)
-        case ice.ListType() if is_list(found):
-            element = _plan(found.value_type, wanted.element_field, f"{path}.element", problems)
+        case ice.ListType() if is_list(source):
+            element = _plan(source.value_type, type_.element_field, f"{path}.element", problems)
             return reshape.simplified(reshape.List(target, element), incoming)
-        case ice.MapType() if (pair := _pair(found)) is not None:
-            key = _plan(pair[0], wanted.key_field, f"{path}.key", problems)
-            value = _plan(pair[1], wanted.value_field, f"{path}.value", problems)
+        case ice.MapType() if (pair := _pair(source)) is not None:
+            key = _plan(pair[0], type_.key_field, f"{path}.key", problems)
+            value = _plan(pair[1], type_.value_field, f"{path}.value", problems)
             return reshape.simplified(reshape.Map(target, key, value), incoming)
     if incoming == target:
         return Keep(target)
-    if not fits(found, wanted):
-        expected = f"{wanted} (Arrow {target})"
-        problems.append(Misfit(column=path, found=str(incoming), expected=expected))
+    if not fits(source, type_) and not _may_fit(source, type_):
+        expected = f"{type_} (Arrow {target})"
+        problems.append(Misfit(column=path, actual=str(incoming), expected=expected))
     return Cast(target)
 
 
@@ -195,59 +198,70 @@ def _pair(arrow: pa.DataType) -> tuple[pa.DataType, pa.DataType] | None:
     return None
 
 
-def fits(found: pa.DataType, wanted: ice.IcebergType) -> bool:
+def fits(source: pa.DataType, target: ice.IcebergType) -> bool:
     """Whether values of an Arrow type can become values of a table type without loss.
 
     True also where single values may still not fit (finer time units); the cast then refuses.
     """
     types = pa.types
-    match wanted:
+    match target:
         case ice.BooleanType():
-            return bool(types.is_boolean(found))
+            return bool(types.is_boolean(source))
         case ice.IntegerType():
-            return bool(types.is_integer(found) and _integer_bits(found) <= 32)
+            return bool(types.is_integer(source) and _integer_bits(source) <= 32)
         case ice.LongType():
-            return bool(types.is_integer(found) and _integer_bits(found) <= 64)
+            return bool(types.is_integer(source) and _integer_bits(source) <= 64)
         case ice.FloatType():
-            return bool(types.is_floating(found) and found.bit_width <= 32)
+            return bool(types.is_floating(source) and source.bit_width <= 32)
         case ice.DoubleType():
-            return bool(types.is_floating(found))
+            return bool(types.is_floating(source))
         case ice.DecimalType():
             return bool(
-                types.is_decimal(found)
-                and 0 <= found.scale <= wanted.scale
-                and found.precision - found.scale <= wanted.precision - wanted.scale
+                types.is_decimal(source)
+                and 0 <= source.scale <= target.scale
+                and source.precision - source.scale <= target.precision - target.scale
             )
         case ice.DateType():
-            return bool(types.is_date(found))
+            return bool(types.is_date(source))
         case ice.TimeType():
-            return bool(types.is_time(found))
+            return bool(types.is_time(source))
         case ice.TimestampType() | ice.TimestampNanoType():
-            return bool(types.is_timestamp(found) and found.tz is None)
+            return bool(types.is_timestamp(source) and source.tz is None)
         case ice.TimestamptzType() | ice.TimestamptzNanoType():
-            return bool(types.is_timestamp(found) and found.tz is not None)
+            return bool(types.is_timestamp(source) and source.tz is not None)
         case ice.StringType():
-            return is_text(found)
+            return is_text(source)
         case ice.UUIDType():
-            return isinstance(found, pa.UuidType) or found == pa.binary(16)
+            return isinstance(source, pa.UuidType) or source == pa.binary(16)
         case ice.FixedType():
-            return found == pa.binary(len(wanted)) or is_bytes(found)
+            return source == pa.binary(len(target)) or is_bytes(source)
         case ice.BinaryType() | ice.GeometryType() | ice.GeographyType():
-            return is_bytes(found) or bool(types.is_fixed_size_binary(found))
+            return is_bytes(source) or bool(types.is_fixed_size_binary(source))
         case ice.UnknownType():
-            return bool(types.is_null(found))
+            return bool(types.is_null(source))
     return False
 
 
-def _integer_bits(found: pa.DataType) -> int:
-    return int(found.bit_width) + (1 if pa.types.is_unsigned_integer(found) else 0)
+def _may_fit(source: pa.DataType, target: ice.IcebergType) -> bool:
+    """Whether values of rows decide: integers for floating-point columns, and decimals with more
+    digits, are taken as far as the cast loses nothing. Files are not read that way."""
+    match target:
+        case ice.FloatType() | ice.DoubleType():
+            return bool(pa.types.is_integer(source))
+        case ice.DecimalType():
+            return bool(pa.types.is_decimal(source))
+    return False
+
+
+def _integer_bits(source: pa.DataType) -> int:
+    return int(source.bit_width) + (1 if pa.types.is_unsigned_integer(source) else 0)
 
 
 def _nulls_in_required(array: pa.Array, field: ice.NestedField, path: str) -> Iterator[Misfit]:
     if field.required and array.null_count:
         yield Misfit(
             column=path,
-            found=f"{array.null_count} null{'s' if array.null_count > 1 else ''}",
+            actual=f"{array.null_count} null{'s' if array.null_count > 1 else ''}",
             expected=f"a value in every row ({field.field_type}, required)",
         )
     match field.field_type:
@@ -256,7 +270,9 @@ def _nulls_in_required(array: pa.Array, field: ice.NestedField, path: str) -> It
             for index, child in enumerate(children):
                 yield from _nulls_in_required(live.field(index), child, f"{path}.{child.name}")
         case ice.ListType() as kind if _needs_check(kind.element_field):
-            yield from _nulls_in_required(array.flatten(), kind.element_field, f"{path}.element")
+            yield from _nulls_in_required(
+                reshape.list_parts(array)[1], kind.element_field, f"{path}.element"
+            )
         case ice.MapType() as kind:
             _, pairs = reshape.list_parts(array)
             yield from _nulls_in_required(pairs.field(0), kind.key_field, f"{path}.key")

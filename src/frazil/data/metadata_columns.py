@@ -1,8 +1,10 @@
 """Columns that a reader can select in addition to the table's own, and finding columns by field id.
 
 Metadata columns have reserved field ids, the same as in Iceberg, and names that start with `_`.
-Two of them, the row lineage, may also be stored in data files (`lineage`); the others are
-computed while reading.
+Two of them, the row lineage, say which row this is and which commit last changed it. A file may
+store both (rows that moved keep their identity); where it does not, or holds null, a row's id
+follows from the file's first row id and the row's position, and its sequence number is the file's.
+A file without a first row id has neither. The other columns are computed while reading.
 """
 
 from __future__ import annotations
@@ -10,22 +12,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.types import (
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-)
+from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
+from frazil.data.slices import DataFileSlice
 from frazil.errors import InvalidInput
-from frazil.format import stats
-from frazil.format.fields import FILE_PATH
-from frazil.format.puffin import POSITION_FIELD_ID
+from frazil.format.entries import stats
+from frazil.format.entries.fields import FILE_PATH
+from frazil.format.vectors.puffin import POSITION_FIELD_ID
 
 FILE: Final = NestedField(field_id=2147483646, name="_file", field_type=StringType(), required=True)
 POS: Final = NestedField(
@@ -107,16 +106,16 @@ def covering(projected: Schema, table: Schema, needed: Collection[int]) -> Schem
 
 
 def _all_ids(fields: Iterable[NestedField]) -> set[int]:
-    found: set[int] = set()
+    ids: set[int] = set()
     for field in fields:
-        found.add(field.field_id)
+        ids.add(field.field_id)
         if isinstance(field.field_type, StructType):
-            found |= _all_ids(field.field_type.fields)
-    return found
+            ids |= _all_ids(field.field_type.fields)
+    return ids
 
 
 def with_dropped(current: Schema, older: Iterable[Schema]) -> Schema:
-    """The schema with the top-level columns that older schemas had and it has not.
+    """The schema with the top-level columns that only older schemas had.
 
     Equality deletes may compare columns that were dropped since. A dropped column whose name is
     taken again goes by name and field id.
@@ -136,12 +135,12 @@ def with_dropped(current: Schema, older: Iterable[Schema]) -> Schema:
 
 def path_of(schema: Schema, field_id: int) -> tuple[int, ...]:
     """Indices from the root of the schema, through structs, to a field."""
-    found = _path(schema.fields, field_id)
-    if found is None:
+    path = _path(schema.fields, field_id)
+    if path is None:
         raise InvalidInput(
             f"Field id {field_id} is not a column of the table, or is inside a list or map."
         )
-    return found
+    return path
 
 
 def _path(fields: tuple[NestedField, ...], field_id: int) -> tuple[int, ...] | None:
@@ -159,3 +158,34 @@ def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
     """The column at a path of indices; null where a struct on the way is null."""
     array = batch.column(path[0])
     return pc.struct_field(array, list(path[1:])) if len(path) > 1 else array
+
+
+def with_lineage(schema: Schema) -> Schema:
+    """The schema of rows that carry both lineage columns, for files that store them."""
+    return with_columns(schema, LINEAGE)
+
+
+def row_ids(stored: pa.Array, positions: npt.NDArray[np.int64], source: DataFileSlice) -> pa.Array:
+    """`_row_id` of rows at these positions; `stored` is the file's own column, null where it is
+    silent."""
+    if source.first_row_id is None:
+        return stored
+    return with_defaults(stored, positions + source.first_row_id)
+
+
+def with_defaults(stored: pa.Array, own: npt.NDArray[np.int64]) -> pa.Array:
+    """A file's own column, with the values that follow from metadata where it is silent."""
+    if stored.null_count == 0:
+        return stored
+    values = pa.array(own, pa.int64())
+    return values if stored.null_count == len(stored) else pc.coalesce(stored, values)
+
+
+def last_updated(stored: pa.Array, source: DataFileSlice) -> pa.Array:
+    """`_last_updated_sequence_number` of rows; `stored` as in `row_ids`."""
+    if source.first_row_id is None or source.data_sequence_number is None:
+        return stored
+    return pc.fill_null(stored, pa.scalar(source.data_sequence_number, pa.int64()))
+
+
+LINEAGE_IDS = (ROW_ID.field_id, LAST_UPDATED.field_id)

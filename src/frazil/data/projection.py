@@ -29,7 +29,7 @@ from frazil.data.schema import (
     plain_type,
 )
 from frazil.errors import FormatError
-from frazil.format.types import scalar
+from frazil.format.values.types import scalar
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField, NameMapping
@@ -61,11 +61,11 @@ class Projection:
 
     def project(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch in the schema asked for."""
-        made = [
+        columns = [
             reshape.reshape(plan, None if at is None else batch.column(at), batch.num_rows)
             for at, plan in self.plans
         ]
-        return reshape.record_batch(made, self.arrow, batch.num_rows)
+        return reshape.record_batch(columns, self.arrow, batch.num_rows)
 
 
 def file_fields(arrow: pa.Schema, mapping: NameMapping | None = None) -> tuple[FileField, ...]:
@@ -88,21 +88,22 @@ def _known_fields(serialized: bytes) -> tuple[FileField, ...]:
     return _file_fields(list(pa.ipc.read_schema(pa.py_buffer(serialized))), 0)
 
 
-def needed_leaves(fields: tuple[FileField, ...], wanted: Iterable[ice.NestedField]) -> list[int]:
+def needed_leaves(fields: tuple[FileField, ...], columns: Iterable[ice.NestedField]) -> list[int]:
     """The leaf columns of a file that hold values of these fields, in file order."""
     leaves: set[int] = set()
-    for field in wanted:
-        source = _by_id(fields, field.field_id)
+    sources = _by_id(fields)
+    for field in columns:
+        source = sources.get(field.field_id)
         if source is not None:
             leaves.update(_needed_below(source, field.field_type))
     return sorted(leaves)
 
 
-def _needed_below(source: FileField, wanted: ice.IcebergType) -> Iterable[int]:
-    if not isinstance(wanted, ice.StructType) or not source.children:
+def _needed_below(source: FileField, target: ice.IcebergType) -> Iterable[int]:
+    if not isinstance(target, ice.StructType) or not source.children:
         return source.leaves
     # A struct that lost all its columns still says by one of them where it is null.
-    return needed_leaves(source.children, wanted.fields) or source.leaves[:1]
+    return needed_leaves(source.children, target.fields) or source.leaves[:1]
 
 
 def projection(
@@ -117,11 +118,11 @@ def projection(
 
 
 def _file_fields(fields: list[pa.Field], leaf: int) -> tuple[FileField, ...]:
-    made = []
+    columns = []
     for index, field in enumerate(fields):
         children = _file_fields(_children(field.type), leaf)
         end = children[-1].leaves.stop if children else leaf + 1
-        made.append(
+        columns.append(
             FileField(
                 index=index,
                 name=field.name,
@@ -132,7 +133,7 @@ def _file_fields(fields: list[pa.Field], leaf: int) -> tuple[FileField, ...]:
             )
         )
         leaf = end
-    return tuple(made)
+    return tuple(columns)
 
 
 def _children(kind: pa.DataType) -> list[pa.Field]:
@@ -154,19 +155,20 @@ def _has_id(field: FileField) -> bool:
     return field.field_id is not None or any(_has_id(child) for child in field.children)
 
 
-def _by_id(fields: tuple[FileField, ...], field_id: int) -> FileField | None:
-    return next((field for field in fields if field.field_id == field_id), None)
+def _by_id(fields: tuple[FileField, ...]) -> dict[int | None, FileField]:
+    """Fields by their ids; of several with one id, the first."""
+    return {field.field_id: field for field in reversed(fields)}
 
 
 def _mapped(fields: tuple[FileField, ...], mapping: Iterable[MappedField]) -> tuple[FileField, ...]:
     known = {name: mapped for mapped in mapping for name in mapped.names}
-    made = []
+    mapped = []
     for field in fields:
-        found = known.get(field.name)
-        children = _mapped(_standard_names(field), found.fields if found is not None else ())
-        field_id = found.field_id if found is not None else None
-        made.append(replace(field, field_id=field_id, children=children))
-    return tuple(made)
+        entry = known.get(field.name)
+        children = _mapped(_standard_names(field), entry.fields if entry is not None else ())
+        field_id = entry.field_id if entry is not None else None
+        mapped.append(replace(field, field_id=field_id, children=children))
+    return tuple(mapped)
 
 
 def _standard_names(field: FileField) -> tuple[FileField, ...]:
@@ -184,11 +186,12 @@ class _Planner:
     constants: Mapping[int, Any]
 
     def fields(
-        self, wanted: tuple[ice.NestedField, ...], found: tuple[FileField, ...], prefix: str
+        self, columns: tuple[ice.NestedField, ...], file_fields: tuple[FileField, ...], prefix: str
     ) -> tuple[tuple[int | None, Plan], ...]:
         plans: list[tuple[int | None, Plan]] = []
-        for field in wanted:
-            source = _by_id(found, field.field_id)
+        sources = _by_id(file_fields)
+        for field in columns:
+            source = sources.get(field.field_id)
             path = f"{prefix}{field.name}"
             if source is None:
                 plans.append((None, self.absent(field, path)))
@@ -209,22 +212,22 @@ class _Planner:
             )
         return Fill(pa.scalar(None, nested_arrow_type(field.field_type)))
 
-    def plan(self, wanted: ice.IcebergType, source: FileField, path: str) -> Plan:
-        target = nested_arrow_type(wanted)
-        match wanted:
+    def plan(self, type_: ice.IcebergType, source: FileField, path: str) -> Plan:
+        target = nested_arrow_type(type_)
+        match type_:
             case ice.StructType() if pa.types.is_struct(source.type):
-                children = self.fields(wanted.fields, source.children, f"{path}.")
+                children = self.fields(type_.fields, source.children, f"{path}.")
                 return reshape.simplified(reshape.Struct(target, children), source.type)
             case ice.ListType() if is_list(source.type):
-                element = self.plan(wanted.element_type, source.children[0], f"{path}.element")
+                element = self.plan(type_.element_type, source.children[0], f"{path}.element")
                 return reshape.simplified(reshape.List(target, element), source.type)
             case ice.MapType() if pa.types.is_map(source.type):
-                key = self.plan(wanted.key_type, source.children[0], f"{path}.key")
-                value = self.plan(wanted.value_type, source.children[1], f"{path}.value")
+                key = self.plan(type_.key_type, source.children[0], f"{path}.key")
+                value = self.plan(type_.value_type, source.children[1], f"{path}.value")
                 return reshape.simplified(reshape.Map(target, key, value), source.type)
-            case ice.PrimitiveType() if readable(source.type, wanted):
+            case ice.PrimitiveType() if readable(source.type, type_):
                 return Keep(target) if source.type == target else Cast(target)
-        raise FormatError(f"found {source.type}; expected {wanted}", field=path)
+        raise FormatError(f"found {source.type}; expected {type_}", field=path)
 
 
 def _constant(value: Any, kind: ice.IcebergType) -> pa.Scalar:
@@ -233,21 +236,21 @@ def _constant(value: Any, kind: ice.IcebergType) -> pa.Scalar:
     return scalar(value, kind)
 
 
-def readable(found: pa.DataType, wanted: ice.PrimitiveType) -> bool:
+def readable(source: pa.DataType, target: ice.PrimitiveType) -> bool:
     """Whether a file's column can be read as a table type: as written, promoted, or as other
     engines write it (timestamps without a zone for UTC, text without its annotation)."""
-    found = plain_type(found)
-    if fits(found, wanted) or pa.types.is_null(found):
+    source = plain_type(source)
+    if fits(source, target) or pa.types.is_null(source):
         return True
-    match wanted:
+    match target:
         case ice.TimestampType() | ice.TimestampNanoType():
-            return bool(pa.types.is_timestamp(found) or pa.types.is_date(found))
+            return bool(pa.types.is_timestamp(source) or pa.types.is_date(source))
         case ice.TimestamptzType() | ice.TimestamptzNanoType():
-            return bool(pa.types.is_timestamp(found))
+            return bool(pa.types.is_timestamp(source))
         case ice.UUIDType() | ice.FixedType():
-            return is_bytes(found)  # ORC has no type for bytes of one length
-    if is_text(nested_arrow_type(wanted)):
-        return is_bytes(found)
-    if is_bytes(nested_arrow_type(wanted)):
-        return is_text(found)
+            return is_bytes(source)  # ORC has no type for bytes of one length
+    if is_text(nested_arrow_type(target)):
+        return is_bytes(source)
+    if is_bytes(nested_arrow_type(target)):
+        return is_text(source)
     return False

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil import arrow_values
+
 
 @dataclass(frozen=True, slots=True)
 class Keep:
@@ -94,7 +96,7 @@ def reshape(plan: Plan, array: pa.Array | None, length: int) -> pa.Array:
     Raises pyarrow's errors for a value that does not fit its new type.
     """
     if isinstance(plan, Fill):
-        return pa.repeat(plan.value, length)
+        return arrow_values.repeat(plan.value, length)
     if array is None:
         raise AssertionError("only a constant has no source column")
     match plan:
@@ -115,10 +117,20 @@ def plain_values(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return plain_values(array.storage)
     if pa.types.is_dictionary(array.type):
-        return plain_values(array.dictionary_decode())
+        return plain_values(_taken(plain_values(array.dictionary), array.indices))
     if pa.types.is_run_end_encoded(array.type):
         return plain_values(pc.run_end_decode(array))
     return array
+
+
+def _taken(values: pa.Array, indices: pa.Array) -> pa.Array:
+    """Values by index; Arrow takes none from views, which polars keeps its categories in."""
+    kind = values.type
+    if kind == pa.string_view():
+        values = values.cast(pa.large_string())
+    elif kind == pa.binary_view():
+        values = values.cast(pa.large_binary())
+    return values.take(indices)
 
 
 def _struct(plan: Struct, array: pa.StructArray) -> pa.Array:
@@ -147,10 +159,14 @@ def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     if pa.types.is_map(array.type):
         pair = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
         array = array.cast(pa.list_(pair))
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    lengths = arrow_values.to_numpy(
+        pc.fill_null(pc.list_value_length(array), arrow_values.scalar(0, pa.int32()))
+    )
     offsets = np.zeros(len(array) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return pa.array(offsets, pa.int64()).cast(pa.int32()), array.flatten()
+    # Arrow makes no empty array of an extension type, as flatten does for lists of nothing.
+    elements = array.flatten() if offsets[-1] else array.values.slice(0, 0)
+    return arrow_values.array(offsets, pa.int64()).cast(pa.int32()), elements
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
@@ -162,7 +178,7 @@ def record_batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> p
     """A batch of these columns; keeps the row count when there are none."""
     if columns:
         return pa.RecordBatch.from_arrays(columns, schema=schema)
-    rows = pa.array([{}] * num_rows, pa.struct([]))
+    rows = arrow_values.array([{}] * num_rows, pa.struct([]))
     return pa.RecordBatch.from_struct_array(rows)
 
 

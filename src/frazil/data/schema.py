@@ -2,12 +2,14 @@
 
 Three Arrow renderings of one table schema: rows in memory (`arrow_schema`, plain storage types, so
 that every compute kernel works), rows as stored in Parquet (`parquet_schema`, field ids at every
-level, UUIDs marked as such, columns of unknown type left out) and rows for people (`shown`).
+level, UUIDs and shapes marked as such, columns of unknown type left out) and rows for people
+(`for_display`).
 It knows types only; values are conformed in `conform` and files are projected in `project`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import count
 from typing import Final
@@ -17,7 +19,7 @@ from pyiceberg import types as ice
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.format.types import arrow_type
+from frazil.format.values.types import arrow_type
 
 FIELD_ID_KEY: Final = b"PARQUET:field_id"
 DOC_KEY: Final = b"doc"
@@ -29,10 +31,10 @@ def arrow_schema(schema: Schema | ice.StructType) -> pa.Schema:
 
 
 def parquet_schema(schema: Schema | ice.StructType) -> pa.Schema:
-    """The Arrow schema to write Parquet with: field ids at all levels, UUIDs as UUIDs."""
-    return pa.schema(
-        [_field(field, ids=True, uuids=True) for field in stored_schema(schema).fields]
-    )
+    """The Arrow schema to write Parquet with: field ids at all levels, UUIDs as UUIDs, geometries
+    and geographies as Parquet's own."""
+    fields = stored_schema(schema).fields
+    return pa.schema([_field(field, ids=True, uuids=True, shapes=True) for field in fields])
 
 
 def identified_schema(schema: Schema | ice.StructType) -> pa.Schema:
@@ -53,7 +55,7 @@ def stored_schema(schema: Schema | ice.StructType) -> Schema:
     return Schema(*kept)
 
 
-def shown(table: pa.Table, schema: Schema | ice.StructType) -> pa.Table:
+def for_display(table: pa.Table, schema: Schema | ice.StructType) -> pa.Table:
     """Rows of this schema for people: UUID columns marked as UUIDs."""
     fields = [_field(field, ids=False, uuids=True) for field in schema.fields]
     if table.schema.equals(pa.schema(fields)):
@@ -77,31 +79,65 @@ def iceberg_schema(arrow: pa.Schema) -> Schema:
         raise InvalidInput(f"The Arrow schema does not make a table schema: {error}") from error
 
 
-def _field(field: ice.NestedField, *, ids: bool, uuids: bool) -> pa.Field:
+class WellKnownBinary(pa.ExtensionType):  # type: ignore[misc]
+    """What pyarrow writes as Parquet's GEOMETRY or GEOGRAPHY; the name is GeoArrow's.
+
+    It is registered nowhere: readers get bytes.
+    """
+
+    def __init__(self, crs: str, *, on_globe: bool) -> None:
+        self.crs = crs
+        self.on_globe = on_globe
+        super().__init__(pa.binary(), "geoarrow.wkb")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        edges = {"edges": "spherical"} if self.on_globe else {}
+        return json.dumps({"crs": self.crs, **edges}).encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, data: bytes) -> WellKnownBinary:
+        said = json.loads(data)
+        return cls(said.get("crs", ""), on_globe="edges" in said)
+
+
+def _shape_type(kind: ice.GeometryType | ice.GeographyType) -> pa.DataType:
+    """pyarrow has no other edges than straight and spherical ones; others are stored as bytes."""
+    if isinstance(kind, ice.GeometryType):
+        return WellKnownBinary(kind.crs, on_globe=False)
+    if kind.algorithm == "spherical":
+        return WellKnownBinary(kind.crs, on_globe=True)
+    return arrow_type(kind)
+
+
+def _field(field: ice.NestedField, *, ids: bool, uuids: bool, shapes: bool = False) -> pa.Field:
     metadata: dict[bytes, bytes] = {}
     if ids:
         metadata[FIELD_ID_KEY] = str(field.field_id).encode()
     return pa.field(
         field.name,
-        _type(field.field_type, ids=ids, uuids=uuids),
+        _type(field.field_type, ids=ids, uuids=uuids, shapes=shapes),
         nullable=not field.required,
         metadata=metadata or None,
     )
 
 
-def _type(iceberg_type: ice.IcebergType, *, ids: bool, uuids: bool) -> pa.DataType:
+def _type(
+    iceberg_type: ice.IcebergType, *, ids: bool, uuids: bool, shapes: bool = False
+) -> pa.DataType:
+    def inner(field: ice.NestedField) -> pa.Field:
+        return _field(field, ids=ids, uuids=uuids, shapes=shapes)
+
     match iceberg_type:
         case ice.StructType():
-            return pa.struct([_field(field, ids=ids, uuids=uuids) for field in iceberg_type.fields])
+            return pa.struct([inner(field) for field in iceberg_type.fields])
         case ice.ListType():
-            return pa.list_(_field(iceberg_type.element_field, ids=ids, uuids=uuids))
+            return pa.list_(inner(iceberg_type.element_field))
         case ice.MapType():
-            return pa.map_(
-                _field(iceberg_type.key_field, ids=ids, uuids=uuids),
-                _field(iceberg_type.value_field, ids=ids, uuids=uuids),
-            )
+            return pa.map_(inner(iceberg_type.key_field), inner(iceberg_type.value_field))
         case ice.UUIDType() if uuids:
             return pa.uuid()
+        case ice.GeometryType() | ice.GeographyType() if shapes:
+            return _shape_type(iceberg_type)
         case ice.UnknownType():
             return pa.null()
         case ice.PrimitiveType():
@@ -142,7 +178,7 @@ def _stored_type(iceberg_type: ice.IcebergType) -> ice.IcebergType | None:
 def _fields_from_arrow(
     fields: Iterable[pa.Field], prefix: str, problems: list[str], numbers: count[int]
 ) -> list[ice.NestedField]:
-    made: list[ice.NestedField] = []
+    columns: list[ice.NestedField] = []
     seen: set[str] = set()
     for field in fields:
         path = f"{prefix}{field.name}"
@@ -150,23 +186,23 @@ def _fields_from_arrow(
             problems.append(f"column '{path}': the name occurs twice")
             continue
         if not field.name:
-            problems.append(f"column {len(made) + 1} of '{prefix}': the name is empty")
+            problems.append(f"column {len(columns) + 1} of '{prefix}': the name is empty")
             continue
         seen.add(field.name)
-        found = _type_from_arrow(field.type, path, problems, numbers)
-        if found is None:
+        type_ = _type_from_arrow(field.type, path, problems, numbers)
+        if type_ is None:
             continue
         doc = (field.metadata or {}).get(DOC_KEY)
-        made.append(
+        columns.append(
             ice.NestedField(
                 field_id=next(numbers),
                 name=field.name,
-                field_type=found,
-                required=not field.nullable and not isinstance(found, ice.UnknownType),
+                field_type=type_,
+                required=not field.nullable and not isinstance(type_, ice.UnknownType),
                 doc=doc.decode() if doc else None,
             )
         )
-    return made
+    return columns
 
 
 def _type_from_arrow(
@@ -176,11 +212,11 @@ def _type_from_arrow(
         return ice.StructType(*_fields_from_arrow(arrow, f"{path}.", problems, numbers))
     if is_list(arrow):
         element = arrow.value_field
-        found = _type_from_arrow(element.type, f"{path}.element", problems, numbers)
-        if found is None:
+        element_type = _type_from_arrow(element.type, f"{path}.element", problems, numbers)
+        if element_type is None:
             return None
         return ice.ListType(
-            element_id=next(numbers), element=found, element_required=not element.nullable
+            element_id=next(numbers), element=element_type, element_required=not element.nullable
         )
     if pa.types.is_map(arrow):
         key = _type_from_arrow(arrow.key_type, f"{path}.key", problems, numbers)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from frazil.format.entries.column_files import ColumnFile
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFileSlice:
@@ -13,7 +15,8 @@ class DataFileSlice:
 
     `path` is absolute. `partition` gives values by partition field id. `length` None means to the
     end of the file; a row group belongs to the slice its first byte lies in, so slices that cover
-    a file cover each row once.
+    a file cover each row once. `column_files` have columns that are not read from the file itself;
+    their locations are absolute, too.
     """
 
     path: str
@@ -24,6 +27,7 @@ class DataFileSlice:
     partition: Mapping[int, Any] = field(default_factory=dict)
     first_row_id: int | None = None
     data_sequence_number: int | None = None
+    column_files: tuple[ColumnFile, ...] = ()
     start: int = 0
     length: int | None = None
 

@@ -6,13 +6,15 @@ once would come back with every load. Pure: knows types and names, nothing of fi
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from frazil.entrance import shown
-from frazil.errors import InvalidInput
+from frazil.argument_checks import short_repr
+from frazil.credentials import is_credential
+from frazil.errors import InvalidInput, Unsupported
 from frazil.format import paths
+from frazil.properties.registry import FOLDERS, SERVE_LOCATION
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionSpec
@@ -20,29 +22,25 @@ if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
     from pyiceberg.types import NestedField
 
-METADATA_PATH = "write.metadata.path"
-DATA_PATHS = ("write.data.path", "write.folder-storage.path", "write.object-storage.path")
-PATH_PROPERTIES = (METADATA_PATH, *DATA_PATHS)
-MOST = 2**63 - 1
+CLIENT_FOLDER = "clients"
+"""Where clients of a server write, below a table's location."""
+PATH_PROPERTIES = tuple(folder.key for folder in FOLDERS)
+MAX_INT64 = 2**63 - 1
+ENCRYPTION = ("encryption.key-id", "encryption.kms-impl", "encryption.kms-type")
+"""Properties of tables whose files are encrypted."""
 
-_SECRET_WORDS = frozenset(
-    {"secret", "password", "passwd", "token", "credential", "credentials", "sas"}
-)
-_SECRET_PAIRS = re.compile(r"(access|account|private|api|shared)[-_.]?key|connection[-_.]?string")
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 
 
-def is_credential(key: str) -> bool:
-    """Whether a property of this name holds a secret, by Iceberg's and the clouds' naming."""
-    lowered = key.lower()
-    words = re.split(r"[.\-_]", lowered)
-    return bool(_SECRET_WORDS.intersection(words) or _SECRET_PAIRS.search(lowered))
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once, sorted."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def check_text(value: object, what: str, *, empty: bool = True) -> str:
     """Text that can be written as UTF-8; anything else is refused, with `what` in the message."""
     if not isinstance(value, str):
-        raise InvalidInput(f"{what} is {shown(value)}; expected text")
+        raise InvalidInput(f"{what} is {short_repr(value)}; expected text")
     if not value and not empty:
         raise InvalidInput(f"{what} is empty")
     try:
@@ -50,23 +48,23 @@ def check_text(value: object, what: str, *, empty: bool = True) -> str:
     except UnicodeEncodeError:
         raise InvalidInput(f"{what} is {value!r}, which is not valid Unicode") from None
     if "\0" in value:  # not every database can store it
-        raise InvalidInput(f"{what} is {shown(value)}; a zero byte is not allowed")
+        raise InvalidInput(f"{what} is {short_repr(value)}; a zero byte is not allowed")
     return value
 
 
-def check_count(value: object, what: str, *, least: int = 1) -> int:
-    """A whole number from `least` that fits in 64 bits; true and false are not numbers here."""
+def check_count(value: object, what: str, *, minimum: int = 1) -> int:
+    """A whole number from `minimum` that fits in 64 bits; bool is not accepted."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{what} is {shown(value)}; expected a whole number")
-    if not least <= value <= MOST:
-        raise InvalidInput(f"{what} is {value}; expected {least} to {MOST}")
+        raise InvalidInput(f"{what} is {short_repr(value)}; expected a whole number")
+    if not minimum <= value <= MAX_INT64:
+        raise InvalidInput(f"{what} is {value}; expected {minimum} to {MAX_INT64}")
     return value
 
 
 def check_texts(values: object, what: str) -> None:
     """A mapping from names to text."""
     if not isinstance(values, Mapping):
-        raise InvalidInput(f"{what} is {shown(values)}; expected a mapping of names to text")
+        raise InvalidInput(f"{what} is {short_repr(values)}; expected a mapping of names to text")
     for key, value in values.items():
         name = check_text(key, f"a name in {what}", empty=False)
         if is_credential(name) and not isinstance(value, str):
@@ -91,6 +89,42 @@ def check_properties(properties: Mapping[str, str]) -> None:
             )
         if key == "format-version":
             raise InvalidInput("property 'format-version' cannot be set; tables are version 4")
+        if key in ENCRYPTION:
+            raise InvalidInput(f"property {key!r} cannot be set; files are not encrypted by Frazil")
+
+
+def check_not_encrypted(
+    name: str, properties: Mapping[str, str], others: Mapping[str, Any]
+) -> None:
+    """Refuse a table whose files cannot be read without a key. `others` are the fields of its
+    metadata that have no meaning here."""
+    found = [key for key in ENCRYPTION if properties.get(key)]
+    if others.get("encryption-keys"):
+        found.append("encryption-keys")
+    if found:
+        raise Unsupported(
+            f"{name}: the table is encrypted ({', '.join(found)}), and Frazil cannot decrypt its "
+            "files; copy the rows to a table without encryption with an engine that has the key",
+            feature="encryption",
+        )
+
+
+def own_prefixes(location: str, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """How names of files start that lie where a table itself writes: relative to its location."""
+    folders = [properties.get(key) for key in PATH_PROPERTIES]
+    named = [paths.relativise(location, folder) for folder in folders if folder]
+    return ("data/", f"{CLIENT_FOLDER}/", *(f"{folder.rstrip('/')}/" for folder in named))
+
+
+def client_location(location: str, properties: Mapping[str, str]) -> str:
+    """What clients of a server see as a table's location. It holds what they write and nothing
+    else: they delete what they find there and do not know of."""
+    base = location.rstrip("/")
+    stated = properties.get(SERVE_LOCATION.key)
+    if not isinstance(stated, str) or not stated.strip("/"):
+        return f"{base}/{CLIENT_FOLDER}"
+    is_whole = stated.startswith("/") or paths.is_absolute(stated)
+    return stated.rstrip("/") if is_whole else f"{base}/{stated.strip('/')}"
 
 
 def check_path_properties(location: str, properties: Mapping[str, str]) -> None:
@@ -159,8 +193,10 @@ def check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
     """Refuse a spec and an order that name columns the schema does not have, or cannot use."""
     from pyiceberg.exceptions import ValidationError
 
+    from frazil.format.partition_fields import check_compatible
+
     try:
-        spec.check_compatible(schema)
+        check_compatible(spec, schema)
         order.check_compatible(schema)
     except (ValueError, ValidationError) as error:
         raise InvalidInput(str(error)) from error
@@ -170,12 +206,14 @@ def check_partition_names(spec: PartitionSpec, schema: Schema) -> None:
     """Refuse partition fields without a name of their own, and the same one twice."""
     from pyiceberg.transforms import IdentityTransform
 
+    from frazil.format.partition_fields import source_ids
+
     names: set[str] = set()
-    results: set[tuple[int, str]] = set()
+    results: set[tuple[tuple[int, ...], str]] = set()
     for part in spec.fields:
         if not part.name or part.name in names:
             raise InvalidInput(f"partition field name {part.name!r} is empty or used twice")
-        result = (part.source_id, str(part.transform))
+        result = (source_ids(part), str(part.transform))
         if result in results:
             raise InvalidInput(
                 f"partition field {part.name!r} repeats {part.transform} of a column"

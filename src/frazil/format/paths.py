@@ -47,8 +47,8 @@ def is_absolute(path: str) -> bool:
 
 def scheme(path: str) -> str | None:
     """The URI scheme of a path in lower case, or None when it has none."""
-    found = _scheme.match(path)
-    return found.group(0)[:-1].lower() if found else None
+    match = _scheme.match(path)
+    return match.group(0)[:-1].lower() if match else None
 
 
 def resolve(location: str, path: str) -> str:
@@ -101,7 +101,7 @@ def resolve_legacy(location: str, path: str) -> str:
     if is_absolute(path) or root is None:
         return path
     if not path.startswith("/"):
-        raise FormatError("is neither absolute nor has it a scheme", path=path)
+        raise FormatError("must be absolute or have a scheme", path=path)
     return root.group(0) + path
 
 
@@ -115,14 +115,21 @@ def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(absolute, paths, joined)
 
 
+def which_absolute(paths: pa.ChunkedArray) -> pa.ChunkedArray:
+    """`is_absolute` for a column."""
+    import pyarrow.compute as pc
+
+    return pc.match_substring_regex(paths, _SCHEME_PATTERN)
+
+
 def absolute_ones(paths: pa.ChunkedArray) -> list[str]:
     """The paths of a column that stand for themselves, each once. Refuses what leads out."""
     import pyarrow.compute as pc
 
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
     _check_all(paths, absolute)
-    found: list[str] = paths.filter(absolute).unique().to_pylist()
-    return found
+    locations: list[str] = paths.filter(absolute).unique().to_pylist()
+    return locations
 
 
 def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -213,6 +220,8 @@ def _check_all(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> None:
 def _leads_up(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
+    if not pc.any(absolute).as_py():  # as a rule: the pattern is looked for in no text
+        return absolute
     return pc.and_(absolute, pc.match_substring_regex(paths, _UP_PATTERN))
 
 
@@ -233,9 +242,10 @@ def _refuse(
 
 
 def _text(value: str, like: pa.ChunkedArray) -> pa.Scalar:
-    import pyarrow as pa
 
-    return pa.scalar(value, like.type)
+    from frazil import arrow_values  # only here is Arrow at hand
+
+    return arrow_values.scalar(value, like.type)
 
 
 def _dotted(path: str) -> FormatError:

@@ -8,19 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from frazil.commit.adapt import bulk_target
 from frazil.commit.handle import TableHandle
-from frazil.data.write_options import TARGET_FILE_SIZE
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.format.metadata import MAIN
-from frazil.format.totals import number
+from frazil.format.checks import CLIENT_FOLDER, client_location
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import MAIN, TableMetadata
+from frazil.format.metadata.summary_totals import number
+from frazil.maintenance.compact import files_due
 from frazil.maintenance.overlap import Overlap, overlap_of
 from frazil.maintenance.progress import Progress, silent
-from frazil.maintenance.reachable import root_address
+from frazil.maintenance.removal.reachable import root_address
 from frazil.maintenance.retention import Retention, due
+from frazil.properties.registry import SERVE_LOCATION, TARGET_FILE_SIZE
+from frazil.rows.selection import Selection
+from frazil.storage import Places
+from frazil.text_format import card, counted
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import Tree
-from frazil.words import card, counted
 
 _KEYS = (
     "content_type",
@@ -28,13 +33,11 @@ _KEYS = (
     "file_size_in_bytes",
     "deletion_vector.cardinality",
 )
-_TARGET_BYTES = 512 * 1024 * 1024
-_SMALL_SHARE = 0.25
 _MANY_SMALL = 20
-_DELETED_SHARE = 0.3
 _DEAD_SHARE = 0.2
 _MUCH_OVERLAP = 2.0
 _OLD_SNAPSHOTS = 10
+_MANY_LEAVES = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,7 @@ class Health:
     records: int
     data_bytes: int
     small_files: int
+    files_to_compact: int
     average_file_bytes: int
     files_with_vectors: int
     deleted_rows: int
@@ -114,7 +118,8 @@ class Health:
             f"{self.table}: snapshot {self.snapshot_id}",
             f"  snapshots   {self.snapshots:,} ({self.expirable_snapshots or 'none'} expirable), "
             f"{counted(self.refs, 'branch or tag', 'branches and tags')}",
-            f"  data files  {self.data_files:,} ({self.small_files or 'none'} small), "
+            f"  data files  {self.data_files:,} ({self.small_files or 'none'} small, "
+            f"{self.files_to_compact or 'none'} to compact), "
             f"{counted(self.rows, 'row')}, {counted(self.data_bytes, 'byte')}; "
             f"{counted(self.average_file_bytes, 'byte')} on average",
             f"  deletes     {counted(self.deleted_rows, 'deleted row')} "
@@ -129,7 +134,7 @@ class Health:
             + (f" in {self.overlap.column}" if self.overlap.column else "")
             + f": {self.overlap.average:.1f}",
         ]
-        lines += [f"  → {each.problem}: {each.run}" for each in self.advice]
+        lines += [f"  → {hint.problem}: {hint.run}" for hint in self.advice]
         return "\n".join(lines if self.advice else [*lines, "  nothing to do"])
 
 
@@ -143,13 +148,14 @@ def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = sil
     tip = handle.tip(branch)
     reader = handle.reader()
     tree = reader.tree(tip)
-    files = _Files(target=_target(metadata.properties))
+    rule = _selection(metadata.properties)
+    files = _Files(rule)
     leaves = tree.leaves()
     for done, batch in enumerate(reader.all_live(tree, keys=_KEYS)):
         files.add(batch)
         progress(done, len(leaves), "leaves")
     history = list(handle.head.snapshots())
-    rules = Retention.of(metadata.properties, now_ms=handle.around.now_ms())
+    rules = Retention.of(metadata.properties, now_ms=handle.context.now_ms())
     limits = Thresholds.of(metadata.properties)
     small = [
         leaf for leaf in leaves if leaf.record_count - leaf.dead < limits.leaf_target_entries // 2
@@ -170,18 +176,40 @@ def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = sil
     health = Health(
         table=handle.name,
         snapshot_id=None if tip is None else int(tip.snapshot_id),
+        files_to_compact=files_due(handle, branch=branch).files,
         overlap=overlap_of(tree, metadata),
         **numbers,
     )
     entries = sum(leaf.record_count for leaf in leaves)
-    advice = tuple(_advice(health, limits, entries))
+    bulk = bulk_target(metadata, files=health.data_files)
+    advised = _advice(health, limits, rule, entries=entries, bulk_entries=bulk)
+    advice = (*advised, *_client_advice(metadata))
     return replace(health, advice=advice)
 
 
-def sure_problem(properties: Mapping[str, str], summary: Mapping[str, str]) -> str | None:
+def _client_advice(metadata: TableMetadata) -> Iterator[Advice]:
+    place = client_location(metadata.location, metadata.properties)
+    if Places().folder(metadata.location).startswith(Places().folder(place)):
+        yield Advice(
+            problem="clients of a server see a location that holds the table's metadata; engines "
+            "that remove orphans there delete it",
+            run=f'table.set_properties({{"{SERVE_LOCATION.key}": "{CLIENT_FOLDER}"}})',
+        )
+
+
+def _selection(properties: Mapping[str, str]) -> Selection:
+    """The rule by which `compact` chooses files."""
+    target = TARGET_FILE_SIZE.lenient(properties, otherwise=TARGET_FILE_SIZE.default)
+    return Selection(target_file_bytes=target)
+
+
+def sure_problem(
+    properties: Mapping[str, str], summary: Mapping[str, str], *, is_partitioned: bool
+) -> str | None:
     """A problem that the summary of a snapshot alone proves; `analyze` would find it as well.
 
-    None says nothing: only `analyze` knows that a table is healthy.
+    Small files of a table with partitions prove nothing: each partition may have few. None says
+    nothing: only `analyze` knows that a table is healthy.
     """
     files, stored, records, deleted, equality = (
         number(summary, key)
@@ -195,10 +223,11 @@ def sure_problem(properties: Mapping[str, str], summary: Mapping[str, str]) -> s
     )
     if equality:
         return "Every read must apply equality deletes."
-    if records and deleted and deleted > records * _DELETED_SHARE:
+    rule = _selection(properties)
+    if records and deleted and deleted >= records * rule.delete_ratio:
         return f"{deleted / records:.0%} of the rows are deleted."
-    if files is not None and stored is not None:
-        large = stored // max(1, int(_target(properties) * _SMALL_SHARE))
+    if files is not None and stored is not None and not is_partitioned:
+        large = stored // max(1, rule.small_file_bytes)
         if files - large > max(_MANY_SMALL, files // 2):
             return f"At least {files - large:,} of {files:,} data files are small."
     return None
@@ -207,8 +236,8 @@ def sure_problem(properties: Mapping[str, str], summary: Mapping[str, str]) -> s
 class _Files:
     """Counts over live entries, batch by batch."""
 
-    def __init__(self, *, target: int) -> None:
-        self._small = int(target * _SMALL_SHARE)
+    def __init__(self, rule: Selection) -> None:
+        self._rule = rule
         self._counts: dict[str, int] = dict.fromkeys(
             (
                 "data_files",
@@ -230,29 +259,25 @@ class _Files:
         records = batch.numpy("record_count", missing=0)[data]
         sizes = batch.numpy("file_size_in_bytes", missing=0)[data]
         dead = batch.numpy("deletion_vector.cardinality", missing=0)[data]
-        found = {
+        many = np.maximum(records, 1) * self._rule.delete_ratio
+        counts = {
             "data_files": data.sum(),
             "records": records.sum(),
             "data_bytes": sizes.sum(),
-            "small_files": (sizes < self._small).sum(),
+            "small_files": (sizes < self._rule.small_file_bytes).sum(),
             "files_with_vectors": (dead > 0).sum(),
             "deleted_rows": dead.sum(),
-            "files_mostly_deleted": (dead > np.maximum(records, 1) * _DELETED_SHARE).sum(),
+            "files_mostly_deleted": (dead >= many).sum(),
             "equality_delete_files": (kind == ContentType.EQUALITY_DELETES).sum(),
             "position_delete_files": (kind == ContentType.POSITION_DELETES).sum(),
         }
-        for name, value in found.items():
+        for name, value in counts.items():
             self._counts[name] += int(value)
 
     def numbers(self) -> dict[str, int]:
         files = self._counts["data_files"]
         average = self._counts["data_bytes"] // files if files else 0
         return {**self._counts, "average_file_bytes": average}
-
-
-def _target(properties: Any) -> int:
-    text = str(properties.get(TARGET_FILE_SIZE, ""))
-    return int(text) if text.isdigit() else _TARGET_BYTES
 
 
 def _root_bytes(handle: TableHandle, tree: Tree) -> int:
@@ -262,7 +287,9 @@ def _root_bytes(handle: TableHandle, tree: Tree) -> int:
     return 0 if address is None else handle.storage.size(address)
 
 
-def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice]:
+def _advice(
+    health: Health, limits: Thresholds, rule: Selection, *, entries: int, bulk_entries: int
+) -> Iterator[Advice]:
     """What is worth doing, the most useful first."""
     if health.old_leaves:
         yield Advice(
@@ -280,20 +307,28 @@ def _advice(health: Health, limits: Thresholds, entries: int) -> Iterator[Advice
             f"{counted(health.root_bytes, 'byte')}",
             run="compact_metadata",
         )
-    if health.overlap.average > _MUCH_OVERLAP:
+    if health.leaves > max(_MANY_LEAVES, 2 * health.data_files // bulk_entries):
+        yield Advice(
+            problem=f"every root names {health.leaves:,} leaves; "
+            f"{-(-health.data_files // bulk_entries):,} are enough for "
+            f"{counted(health.data_files, 'data file')}",
+            run="rewrite_manifests",
+        )
+    elif health.overlap.average > _MUCH_OVERLAP:
         yield Advice(
             problem=f"each leaf overlaps {health.overlap.average:.1f} others in "
             f"{health.overlap.column} on average, so filters prune little",
             run="rewrite_manifests",
         )
-    if health.small_files > max(_MANY_SMALL, health.data_files // 2):
+    if health.files_to_compact > max(_MANY_SMALL, health.data_files // 2):
         yield Advice(
-            problem=f"{health.small_files:,} of {health.data_files:,} data files are small",
+            problem=f"{health.files_to_compact:,} of {health.data_files:,} data files are small "
+            "or have many deleted rows",
             run="compact",
         )
     if health.files_mostly_deleted:
         yield Advice(
-            problem=f"more than {_DELETED_SHARE:.0%} of the rows are deleted in "
+            problem=f"{rule.delete_ratio:.0%} of the rows or more are deleted in "
             f"{counted(health.files_mostly_deleted, 'file')}",
             run="compact",
         )

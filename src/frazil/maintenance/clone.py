@@ -14,24 +14,26 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
+from frazil.catalog.backend import CatalogBackend, TableHead, TableName
 from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import SOURCE_LOCATION, SOURCE_UUID
-from frazil.catalog.pointers import Pointers, TableHead, TableName
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import undoing
 from frazil.commit.updates import RemoveRef, SetRef
-from frazil.data.read_files import Reading
+from frazil.data.read.read_files import Reading
 from frazil.errors import AlreadyExists, InvalidInput, Unsupported
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
 from frazil.format.checks import PATH_PROPERTIES, check_path_properties, check_properties
-from frazil.format.fields import ContentType
-from frazil.format.metadata import RefKind, Snapshot, SnapshotRef, TableMetadata
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import column_files_of, with_column_files
+from frazil.format.entries.fields import COLUMN_FILES, ContentType
+from frazil.format.metadata.metadata import RefKind, Snapshot, SnapshotRef, TableMetadata
 from frazil.maintenance.progress import Progress, silent
-from frazil.maintenance.retention import FOREVER_MS
+from frazil.properties.registry import FOREVER_MS, SERVE_LOCATION
 from frazil.scan.plan import plan
 from frazil.scan.tasks import TaskReader, tasks_of
 from frazil.storage import checked_location, same_store
@@ -44,7 +46,7 @@ SOURCE_SNAPSHOT = "frazil.clone.source-snapshot-id"
 
 def clone(
     handle: TableHandle,
-    catalog: Pointers,
+    catalog: CatalogBackend,
     name: TableName,
     *,
     snapshot: Snapshot | None,
@@ -76,11 +78,11 @@ def clone(
         check_path_properties(place, metadata.properties)
         head = catalog.create_table(identifier, metadata)
         if snapshot is not None:
-            made = TableHandle.of(
-                str(identifier), head, catalog.storage(place), decoder=handle.around.decoder
+            copy = TableHandle.of(
+                str(identifier), head, catalog.storage(place), decoder=handle.context.decoder
             )
             with undoing(lambda: catalog.drop(identifier)):
-                _fill(handle, made, snapshot, progress)
+                _fill(handle, copy, snapshot, progress)
     return head
 
 
@@ -107,7 +109,7 @@ def _metadata(
 ) -> TableMetadata:
     """The source's definition under a new identity. Sequence numbers and row ids go on from it."""
     source = handle.metadata
-    own = set(PATH_PROPERTIES)
+    own = {*PATH_PROPERTIES, SERVE_LOCATION.key}
     origin = {
         SOURCE_NAME: handle.name,
         SOURCE_UUID: str(source.table_uuid),
@@ -124,11 +126,11 @@ def _metadata(
         properties={**kept, **properties, **origin},
         statistics=(),
         partition_statistics=(),
-        last_updated_ms=handle.around.now_ms(),
+        last_updated_ms=handle.context.now_ms(),
     )
 
 
-def _fill(source: TableHandle, made: TableHandle, snapshot: Snapshot, progress: Progress) -> None:
+def _fill(source: TableHandle, copy: TableHandle, snapshot: Snapshot, progress: Progress) -> None:
     """Commit every live file of the source, by absolute path, with its age and row ids."""
     reader = source.reader()
     tree = reader.tree(snapshot)
@@ -136,7 +138,7 @@ def _fill(source: TableHandle, made: TableHandle, snapshot: Snapshot, progress: 
     batches: list[EntryBatch] = []
     for done, batch in enumerate(reader.all_live(tree)):
         kind = batch.numpy("content_type")
-        listed = batch.filter(kind != ContentType.POSITION_DELETES).without(LEAF, POSITION)
+        listed = batch.filter(kind != ContentType.POSITION_DELETES)
         if listed.num_rows:
             batches.append(_absolute(listed, source.location))
         progress(done, leaves, "leaves")
@@ -145,16 +147,24 @@ def _fill(source: TableHandle, made: TableHandle, snapshot: Snapshot, progress: 
     entries = EntryBatch.concat(batches)
     edits = _old_deletes(source, snapshot)
     if edits:
-        entries = _with_vectors(entries, edits, made)
+        entries = _with_vectors(entries, edits, copy)
+    entries = entries.without(LEAF, POSITION)
     summary = {"frazil.cloned-from": f"{source.name} {snapshot.snapshot_id}"}
-    made.commit(Change(added=entries.without("tracking.modified_snapshot_id"), summary=summary))
+    added = entries.without("tracking.modified_snapshot_id")
+    copy.commit(Change(added=added, shares_files=True, summary=summary))
 
 
 def _absolute(batch: EntryBatch, location: str) -> EntryBatch:
     for key in ("location", "deletion_vector.location"):
         if batch.has(key):
             batch = batch.with_column(key, paths.resolve_all(location, batch.column(key)))
-    return batch
+    if not batch.has(COLUMN_FILES):
+        return batch
+    files = [
+        [replace(file, location=paths.resolve(location, file.location)) for file in own]
+        for own in column_files_of(batch)
+    ]
+    return with_column_files(batch, files)
 
 
 def _old_deletes(source: TableHandle, snapshot: Snapshot) -> list[VectorEdit]:
@@ -169,20 +179,31 @@ def _old_deletes(source: TableHandle, snapshot: Snapshot) -> list[VectorEdit]:
     for task in tasks_of(planned, location=source.location):
         positions = tasks.resolved(task)
         if positions is not None and positions.size:
-            edits.append(VectorEdit(location=task.source.path, positions=positions))
+            edits.append(
+                VectorEdit(
+                    location=task.source.path,
+                    positions=positions,
+                    leaf=task.leaf,
+                    position=task.position,
+                )
+            )
     return edits
 
 
-def _with_vectors(entries: EntryBatch, edits: list[VectorEdit], made: TableHandle) -> EntryBatch:
-    where = {name: row for row, name in enumerate(entries.pylist("location"))}
-    rows = np.array([where[edit.location] for edit in edits], dtype=np.int64)
+def _with_vectors(entries: EntryBatch, edits: list[VectorEdit], copy: TableHandle) -> EntryBatch:
+    leaves = entries.column(LEAF).cast(pa.string()).to_pylist()
+    addresses = zip(entries.pylist("location"), leaves, entries.pylist(POSITION), strict=True)
+    where = {address: row for row, address in enumerate(addresses)}
+    rows = np.array(
+        [where[edit.location, edit.leaf, edit.position] for edit in edits], dtype=np.int64
+    )
     merger = VectorMerger(
-        edits, storage=made.storage, location=made.location, new_id=made.around.new_id
+        edits, storage=copy.storage, location=copy.location, new_id=copy.context.new_id
     )
     changed = merger.write_merged(entries.take(rows)).entries
     changed = changed.with_column(
         "deletion_vector.location",
-        paths.resolve_all(made.location, changed.column("deletion_vector.location")),
+        paths.resolve_all(copy.location, changed.column("deletion_vector.location")),
     )
     others = np.ones(entries.num_rows, dtype=np.bool_)
     others[rows] = False

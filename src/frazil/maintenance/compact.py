@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -23,24 +22,28 @@ from frazil.commit.handle import TableHandle
 from frazil.commit.loop import discard, undoing
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.data.write_files import write_rows
-from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
+from frazil.data.write.write_files import write_rows
+from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput
-from frazil.expr.condition import Where
-from frazil.expr.sort_by import parse_sort_order
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import MAIN
-from frazil.format.plain import UNSORTED
+from frazil.filter.condition import Where
+from frazil.filter.text.partition_by import parse_sort_order
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import all_locations
+from frazil.format.metadata.defaults import UNSORTED
+from frazil.format.metadata.metadata import MAIN
 from frazil.maintenance.progress import Progress, silent
+from frazil.properties.registry import TARGET_FILE_SIZE
 from frazil.rows.actions import RowSink
-from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 from frazil.rows.engine import Engine
 from frazil.rows.planned import Planned
 from frazil.rows.scan import Scan
 from frazil.rows.selection import Group, Selection, current_specs, even
 from frazil.rows.z_order import ZOrder
 from frazil.scan.tasks import Task, TaskReader
-from frazil.tree.read import LEAF, POSITION
+from frazil.threads import in_threads
+from frazil.tree.locate import ADDRESS
 
 _READ_AHEAD_BYTES: Final = 64 << 20
 _SIDE_BY_SIDE: Final = 4
@@ -56,6 +59,7 @@ def compact(
     target_file_bytes: int | None = None,
     min_input_files: int = 5,
     rewrite_all: bool = False,
+    merge_columns: bool = False,
     engine: Engine | None = None,
     summary: Mapping[str, str] | None = None,
     progress: Progress = silent,
@@ -69,6 +73,7 @@ def compact(
         target_file_bytes=options.target_file_bytes,
         min_input_files=min_input_files,
         rewrite_all=rewrite_all,
+        merge_columns=merge_columns,
     )
     order = _order(handle, sort_by, zorder_by)
     planned = _planned(handle, where, branch)
@@ -82,12 +87,68 @@ def compact(
         target_file_bytes=options.target_file_bytes,
         engine=engine or DuckDbEngine(),
     )
-    with undoing(lambda: discard(handle.storage, job.written)):
-        with closing(job.run(groups, progress)) as made:
-            entries = EntryBatch.concat(list(made))
-        change = replacement(planned, groups, entries, branch=branch, summary=summary or {})
-        done = handle.commit(change)
+    done = _land(handle, job, groups, branch=branch, summary=summary, progress=progress)
     return replace(done, ms=(time.perf_counter() - began) * 1000)
+
+
+def _land(
+    handle: TableHandle,
+    job: _Job,
+    groups: Sequence[Group],
+    *,
+    branch: str,
+    summary: Mapping[str, str] | None,
+    progress: Progress,
+) -> CommitResult:
+    """Write the groups and commit them in the place of their files."""
+    with undoing(lambda: discard(handle.storage, job.written)):
+        with closing(job.run(groups, progress)) as written:
+            entries = EntryBatch.concat(list(written))
+        change = replacement(job.planned, groups, entries, branch=branch, summary=summary or {})
+        return handle.commit(change)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutDeleted:
+    """Files with deleted rows, rewritten without them."""
+
+    files: tuple[str, ...]
+    rows: int
+    result: CommitResult
+
+
+def rewrite_without_deleted(
+    handle: TableHandle,
+    where: Where = None,
+    *,
+    branch: str,
+    summary: Mapping[str, str] | None = None,
+    progress: Progress = silent,
+) -> WithoutDeleted:
+    """Rewrite every file that may hold matching rows and has a deleted one."""
+    handle.check_writable()
+    metadata = handle.refresh().metadata
+    target = WriteOptions.from_properties(metadata.properties).target_file_bytes
+    planned = _planned(handle, where, branch)
+    selection = Selection(target_file_bytes=target, only_deleted=True)
+    groups = selection.groups(planned.plan, current=current_specs(metadata))
+    if not groups:
+        nothing = CommitResult.nothing("no data file has deleted rows")
+        return WithoutDeleted(files=(), rows=0, result=nothing)
+    chosen = [planned.plan.files.take(group.rows) for group in groups]
+    before = sum(int(entries.numpy("record_count", missing=0).sum()) for entries in chosen)
+    job = _Job(planned=planned, order=None, target_file_bytes=target, engine=DuckDbEngine())
+    done = _land(handle, job, groups, branch=branch, summary=summary, progress=progress)
+    names = [
+        name
+        for entries in chosen
+        for name in (*entries.pylist("location"), *all_locations(entries).to_pylist())
+    ]
+    return WithoutDeleted(
+        files=tuple(paths.resolve(handle.location, name) for name in names),
+        rows=before - job.rows,
+        result=done,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +169,13 @@ def files_due(handle: TableHandle, where: Where = None, *, branch: str = MAIN) -
     selection = Selection(target_file_bytes=options.target_file_bytes)
     groups = selection.groups(planned.plan, current=current_specs(metadata))
     chosen = [planned.plan.files.take(group.rows) for group in groups]
-    dead = sum(int(each.numpy("deletion_vector.cardinality", missing=0).sum()) for each in chosen)
+    dead = sum(
+        int(entries.numpy("deletion_vector.cardinality", missing=0).sum()) for entries in chosen
+    )
     return FilesDue(
-        files=sum(each.num_rows for each in chosen),
-        rows=sum(int(each.numpy("record_count", missing=0).sum()) for each in chosen) - dead,
-        bytes=sum(int(each.numpy("file_size_in_bytes", missing=0).sum()) for each in chosen),
+        files=sum(entries.num_rows for entries in chosen),
+        rows=sum(int(entries.numpy("record_count", missing=0).sum()) for entries in chosen) - dead,
+        bytes=sum(int(entries.numpy("file_size_in_bytes", missing=0).sum()) for entries in chosen),
         partitions=len(groups),
     )
 
@@ -150,7 +213,7 @@ def replacement(
         # Rows keep the age they were read at: later equality deletes still apply to them.
         added = added.with_constant("tracking.sequence_number", snapshot.sequence_number)
     files = planned.plan.files
-    replaced = [files.take(group.rows).select(["location", LEAF, POSITION]) for group in groups]
+    replaced = [files.take(group.rows).select(ADDRESS) for group in groups]
     return Change(
         branch=branch,
         base_snapshot_id=int(snapshot.snapshot_id),
@@ -187,27 +250,23 @@ class _Job:
     target_file_bytes: int
     engine: Engine
     written: list[str] = field(default_factory=list)
+    rows: int = 0
 
     def run(self, groups: Sequence[Group], progress: Progress) -> Generator[EntryBatch]:
         """The entries of the new files, group by group."""
         total = sum(len(group.rows) for group in groups)
         done = 0
         progress(0, total, "files compacted")
-        with closing(self._all(groups)) as made:
-            for group, entries in zip(groups, made, strict=True):
+        with closing(self._all(groups)) as written:
+            for group, entries in zip(groups, written, strict=True):
                 yield entries
+                self.rows += int(entries.numpy("record_count", missing=0).sum())
                 done += len(group.rows)
                 progress(done, total, "files compacted")
 
     def _all(self, groups: Sequence[Group]) -> Generator[EntryBatch]:
-        if self.order is not None or len(groups) < 2:  # an engine uses all cores by itself
-            yield from map(self._one, groups)
-            return
-        with ThreadPoolExecutor(max_workers=min(len(groups), _SIDE_BY_SIDE)) as pool:
-            try:
-                yield from pool.map(self._one, groups)
-            finally:
-                pool.shutdown(cancel_futures=True)
+        threads = 1 if self.order is not None else _SIDE_BY_SIDE  # engines use all cores
+        yield from in_threads(groups, self._one, threads=threads)
 
     def _one(self, group: Group) -> EntryBatch:
         part = self.planned.part(group.rows)
@@ -238,8 +297,8 @@ class _Job:
         )
         # Rows arrive in order; the writer need not sort them.
         sink = replace(sink, properties=self._properties, sort_order=UNSORTED)
-        found = self.engine.sorted(part, order, sink)
-        entries = EntryBatch.concat([each.entries for each in found])
+        files = self.engine.sorted(part, order, sink)
+        entries = EntryBatch.concat([file.entries for file in files])
         own = handle.metadata.sort_order()
         if isinstance(order, SortOrder) and own.fields == order.fields and entries.num_rows:
             entries = entries.with_constant("sort_order_id", own.order_id)
@@ -248,7 +307,7 @@ class _Job:
     @property
     def _properties(self) -> dict[str, str]:
         own = self.planned.scan._handle.metadata.properties
-        return {**own, TARGET_FILE_SIZE: str(self.target_file_bytes)}
+        return {**own, TARGET_FILE_SIZE.key: str(self.target_file_bytes)}
 
 
 def _rows(reader: TaskReader, tasks: Sequence[Task]) -> Iterator[pa.RecordBatch]:

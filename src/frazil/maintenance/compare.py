@@ -14,10 +14,13 @@ from pyiceberg.schema import Schema
 
 from frazil.commit.handle import TableHandle
 from frazil.format import paths
-from frazil.format.fields import ContentType
-from frazil.format.metadata import Snapshot
-from frazil.format.totals import live_rows
+from frazil.format.entries.column_files import column_files_of
+from frazil.format.entries.fields import COLUMN_FILES, ContentType
+from frazil.format.metadata.metadata import Snapshot
+from frazil.format.metadata.summary_totals import live_rows
+from frazil.format.partition_fields import source_ids
 from frazil.scan.plan import plan
+from frazil.text_format import card, html_grid
 from frazil.tree.read import Tree, leaf_refs
 
 _KEYS = (
@@ -27,6 +30,7 @@ _KEYS = (
     "deletion_vector.location",
     "deletion_vector.offset",
     "deletion_vector.cardinality",
+    COLUMN_FILES,
 )
 
 
@@ -91,10 +95,36 @@ class Comparison:
         files = self.files
         lines.append(
             f"  files: {len(files.only_left):,} only left, {len(files.only_right):,} only right, "
-            f"{len(files.changed):,} with different deletion vectors"
+            f"{len(files.changed):,} with different deletion vectors or column files"
         )
         lines.append(f"  rows: {_count(self.rows_left)} → {_count(self.rows_right)}")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        told = "nothing is different" if self.is_same else "different"
+        return f"Comparison({self.left} → {self.right}: {told})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, str, str]] = []
+        for title, part in (
+            ("column", self.columns),
+            ("partitioning", self.partitioning),
+            ("property", self.properties),
+        ):
+            rows += [(title, item, "") for item in part.only_left]
+            rows += [(title, "", item) for item in part.only_right]
+            rows += [(title, "changed", item) for item in part.changed]
+        files = self.files
+        rows += [
+            ("rows", _count(self.rows_left), _count(self.rows_right)),
+            ("files of one alone", f"{len(files.only_left):,}", f"{len(files.only_right):,}"),
+        ]
+        if files.changed:
+            rows.append(
+                ("files with other deletion vectors or column files", "", f"{len(files.changed):,}")
+            )
+        grid = html_grid(("", self.left, self.right), rows)
+        return card("nothing is different" if self.is_same else "differences", {}, grid)
 
 
 def _count(rows: int | None) -> str:
@@ -122,23 +152,24 @@ def compare(left: ComparedState, right: ComparedState) -> Comparison:
 
 def _columns(schema: Schema) -> dict[str, str]:
     """Every field by full name, with its type and whether it is required."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for field_id in sorted(schema.field_ids):
         name = schema.find_column_name(field_id)
         column = schema.find_field(field_id)
         if name is not None:
             need = "required" if column.required else "optional"
-            found[name] = f"{need} {column.field_type}"
-    return found
+            columns[name] = f"{need} {column.field_type}"
+    return columns
 
 
 def _partitions(side: ComparedState) -> dict[str, str]:
     spec = side.handle.metadata.spec()
     names = {field.field_id: field.name for field in side.schema.fields}
-    return {
-        part.name: f"{part.transform}({names.get(part.source_id, part.source_id)})"
-        for part in spec.fields
-    }
+    described: dict[str, str] = {}
+    for part in spec.fields:
+        sources = (str(names.get(source, source)) for source in source_ids(part))
+        described[part.name] = f"{part.transform}({', '.join(sources)})"
+    return described
 
 
 def _difference(left: Mapping[str, str], right: Mapping[str, str]) -> Difference:
@@ -177,33 +208,33 @@ def _leaves(side: ComparedState, tree: Tree) -> dict[str, bytes | None]:
 
 
 def _names(side: ComparedState, tree: Tree, skipped: set[str]) -> dict[str, tuple[Any, ...]]:
-    """Live files by address, with what identifies their deletion vector."""
+    """Live files by address, with what identifies their deletion vector and column files."""
     reader, location = side.handle.reader(), side.handle.location
     leaves = [
         ref for ref in leaf_refs(tree.root) if paths.resolve(location, ref.location) not in skipped
     ]
-    found: dict[str, tuple[Any, ...]] = {}
+    names: dict[str, tuple[Any, ...]] = {}
     for batch in (
         tree.content(),
-        *reader.each(leaves, lambda ref: reader.live(ref, keys=_KEYS)),
+        *reader.map(leaves, lambda ref: reader.live(ref, keys=_KEYS)),
     ):
         listed = batch.filter(batch.numpy("content_type") != ContentType.POSITION_DELETES)
         addresses = paths.resolve_all(location, listed.column("location")).to_pylist()
         vectors = listed.pylist("deletion_vector.location")
         offsets = listed.pylist("deletion_vector.offset")
+        columns = column_files_of(listed)
         for index, address in enumerate(addresses):
             vector = vectors[index]
             where = None if vector is None else paths.resolve(location, vector)
-            found[address] = (where, offsets[index])
-    return found
+            parts = {(paths.resolve(location, f.location), f.field_ids) for f in columns[index]}
+            names[address] = (where, offsets[index], parts)
+    return names
 
 
 def _rows(side: ComparedState) -> int | None:
     """Live rows, by the summary where it can tell, by entries otherwise."""
-    if side.snapshot is None:
-        return 0
-    stated = live_rows(side.snapshot.summary)
-    if stated is not None and side.snapshot.root_manifest is not None:
+    stated = live_rows(side.snapshot)
+    if stated is not None or side.snapshot is None:
         return stated
     planned = plan(side.handle.reader(), side.snapshot)
     if planned.matches:

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, stats_key
-from frazil.format.metadata import TableMetadata
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, stats_key
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.tree.clusters import cluster_columns
 from frazil.tree.read import Tree
 

@@ -7,25 +7,30 @@ the same file, with the same rows.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow.compute as pc
 
 from frazil.commit.change import Change, VectorEdit
-from frazil.commit.deletion_vectors import VectorMerger, read_vector
+from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import discard, undoing
+from frazil.commit.resolve import edited_files
 from frazil.commit.result import CommitResult
 from frazil.commit.updates import RemoveRef, SetRef
 from frazil.errors import InvalidInput, Unsupported
-from frazil.format import bitmap, paths
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import VECTOR_KEYS, ContentType
-from frazil.format.metadata import RefKind, Snapshot, SnapshotRef
-from frazil.maintenance.ancestry import Ancestry
-from frazil.scan.change_steps import FileSets, without_vector
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import RefKind, Snapshot, SnapshotRef
+from frazil.format.vectors import bitmap
+from frazil.maintenance.retention import Ancestry
+from frazil.scan.change_steps import FileSets, Modified, data_files, without_vector
 from frazil.tree.changes import TreeChanges, changes_of
+from frazil.tree.locate import FIRST_ROW_ID, locate
 from frazil.tree.read import LEAF, POSITION
+from frazil.tree.stored_vectors import read_vector, vectors_of
 
 SOURCE_SNAPSHOT = "source-snapshot-id"
 PIN_PREFIX = "pick/"
@@ -36,12 +41,12 @@ def fast_forward(handle: TableHandle, branch: str, to: Snapshot) -> CommitResult
     handle.refresh()
     ref = handle.metadata.refs.get(branch)
     if ref is None:
-        made = SnapshotRef(snapshot_id=to.snapshot_id)
-        return _point(handle, branch, made, expected=None)
+        target = SnapshotRef(snapshot_id=to.snapshot_id)
+        return _point(handle, branch, target, expected=None)
     if ref.kind is RefKind.TAG:
         raise InvalidInput(f"{branch!r} is a tag; tags do not move")
     ancestry = Ancestry.of(handle.head.snapshots())
-    lineage = {int(each.snapshot_id) for each in ancestry.lineage(int(to.snapshot_id))}
+    lineage = {int(snapshot.snapshot_id) for snapshot in ancestry.lineage(int(to.snapshot_id))}
     if int(ref.snapshot_id) not in lineage:
         raise InvalidInput(
             f"{branch} cannot be fast-forwarded to snapshot {to.snapshot_id}: it has commits "
@@ -71,9 +76,16 @@ def cherry_pick(handle: TableHandle, branch: str, snapshot: Snapshot) -> CommitR
     lineage = [] if tip is None else list(ancestry.lineage(int(tip.snapshot_id)))
     _check_new(branch, lineage, snapshot)
     changes = changes_of(handle.reader(), snapshot, keys=None)
+    if changes.column_updates().num_rows:
+        raise Unsupported(
+            f"snapshot {snapshot.snapshot_id} updated columns in column files, which hold "
+            "values of every row of a file as it was there; fast-forward, or run the update again",
+            feature="cherry-picking column updates",
+        )
     _check_pickable(changes)
     written: list[str] = []
     change = _change(handle, branch, changes, written, base=_common(ancestry, lineage, snapshot))
+    change = _on_branch(handle, tip, change)
     with undoing(lambda: discard(handle.storage, written)):
         return _pinned(handle, change, snapshot)
 
@@ -90,13 +102,13 @@ def _pinned(handle: TableHandle, change: Change, snapshot: Snapshot) -> CommitRe
 
 
 def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None:
-    wanted = str(snapshot.snapshot_id)
-    for each in lineage:
-        if each.snapshot_id == snapshot.snapshot_id:
-            raise InvalidInput(f"snapshot {wanted} is in the history of {branch} already")
-        if each.summary.get(SOURCE_SNAPSHOT) == wanted:
+    snapshot_id = str(snapshot.snapshot_id)
+    for ancestor in lineage:
+        if ancestor.snapshot_id == snapshot.snapshot_id:
+            raise InvalidInput(f"snapshot {snapshot_id} is in the history of {branch} already")
+        if ancestor.summary.get(SOURCE_SNAPSHOT) == snapshot_id:
             raise InvalidInput(
-                f"snapshot {wanted} was picked onto {branch} before, as {each.snapshot_id}"
+                f"snapshot {snapshot_id} was picked onto {branch} before, as {ancestor.snapshot_id}"
             )
     if not lineage:
         return
@@ -104,8 +116,8 @@ def _check_new(branch: str, lineage: list[Snapshot], snapshot: Snapshot) -> None
     is_whole = oldest.parent_snapshot_id is None
     if not is_whole and oldest.sequence_number > snapshot.sequence_number:
         raise InvalidInput(
-            f"snapshots of {branch} that followed snapshot {wanted} have expired, so it is not "
-            "known whether it was picked before; append its rows instead"
+            f"snapshots of {branch} after snapshot {snapshot_id} have expired, so it is not known "
+            "whether it was picked before; append its rows instead"
         )
 
 
@@ -121,10 +133,10 @@ def _check_pickable(changes: TreeChanges) -> None:
 
 def _common(ancestry: Ancestry, lineage: list[Snapshot], snapshot: Snapshot) -> int | None:
     """The newest snapshot that both histories have."""
-    own = {int(each.snapshot_id) for each in lineage}
-    for each in ancestry.lineage(int(snapshot.snapshot_id)):
-        if int(each.snapshot_id) in own:
-            return int(each.snapshot_id)
+    own = {int(snapshot.snapshot_id) for snapshot in lineage}
+    for ancestor in ancestry.lineage(int(snapshot.snapshot_id)):
+        if int(ancestor.snapshot_id) in own:
+            return int(ancestor.snapshot_id)
     return None
 
 
@@ -143,9 +155,8 @@ def _change(
         added = added.without("tracking.sequence_number")
     files = FileSets.of(changes)
     came = _with_own_vectors(handle, added, written) if added.num_rows else None
-    gone = files.gone if files.gone.num_rows else None
-    replaced = None if gone is None else _named(gone, changes.replaced)
-    removed = None if gone is None else _named(gone, changes.deleted)
+    replaced = _named(Modified.of(changes).others)
+    removed = _named(data_files(changes.deleted))
     return Change(
         branch=branch,
         base_snapshot_id=base,
@@ -154,8 +165,22 @@ def _change(
         replaced=replaced,
         vectors=_vectors(handle, files, exclusive=came is not None),
         is_rewrite=is_rewrite,
+        shares_files=True,  # they are in the table, on another branch
         summary={SOURCE_SNAPSHOT: str(snapshot.snapshot_id)},
     )
+
+
+def _on_branch(handle: TableHandle, tip: Snapshot | None, change: Change) -> Change:
+    """The change with first row ids left out where the branch has others: each branch of an
+    upgraded table gives ids to the rows from before the upgrade by itself."""
+    reader = handle.reader()
+    batches = [change.removed, change.replaced, edited_files(change)]
+    named = [batch for batch in batches if batch is not None]
+    if not named or not locate(reader, reader.tree(tip), EntryBatch.concat(named)).missing:
+        return change
+    without = [None if b is None else b.without(FIRST_ROW_ID) for b in batches]
+    vectors = tuple(replace(edit, first_row_id=None) for edit in change.vectors)
+    return replace(change, removed=without[0], replaced=without[1], vectors=vectors)
 
 
 def _with_own_vectors(handle: TableHandle, added: EntryBatch, written: list[str]) -> EntryBatch:
@@ -172,44 +197,45 @@ def _with_own_vectors(handle: TableHandle, added: EntryBatch, written: list[str]
     rows = zip(
         chosen.pylist("location"),
         chosen.pylist("record_count"),
-        zip(*(chosen.pylist(key) for key in VECTOR_KEYS), strict=True),
+        vectors_of(chosen),
         strict=True,
     )
     edits = [
         VectorEdit(
             location=name,
-            positions=read_vector(handle.storage, handle.location, vector, records),
+            positions=read_vector(
+                handle.storage, vector, location=handle.location, record_count=records
+            ),
         )
         for name, records, vector in rows
     ]
     merger = VectorMerger(
-        edits, storage=handle.storage, location=handle.location, new_id=handle.around.new_id
+        edits, storage=handle.storage, location=handle.location, new_id=handle.context.new_id
     )
     changed = merger.write_merged(without_vector(chosen)).entries
     written += [paths.resolve(handle.location, path) for path, _ in merger.written]
     return EntryBatch.concat([others, changed])
 
 
-def _named(gone: EntryBatch, listed: EntryBatch) -> EntryBatch | None:
-    """Which of the files that went are listed, by location alone: addresses differ by branch."""
-    mask = pc.is_in(gone.column("location"), value_set=listed.column("location").combine_chunks())
-    found = gone.filter(mask.combine_chunks()).select(["location"])
-    return found if found.num_rows else None
+def _named(gone: EntryBatch) -> EntryBatch | None:
+    """Entries that went, without their addresses, which differ by branch."""
+    return gone.select(["location", FIRST_ROW_ID]) if gone.num_rows else None
 
 
 def _vectors(handle: TableHandle, files: FileSets, *, exclusive: bool) -> tuple[VectorEdit, ...]:
     """The rows that the snapshot deleted, by file."""
     records = files.after.numpy("record_count", missing=0)
-    before = zip(*(files.before.pylist(key) for key in VECTOR_KEYS), strict=True)
-    after = zip(*(files.after.pylist(key) for key in VECTOR_KEYS), strict=True)
+    before, after = vectors_of(files.before), vectors_of(files.after)
     edits: list[VectorEdit] = []
-    pairs = zip(files.after.pylist("location"), before, after, strict=True)
-    for row, (name, old, new) in enumerate(pairs):
-        count = int(records[row])
-        gone = bitmap.difference(
-            read_vector(handle.storage, handle.location, new, count),
-            read_vector(handle.storage, handle.location, old, count),
+    names, ids = files.after.pylist("location"), files.after.pylist(FIRST_ROW_ID)
+    for row, (name, first, old, new) in enumerate(zip(names, ids, before, after, strict=True)):
+        read = partial(
+            read_vector, handle.storage, location=handle.location, record_count=int(records[row])
         )
+        gone = bitmap.difference(read(new), read(old))
         if gone.size:
-            edits.append(VectorEdit(location=name, positions=gone, exclusive=exclusive))
+            edit = VectorEdit(
+                location=name, positions=gone, first_row_id=first, exclusive=exclusive
+            )
+            edits.append(edit)
     return tuple(edits)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from html import escape
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from frazil.threads import in_threads
 
 if TYPE_CHECKING:
     from rich.progress import ProgressColumn
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+_REDRAW_S: Final = 0.1
 
 
 class Progress(Protocol):
@@ -23,6 +29,61 @@ class Progress(Protocol):
 
 def silent(done: int, total: int, what: str, /) -> None:
     """Says nothing."""
+
+
+def progress_bar() -> Progress:
+    """A bar for the argument `progress` of long work: below the cell of a notebook, a line on
+    standard error in a terminal, and nothing elsewhere.
+
+    >>> orders.compact(progress=frazil.progress_bar())               # doctest: +SKIP
+    """
+    if _in_notebook():
+        return _NotebookBars()
+    return _terminal_line if sys.stderr.isatty() else silent
+
+
+def _in_notebook() -> bool:
+    """Whether this code runs in a kernel that shows HTML; asks only if IPython is there already."""
+    interactive = sys.modules.get("IPython")
+    shell = None if interactive is None else interactive.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+def _terminal_line(done: int, total: int, what: str, /) -> None:
+    end = "\n" if done == total else ""
+    print(f"\r{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
+
+
+class _NotebookBars:
+    """A bar for each kind of work, drawn again at most ten times a second."""
+
+    def __init__(self) -> None:
+        self._displays: dict[str, Any] = {}
+        self._drawn_s: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, done: int, total: int, what: str, /) -> None:
+        from IPython.display import HTML, display
+
+        now_s = time.monotonic()
+        with self._lock:
+            if done < total and now_s - self._drawn_s.get(what, 0.0) < _REDRAW_S:
+                return
+            self._drawn_s[what] = now_s
+            bar = HTML(_bar_html(done, total, what))
+            if what in self._displays:
+                self._displays[what].update(bar)
+            else:
+                self._displays[what] = display(bar, display_id=True)
+
+
+def _bar_html(done: int, total: int, what: str) -> str:
+    share = 100 * done / total if total else 100
+    return (
+        f"<div style='font-size:13px'>{escape(what)}: {done:,} of {total:,}"
+        f"<div style='height:6px;max-width:520px;background:#8884'>"
+        f"<div style='height:6px;width:{share:.1f}%;background:#3b82c4'></div></div></div>"
+    )
 
 
 def bar_columns() -> tuple[ProgressColumn, ...]:
@@ -43,12 +104,12 @@ def run_all(
     *,
     what: str,
     progress: Progress = silent,
+    threads: int | None = None,
 ) -> Iterator[_R]:
-    """Apply `work` to items across threads, results in order, progress as they finish."""
+    """Apply `work` to items across threads, results in order, progress as they finish. Work that
+    decodes says how many `threads` serve it: each keeps the memory of its largest piece."""
     if not items:
         return
-    from concurrent.futures import ThreadPoolExecutor
-
     done = 0
     lock = threading.Lock()
 
@@ -61,11 +122,7 @@ def run_all(
         return result
 
     progress(0, len(items), what)
-    if len(items) == 1:
-        yield one(items[0])
-        return
-    with ThreadPoolExecutor(max_workers=min(len(items), _threads())) as pool:
-        yield from pool.map(one, items)
+    yield from in_threads(items, one, threads=_threads() if threads is None else threads)
 
 
 def _threads() -> int:

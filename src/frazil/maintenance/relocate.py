@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from frazil.catalog import export
+from frazil.catalog.backend import CatalogBackend, TableHead
 from frazil.catalog.names import Identifier
-from frazil.catalog.pointers import Pointers, TableHead
 from frazil.commit.handle import TableHandle
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, Unsupported
 from frazil.format import paths
-from frazil.format.metadata import History, Snapshot, TableMetadata
+from frazil.format.metadata.metadata import History, Snapshot, TableMetadata
 from frazil.maintenance.progress import Progress, run_all, silent
-from frazil.maintenance.reachable import Reach, statistics_files
+from frazil.maintenance.removal.reachable import Reach, statistics_files
 from frazil.storage import Places, Storage, checked_location
 
 _CHUNK = 8 * 1024 * 1024
@@ -33,12 +33,14 @@ def copy_table(
     places = Places()
     own, target = places.folder(handle.location), places.folder(place)
     if target.startswith(own) or own.startswith(target):
-        raise InvalidInput(f"{to} and {handle.location} lie in one another; choose another place")
+        raise InvalidInput(f"{to} and {handle.location} overlap; choose another place")
     metadata = handle.refresh().metadata
     history = _history(handle)
     _check_relative(handle, history.snapshots)
     reach = Reach(handle.reader(), snapshots=history.snapshots, progress=progress)
-    files = reach.everything(list(history.snapshots))
+    files: set[str] = set()
+    for addresses in reach.addresses(list(history.snapshots)):
+        files.update(addresses.to_pylist())
     files |= statistics_files(
         (*metadata.statistics, *metadata.partition_statistics), handle.location
     ).keys()
@@ -55,7 +57,7 @@ def copy_table(
 
 
 def move_table(
-    handle: TableHandle, catalog: Pointers, to: str, *, progress: Progress = silent
+    handle: TableHandle, catalog: CatalogBackend, to: str, *, progress: Progress = silent
 ) -> TableHead:
     """Copy a table and let its name point at the copy; the old files stay to be deleted later."""
     handle.check_writable()
@@ -85,8 +87,8 @@ def _history(handle: TableHandle) -> History:
     history = getattr(handle.head, "history", None)
     if history is None:
         return History(snapshots=tuple(handle.head.snapshots()))
-    found: History = history()
-    return found
+    recorded: History = history()
+    return recorded
 
 
 def _check_relative(handle: TableHandle, snapshots: tuple[Snapshot, ...]) -> None:

@@ -7,20 +7,53 @@ is older than the ref may get.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from frazil.errors import InvalidInput
-from frazil.format.metadata import MAIN, RefKind, Snapshot, SnapshotRef, TableMetadata
-from frazil.maintenance.ancestry import Ancestry
+from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, SnapshotRef, TableMetadata
+from frazil.properties.registry import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
 
-MAX_SNAPSHOT_AGE = "history.expire.max-snapshot-age-ms"
-MIN_SNAPSHOTS = "history.expire.min-snapshots-to-keep"
-MAX_REF_AGE = "history.expire.max-ref-age-ms"
 
-DEFAULT_MAX_SNAPSHOT_AGE_MS = 5 * 24 * 3600 * 1000
-DEFAULT_MIN_SNAPSHOTS = 1
-FOREVER_MS = 2**63 - 1
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ancestry:
+    """Snapshots by id, oldest first, with their parents and children."""
+
+    snapshots: dict[int, Snapshot]
+    children: dict[int, tuple[int, ...]]
+
+    @staticmethod
+    def of(snapshots: Iterable[Snapshot]) -> Ancestry:
+        """The graph of a history."""
+        known = {int(snapshot.snapshot_id): snapshot for snapshot in snapshots}
+        children: dict[int, tuple[int, ...]] = {}
+        for id, snapshot in known.items():
+            parent = snapshot.parent_snapshot_id
+            if parent is not None:
+                children[int(parent)] = (*children.get(int(parent), ()), id)
+        return Ancestry(snapshots=known, children=children)
+
+    def lineage(self, snapshot_id: int) -> Iterator[Snapshot]:
+        """A snapshot and its ancestors, newest first, as far as they are kept."""
+        current: int | None = snapshot_id
+        seen: set[int] = set()
+        while current is not None and current in self.snapshots and current not in seen:
+            seen.add(current)
+            snapshot = self.snapshots[current]
+            yield snapshot
+            parent = snapshot.parent_snapshot_id
+            current = None if parent is None else int(parent)
+
+    def neighbours(self, snapshot_ids: Iterable[int]) -> set[int]:
+        """Parents and children of snapshots, without those themselves."""
+        chosen = set(snapshot_ids)
+        ids: set[int] = set()
+        for id in chosen:
+            parent = self.snapshots[id].parent_snapshot_id
+            if parent is not None and int(parent) in self.snapshots:
+                ids.add(int(parent))
+            ids.update(self.children.get(id, ()))
+        return ids - chosen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +76,11 @@ class Retention:
         """The table's rules, with what was asked for in their place."""
         if keep_last is not None and keep_last < 1:
             raise InvalidInput(f"keep_last is {keep_last}; at least one snapshot is kept")
-        age = _number(properties, MAX_SNAPSHOT_AGE, DEFAULT_MAX_SNAPSHOT_AGE_MS)
+        age = MAX_SNAPSHOT_AGE_MS.of(properties)
         return Retention(
             older_than_ms=now_ms - age if older_than_ms is None else older_than_ms,
-            keep_last=_number(properties, MIN_SNAPSHOTS, DEFAULT_MIN_SNAPSHOTS)
-            if keep_last is None
-            else keep_last,
-            max_ref_age_ms=_number(properties, MAX_REF_AGE, FOREVER_MS),
+            keep_last=MIN_SNAPSHOTS_TO_KEEP.of(properties) if keep_last is None else keep_last,
+            max_ref_age_ms=MAX_REF_AGE_MS.of(properties),
             now_ms=now_ms,
         )
 
@@ -105,8 +136,8 @@ def _is_stale(name: str, ref: SnapshotRef, ancestry: Ancestry, rules: Retention)
     snapshot = ancestry.snapshots.get(int(ref.snapshot_id))
     if name == MAIN or snapshot is None:
         return False
-    most = rules.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
-    return rules.now_ms - snapshot.timestamp_ms > most
+    max_age_ms = rules.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
+    return rules.now_ms - snapshot.timestamp_ms > max_age_ms
 
 
 def _kept_by(ref: SnapshotRef, ancestry: Ancestry, rules: Retention) -> set[int]:
@@ -114,24 +145,19 @@ def _kept_by(ref: SnapshotRef, ancestry: Ancestry, rules: Retention) -> set[int]
         return {int(ref.snapshot_id)}
     age = ref.max_snapshot_age_ms
     since = rules.older_than_ms if age is None else rules.now_ms - age
-    least = rules.keep_last if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
+    min_snapshots = (
+        rules.keep_last if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
+    )
     kept: set[int] = {int(ref.snapshot_id)}
     for snapshot in ancestry.lineage(int(ref.snapshot_id)):
         id = int(snapshot.snapshot_id)
-        if id not in kept and len(kept) >= least and snapshot.timestamp_ms < since:
+        if id not in kept and len(kept) >= min_snapshots and snapshot.timestamp_ms < since:
             break
         kept.add(id)
     return kept
 
 
 def _oldest_first(snapshots: Iterable[Snapshot]) -> tuple[Snapshot, ...]:
-    return tuple(sorted(snapshots, key=lambda each: (each.sequence_number, each.timestamp_ms)))
-
-
-def _number(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidInput(f"table property {name} is {text!r}; expected a whole number")
-    return int(text)
+    return tuple(
+        sorted(snapshots, key=lambda snapshot: (snapshot.sequence_number, snapshot.timestamp_ms))
+    )

@@ -8,20 +8,21 @@ touches meanwhile is left as it is, or the whole is begun again where old delete
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from frazil.commit.change import CarriedDeletes, Change
+from frazil.commit.adapt import bulk_target
+from frazil.commit.change import CarriedDeletes, Change, RewriteElsewhere
 from frazil.commit.handle import TableHandle
 from frazil.commit.loop import discard
 from frazil.commit.result import CommitResult
-from frazil.errors import CommitConflict, CommitUnknown, NotFound
-from frazil.format.fields import ContentType
-from frazil.format.metadata import MAIN, Snapshot
-from frazil.legacy.take_over_deletes import take_over
+from frazil.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import MAIN, Snapshot
+from frazil.legacy.upgrade.take_over_deletes import take_over, with_equality_deletes
 from frazil.maintenance.overlap import overlap_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.tree.policy import Thresholds
-from frazil.tree.read import LeafRef, Tree
+from frazil.tree.read import LeafRef, Tree, data_leaves
 
 _ATTEMPTS = 5
 
@@ -31,14 +32,16 @@ def rewrite_manifests(
     *,
     branch: str = MAIN,
     leaves: Sequence[str] | None = None,
+    elsewhere: RewriteElsewhere | None = None,
     progress: Progress = silent,
 ) -> CommitResult:
-    """Rewrite every leaf of a branch, or those named, together with the root's entries.
+    """Rewrite every leaf of a branch, or those named, together with the root's entries; in this
+    process, or `elsewhere`.
 
-    Manifests of v1 to v3 become v4 leaves, their deletes deletion vectors. Commits nothing when
-    the tree is as good as it gets.
+    Manifests of v1 to v3 become v4 leaves, their deletes deletion vectors. Those with equality
+    deletes stay, as v4 has no such entries. Commits nothing when the tree is as good as it gets.
     """
-    return _rewrite(handle, branch, _All(only=leaves), progress)
+    return _rewrite(handle, branch, _All(only=leaves), progress, elsewhere)
 
 
 def compact_metadata(
@@ -55,7 +58,7 @@ def leaves_due(
     now; None when neither they nor the root's entries need it."""
     tree = handle.reader().tree(handle.tip(branch))
     policy: _All | _Worn = _All(only=None) if everything else _Worn()
-    return policy.choose(handle, tree, Thresholds.of(handle.metadata.properties))
+    return policy.choose(handle, tree)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +67,27 @@ class _All:
 
     only: Sequence[str] | None
 
-    def choose(self, handle: TableHandle, tree: Tree, limits: Thresholds) -> tuple[str, ...] | None:
-        refs = tree.leaves()
+    def choose(self, handle: TableHandle, tree: Tree) -> tuple[str, ...] | None:
+        everything = tree.leaves()
+        kept = with_equality_deletes(handle.reader(), everything)
+        refs = [ref for ref in everything if ref not in kept]
         if self.only is not None:
-            unknown = sorted(set(self.only) - {ref.location for ref in refs})
+            unknown = sorted(set(self.only) - {ref.location for ref in everything})
             if unknown:
                 raise NotFound(f"{handle.name}: no leaf {unknown[0]} in the current snapshot")
+            staying = sorted(set(self.only) & {ref.location for ref in kept})
+            if staying:
+                raise InvalidInput(
+                    f"{handle.name}: leaf {staying[0]} has equality deletes, which leaves of "
+                    "version 4 cannot have; convert them to deletion vectors first"
+                )
             return tuple(self.only)
         if not refs and not tree.content().num_rows:
             return None
         is_tidy = not tree.content().num_rows and not any(map(_is_worn, refs))
-        if is_tidy and _is_full(refs, limits) and overlap_of(tree, handle.metadata).average == 0:
+        files = sum(ref.record_count - ref.dead for ref in data_leaves(everything))
+        target = bulk_target(handle.metadata, files=files + tree.content().num_rows)
+        if is_tidy and _is_full(refs, target) and overlap_of(tree, handle.metadata).average == 0:
             return None
         return tuple(ref.location for ref in refs)
 
@@ -83,7 +96,8 @@ class _All:
 class _Worn:
     """Leaves that are small or have dead entries, if there is something to gain."""
 
-    def choose(self, handle: TableHandle, tree: Tree, limits: Thresholds) -> tuple[str, ...] | None:
+    def choose(self, handle: TableHandle, tree: Tree) -> tuple[str, ...] | None:
+        limits = Thresholds.of(handle.metadata.properties)
         refs = [ref for ref in tree.leaves() if ref.format_version > 0]
         worn = [ref for ref in refs if _is_worn(ref)]
         small = [
@@ -105,31 +119,35 @@ def _is_worn(ref: LeafRef) -> bool:
     return ref.dead > 0 or ref.format_version == 0
 
 
-def _is_full(refs: Sequence[LeafRef], limits: Thresholds) -> bool:
+def _is_full(refs: Sequence[LeafRef], target: int) -> bool:
     """Whether fewer leaves could not hold the entries."""
     for kind in (ContentType.DATA_MANIFEST, ContentType.DELETE_MANIFEST):
         mine = [ref for ref in refs if ref.content_type is kind]
         entries = sum(ref.record_count for ref in mine)
-        if len(mine) > -(-entries // limits.leaf_target_entries):
+        if len(mine) > -(-entries // target):
             return False
     return True
 
 
 def _rewrite(
-    handle: TableHandle, branch: str, policy: _All | _Worn, progress: Progress
+    handle: TableHandle,
+    branch: str,
+    policy: _All | _Worn,
+    progress: Progress,
+    elsewhere: RewriteElsewhere | None = None,
 ) -> CommitResult:
     handle.check_writable()
     for attempt in range(_ATTEMPTS):
-        metadata = handle.refresh().metadata
+        handle.refresh()
         tip = handle.tip(branch)
         tree = handle.reader().tree(tip)
-        chosen = policy.choose(handle, tree, Thresholds.of(metadata.properties))
+        chosen = policy.choose(handle, tree)
         if chosen is None:
             return CommitResult.nothing("the metadata tree needs no rewriting")
         progress(0, len(chosen), "leaves rewritten")
         change, written = _change(handle, branch, tip, tree, chosen)
         try:
-            done = handle.commit(change)
+            done = handle.commit(replace(change, rewrite_elsewhere=elsewhere))
         except CommitUnknown:
             raise
         except BaseException as error:

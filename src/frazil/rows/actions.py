@@ -9,32 +9,113 @@ other rows when it is read again can do no harm.
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
+from pyroaring import BitMap64
 
+from frazil import arrow_values
 from frazil.commit.change import VectorEdit
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.data.row_input import conformed
-from frazil.data.write_files import write_rows
+from frazil.data.write.row_input import conformed
+from frazil.data.write.write_files import write_rows
 from frazil.errors import InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import TableMetadata
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.rows.planned import Longs, Planned
-from frazil.rows.row_numbers import RowNumbers
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import Storage
+from frazil.text_format import counted
+from frazil.tree.locate import FIRST_ROW_ID
 from frazil.tree.read import LEAF, POSITION
-from frazil.words import counted
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
+
+
+_NONE: Final = np.zeros(0, dtype=np.int64)
+_MAX_HELD: Final = 1 << 22
+"""Numbers kept as they are, 32 MB of them; sorting those takes a quarter of the time that putting
+them into a bitmap does. Beyond, they go into one, which may be a hundredth of the size."""
+
+
+class RowNumbers:
+    """A set that knows how many numbers were put into it. It travels as a bitmap."""
+
+    __slots__ = ("_bitmap", "_held", "_parts", "added")
+
+    def __init__(self) -> None:
+        self.added = 0
+        self._held = 0
+        self._parts: list[Longs] = []
+        self._bitmap: BitMap64 | None = None
+
+    def add(self, numbers: npt.NDArray[Any]) -> None:
+        """Put numbers in, each 0 or more."""
+        self.added += len(numbers)
+        self._hold(np.asarray(numbers, dtype=np.int64))
+
+    def _hold(self, numbers: Longs) -> None:
+        self._parts.append(numbers)
+        self._held += len(numbers)
+        if self._held > _MAX_HELD:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Put what is held into the bitmap."""
+        numbers = np.sort(np.concatenate([_NONE, *self._parts]))
+        self._bitmap = BitMap64() if self._bitmap is None else self._bitmap
+        self._bitmap.update(array("Q", numbers.tobytes()))
+        self._parts, self._held = [], 0
+
+    def __len__(self) -> int:
+        if self._bitmap is None:
+            return len(self.to_array())
+        self._fold()
+        return len(self._bitmap)
+
+    def to_array(self) -> Longs:
+        """The numbers, ascending, each once."""
+        if self._bitmap is not None:
+            self._fold()
+            return np.array(self._bitmap.to_array(), dtype=np.int64)
+        numbers = np.sort(np.concatenate([_NONE, *self._parts]))
+        is_new = np.ones(len(numbers), dtype=np.bool_)
+        np.not_equal(numbers[1:], numbers[:-1], out=is_new[1:])
+        numbers = numbers if is_new.all() else numbers[is_new]
+        self._parts, self._held = [numbers], len(numbers)  # asked again, they are in order
+        return numbers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.added, BitMap64(array("Q", self.to_array().tobytes())).serialize())
+
+    @staticmethod
+    def union(sets: Iterable[RowNumbers]) -> RowNumbers:
+        """The numbers of all; what was added to them is added up."""
+        merged = RowNumbers()
+        for numbers in sets:
+            merged.added += numbers.added
+            for part in numbers._parts:
+                merged._hold(part)
+            if numbers._bitmap is not None:
+                merged._bitmap = (merged._bitmap or BitMap64()) | numbers._bitmap
+        return merged
+
+
+def _restored(added: int, data: bytes) -> RowNumbers:
+    restored = RowNumbers()
+    restored.add(np.array(BitMap64.deserialize(data).to_array(), dtype=np.int64))
+    restored.added = added
+    return restored
+
 
 KEY: Final = "__frazil_key"
 """Column with the number of the row that is replaced or deleted; null for new rows."""
@@ -72,7 +153,7 @@ class RowSink:
     storage: Storage
     location: str
     properties: Mapping[str, str]
-    sort_order: SortOrder
+    sort_order: SortOrder | None
     written: list[str] | None = None
 
     @staticmethod
@@ -92,7 +173,7 @@ class RowSink:
             storage=storage,
             location=location,
             properties=metadata.properties,
-            sort_order=metadata.sort_order(),
+            sort_order=metadata.row_order(),
             written=written,
         )
 
@@ -133,11 +214,11 @@ class _Notes:
     def living(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows to write, without the columns of the job."""
         for batch in batches:
-            actions = np.asarray(batch.column(ACTION))
+            actions = arrow_values.to_numpy(batch.column(ACTION))
             self._note(batch, actions)
             lives = actions >= Action.UPDATE
             if lives.any():
-                rows = batch if lives.all() else pc.filter(batch, pa.array(lives))
+                rows = batch if lives.all() else pc.filter(batch, arrow_values.array(lives))
                 names = [name for name in _JOB_COLUMNS if name in rows.schema.names]
                 yield rows.drop_columns(names)
 
@@ -152,12 +233,12 @@ class _Notes:
             self.counts[action] = self.counts.get(action, 0) + count
             if action is Action.INSERT:
                 continue
-            chosen = pa.array(mine)
+            chosen = arrow_values.array(mine)
             keys = self.keys.setdefault(action, RowNumbers())
-            keys.add(np.asarray(batch.column(KEY).filter(chosen)))
+            keys.add(arrow_values.to_numpy(batch.column(KEY).filter(chosen)))
             if SOURCE_ROW in batch.schema.names:
-                found = batch.column(SOURCE_ROW).filter(chosen)
-                self.sources.add(np.asarray(found.drop_null()))
+                source_rows = batch.column(SOURCE_ROW).filter(chosen)
+                self.sources.add(arrow_values.to_numpy(source_rows.drop_null()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -175,13 +256,13 @@ class Outcome:
         keys: dict[int, list[RowNumbers]] = {}
         counts: dict[int, int] = {}
         for result in results:
-            for action, found in result.keys.items():
-                keys.setdefault(action, []).append(found)
+            for action, numbers in result.keys.items():
+                keys.setdefault(action, []).append(numbers)
             for action, count in result.counts.items():
                 counts[action] = counts.get(action, 0) + count
         return Outcome(
             entries=EntryBatch.concat([result.entries for result in results]),
-            keys={action: RowNumbers.union(found) for action, found in keys.items()},
+            keys={action: RowNumbers.union(numbers) for action, numbers in keys.items()},
             counts=counts,
             sources=RowNumbers.union(result.sources for result in results),
         )
@@ -192,8 +273,8 @@ class Outcome:
         distinct = len(RowNumbers.union(self.keys.values()))
         if met > distinct:
             raise InvalidInput(
-                f"{counted(met - distinct, 'source row')} too many: each row of the table may "
-                "match one source row only; make the source distinct first"
+                f"{counted(met - distinct, 'source row')} matched a table row that another "
+                "source row matched; make the source distinct first"
             )
         check_met_once(self.sources.added - len(self.sources))
 
@@ -205,20 +286,20 @@ class Outcome:
         deleted, updated = (_longs(self.keys.get(a)) for a in (Action.DELETE, Action.UPDATE))
         moved_from = {row for row, _ in planned.located(updated)} if len(deleted) else set()
         alone: list[Longs] = []
-        beside: list[Longs] = [updated]
+        vectors: list[Longs] = [updated]
         for row, positions in planned.located(deleted) if len(deleted) else ():
-            (beside if row in moved_from else alone).append(positions + planned.bases[row])
-        gone, plain = removal_of(planned, _joined(alone))
-        _, exclusive = removal_of(planned, _joined(beside), exclusive=True)
-        return entries_of(gone), (*plain, *exclusive)
+            (vectors if row in moved_from else alone).append(positions + planned.bases[row])
+        gone, edits = removal_of(planned, _joined(alone))
+        _, exclusive = removal_of(planned, _joined(vectors), exclusive=True)
+        return entries_of(gone), (*edits, *exclusive)
 
 
 def check_met_once(twice: int) -> None:
     """Reject a source whose rows match more than one row of the table each."""
     if twice:
         raise InvalidInput(
-            f"the key of {counted(twice, 'row')} of the table is also the key of another row; "
-            "the key columns must identify a row"
+            f"{counted(twice, 'table row')} {'shares' if twice == 1 else 'share'} a key with "
+            "another row; key columns must be unique"
         )
 
 
@@ -249,6 +330,7 @@ def removal_of(
                 resolved=none if reader is None else reader.resolved(task),
                 leaf=task.leaf,
                 position=task.position,
+                first_row_id=task.source.first_row_id,
                 exclusive=exclusive,
             )
         )
@@ -259,10 +341,16 @@ def entries_of(tasks: Sequence[Task]) -> EntryBatch | None:
     """Files as a commit removes them."""
     if not tasks:
         return None
-    return EntryBatch.from_rows(
-        [{"location": task.location, LEAF: task.leaf, POSITION: task.position} for task in tasks],
-        {LEAF: pa.string(), POSITION: pa.int64()},
-    )
+    rows = [
+        {
+            "location": task.location,
+            LEAF: task.leaf,
+            POSITION: task.position,
+            FIRST_ROW_ID: task.source.first_row_id,
+        }
+        for task in tasks
+    ]
+    return EntryBatch.from_rows(rows, {LEAF: pa.string(), POSITION: pa.int64()})
 
 
 def _joined(parts: list[Longs]) -> Longs:

@@ -22,8 +22,8 @@ from pyiceberg import types as ice
 
 from frazil.data.schema import arrow_schema
 from frazil.errors import Unsupported
-from frazil.format.fields import stats_key
-from frazil.format.types import is_floating
+from frazil.format.entries.fields import stats_key
+from frazil.format.values.types import is_floating
 from frazil.rows.planned import Planned
 from frazil.scan.tasks import TaskReader
 
@@ -65,11 +65,11 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc]
         """A pass over the rows that match, with some columns or expressions over them."""
         scan = self._scan
         used = f"{list(columns.values()) if isinstance(columns, Mapping) else ''} {filter}"
-        plain = set() if columns is None or isinstance(columns, Mapping) else _tops(columns)
+        plain_names = set() if columns is None or isinstance(columns, Mapping) else _tops(columns)
         names = [
             column.name
             for column in scan.schema.fields
-            if columns is None or column.name in plain or column.name in used
+            if columns is None or column.name in plain_names or column.name in used
         ] or [column.name for column in scan.schema.fields[:1]]
         narrow = replace(scan, columns=tuple(names))
         stream = pa.RecordBatchReader.from_batches(narrow.arrow_schema, _batches(narrow, filter))
@@ -134,8 +134,8 @@ def _surviving(
 
 
 def _all(parts: Sequence[pc.Expression | None]) -> pc.Expression:
-    found = [part for part in parts if part is not None]
-    return reduce(and_, found) if found else pc.scalar(True)
+    expressions = [part for part in parts if part is not None]
+    return reduce(and_, expressions) if expressions else pc.scalar(True)
 
 
 def _bounds(
@@ -148,15 +148,15 @@ def _bounds(
         for part in ("lower_bound", "upper_bound", "null_value_count", "nan_value_count")
     )
     field = pc.field(column.name)
-    made: list[pc.Expression | None] = []
-    for least, most, missing, strange in zip(low, high, nulls, nans, strict=True):
-        if not least.is_valid or not most.is_valid:
-            made.append(None)
+    conditions: list[pc.Expression | None] = []
+    for lowest, highest, missing, strange in zip(low, high, nulls, nans, strict=True):
+        if not lowest.is_valid or not highest.is_valid:
+            conditions.append(None)
         elif is_floating(column.field_type) and strange.as_py() != 0:
-            made.append(None)  # NaN lies outside the bounds
+            conditions.append(None)  # NaN lies outside the bounds
         else:
-            sides = [field >= least.cast(kind), field <= most.cast(kind)]
+            sides = [field >= lowest.cast(kind), field <= highest.cast(kind)]
             if missing.as_py() != 0:  # in the form that Arrow understands
                 sides = [side | field.is_null() for side in sides]
-            made.append(_all(sides))
-    return made
+            conditions.append(_all(sides))
+    return conditions

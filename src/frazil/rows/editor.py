@@ -15,21 +15,30 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.types import StructType
 
-from frazil.commit.change import Change, Isolation, VectorEdit
+from frazil import arrow_values
+from frazil.commit.change import Change, Isolation, RowsRead, Searched, VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.data.row_input import Rows, conformed, given
 from frazil.data.schema import arrow_schema
-from frazil.data.write_files import write_rows
+from frazil.data.write.row_input import Rows, conformed, row_reader
+from frazil.data.write.write_files import write_rows
 from frazil.errors import InvalidInput
-from frazil.expr.condition import Where
-from frazil.expr.sql_text import TARGET, Expression, columns_of_schema, sql_text
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.filter.condition import Where
+from frazil.filter.text.sql_text import ROWS, Expression, columns_of_schema, sql_text
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.properties.property import Property
+from frazil.properties.registry import (
+    COLUMN_UPDATE_MODE,
+    DELETE_ISOLATION,
+    MERGE_ISOLATION,
+    OVERWRITE_ISOLATION,
+    UPDATE_ISOLATION,
+)
 from frazil.rows.actions import Action, Outcome, RowSink, SinkResult, entries_of, removal_of
 from frazil.rows.engine import (
     Assignments,
@@ -42,23 +51,19 @@ from frazil.rows.engine import (
     Value,
     reach,
 )
-from frazil.rows.merge_clauses import Clause, Side, has, updates
+from frazil.rows.merge_clauses import Clause, Side, has, may_meet_once, updates
 from frazil.rows.partitions import Replaced
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.scan import Scan
 from frazil.scan.plan import MUST_MATCH
 from frazil.scan.tasks import Task, TaskReader
 
-DELETE_ISOLATION = "write.delete.isolation-level"
-UPDATE_ISOLATION = "write.update.isolation-level"
-MERGE_ISOLATION = "write.merge.isolation-level"
-OVERWRITE_ISOLATION = "write.overwrite.isolation-level"
-
 
 @dataclass(slots=True)
 class RowEditor:
     """Builds row-level changes on one snapshot of a table.
 
+    `read` is the snapshot from which the caller may have computed the rows of an overwrite.
     `written` collects data files as they appear, so that a failed commit can remove them. Without
     an engine the embedded one is loaded when it is needed.
     """
@@ -69,12 +74,13 @@ class RowEditor:
     branch: str
     written: list[str] = field(default_factory=list)
     given_engine: Engine | None = None
+    read: RowsRead | None = None
 
     @property
     def engine(self) -> Engine:
         """What evaluates SQL."""
         if self.given_engine is None:
-            from frazil.rows.duckdb_engine import DuckDbEngine
+            from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 
             self.given_engine = DuckDbEngine()
         return self.given_engine
@@ -95,7 +101,7 @@ class RowEditor:
             location=self.handle.location,
             schema=with_columns(schema, LINEAGE) if with_lineage else schema,
             spec=metadata.spec(),
-            sort_order=metadata.sort_order(),
+            sort_order=metadata.row_order(),
             derived=metadata.expressions,
             properties=metadata.properties,
             write_id=uuid.uuid4(),
@@ -113,7 +119,8 @@ class RowEditor:
     def overwrite(self, rows: Rows, where: Where, params: Sequence[Any] = ()) -> Change:
         """Rows that match go, by default all, and new rows come; one snapshot."""
         removal = self._removal(where, params, OVERWRITE_ISOLATION)
-        return replace(removal, added=self.append(rows).added)
+        searched = tuple(replace(condition, read=self.read) for condition in removal.searched)
+        return replace(removal, added=self.append(rows).added, searched=searched)
 
     def overwrite_partitions(self, rows: Rows) -> Change:
         """Replace every partition that the new rows have a row for."""
@@ -125,16 +132,16 @@ class RowEditor:
         assert added is not None
         replaced = Replaced.of(added, self.metadata)
         scan = self.scan(replaced.filter, None)
-        removed, vectors = replaced.removal(Planned.of(scan))
+        removed, vectors = replaced.removal(Planned.of(scan, extra_keys=replaced.extra_keys))
+        (searched,) = self._searched(scan, OVERWRITE_ISOLATION)
         return self._change(
             added=added,
             removed=removed,
             vectors=vectors,
-            conflict_filter=scan.condition.filter,
-            isolation=self._isolation(OVERWRITE_ISOLATION),
+            searched=(replace(searched, read=self.read),),
         )
 
-    def _removal(self, where: Where, params: Sequence[Any], isolation: str) -> Change:
+    def _removal(self, where: Where, params: Sequence[Any], isolation: Property[str]) -> Change:
         scan = self.scan(where, (), params=params)
         planned = Planned.of(scan)
         if scan.condition.sql is None:
@@ -144,8 +151,7 @@ class RowEditor:
         return self._change(
             removed=entries_of(gone),
             vectors=vectors,
-            conflict_filter=scan.condition.filter,
-            isolation=self._isolation(isolation),
+            searched=self._searched(scan, isolation),
         )
 
     def _matching(self, planned: Planned) -> tuple[list[Task], tuple[VectorEdit, ...]]:
@@ -159,26 +165,69 @@ class RowEditor:
 
         def keys(work: tuple[int, Task]) -> Longs:
             row, task = work
-            parts = [np.asarray(batch.column("_pos")) for batch in reader.read(task)]
-            found = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-            return np.asarray(found + planned.bases[row], dtype=np.int64)
+            parts = [arrow_values.to_numpy(batch.column("_pos")) for batch in reader.read(task)]
+            keys_ = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            return np.asarray(keys_ + planned.bases[row], dtype=np.int64)
 
         tasks = planned.tasks(partial) if len(partial) else []
         work = list(zip(partial.tolist(), tasks, strict=True))
-        found = list(self.handle.reader().each(work, keys))
-        whole, vectors = removal_of(planned, np.concatenate(found) if found else np.zeros(0, int))
+        keys_by_task = list(self.handle.reader().map(work, keys))
+        whole, vectors = removal_of(
+            planned, np.concatenate(keys_by_task) if keys_by_task else np.zeros(0, int)
+        )
         return [*gone, *whole], vectors
 
     # Rows that change
 
     def update(
-        self, assignments: Mapping[str, Any], where: Where, params: Sequence[Any] = ()
+        self,
+        assignments: Mapping[str, Any],
+        where: Where,
+        params: Sequence[Any] = (),
+        *,
+        mode: str | None = None,
     ) -> Change:
-        """Rows that match get new values; their row ids stay."""
+        """Rows that match get new values; their row ids stay. `mode` says what is written: rows,
+        columns, or what is less; by default as the table's property has it."""
         schema = self.metadata.schema()
-        values = assigned(assignments, schema, {TARGET: columns_of_schema(schema)})
+        values = assigned(assignments, schema, {ROWS.name: columns_of_schema(schema)})
+        return self.assign(values, where, params, mode=mode)
+
+    def assign(
+        self,
+        values: Assignments,
+        where: Where,
+        params: Sequence[Any] = (),
+        *,
+        mode: str | None = None,
+    ) -> Change:
+        """The same, with values that were judged before."""
+        if mode is None:
+            mode = COLUMN_UPDATE_MODE.of(self.metadata.properties)
+        elif not COLUMN_UPDATE_MODE.accepts(mode):
+            raise InvalidInput(f"mode is {mode!r}; expected 'rows', 'columns' or 'auto'")
         scan = self.scan(where, None, params=params)
-        planned = Planned.of(scan)
+        if mode == "rows":
+            return self._assigned(values, scan, Planned.of(scan))
+        # Most updates write rows: this is loaded when columns are asked for.
+        from frazil.rows.columns import column_changes
+
+        planned = Planned.of(scan, extra_keys=column_changes.EXTRA_KEYS)
+        searched = self._searched(scan, UPDATE_ISOLATION)
+        by_columns = np.ones(planned.num_files, dtype=np.bool_)
+        if mode == "auto":
+            by_columns = column_changes.cheaper_by_columns(self, planned, values)
+        if by_columns.all():
+            change = column_changes.assigned_columns(self, planned, values)
+            return replace(change, searched=searched)
+        if not by_columns.any():
+            return self._assigned(values, scan, planned)
+        others = self._assigned(values, scan, planned.part(np.flatnonzero(~by_columns)))
+        part = planned.part(np.flatnonzero(by_columns))
+        change = column_changes.assigned_columns(self, part, values)
+        return replace(others, columns=change.columns, rows_in_place=change.rows_in_place)
+
+    def _assigned(self, values: Assignments, scan: Scan, planned: Planned) -> Change:
         results = self.engine.update(planned, values, self._sink())
         return self._outcome(results, planned, scan, UPDATE_ISOLATION)
 
@@ -193,7 +242,8 @@ class RowEditor:
         results = self.engine.merge(
             planned, source, plan, self._sink(with_lineage=updates(plan.clauses))
         )
-        return self._outcome(results, planned, scan, MERGE_ISOLATION)
+        is_once = may_meet_once(plan.clauses)
+        return self._outcome(results, planned, scan, MERGE_ISOLATION, is_once=is_once)
 
     def upsert(
         self,
@@ -225,12 +275,12 @@ class RowEditor:
         with closing(self._upsert_source(rows, on, schema)) as source:
             _check_rows(source, on)
             if not clauses or not source.num_rows:
-                return self._change(conflict_filter=AlwaysTrue())
+                return self._change(searched=(Searched(filter=AlwaysFalse()),))
             return self.merge(source, plan)
 
     def _upsert_source(self, rows: Rows, on: Sequence[str], schema: Schema) -> MergeSource:
         """The rows in the table's types."""
-        stream = given(rows, schema)
+        stream = row_reader(rows, schema)
         have = [column for column in schema.fields if column.name in stream.schema.names]
         missing = [name for name in on if name not in stream.schema.names]
         if missing and stream.schema.names:
@@ -246,17 +296,23 @@ class RowEditor:
         return self.engine.source(batches, schema)
 
     def _outcome(
-        self, results: Sequence[SinkResult], planned: Planned, scan: Scan, isolation: str
+        self,
+        results: Sequence[SinkResult],
+        planned: Planned,
+        scan: Scan,
+        isolation: Property[str],
+        *,
+        is_once: bool = True,
     ) -> Change:
         outcome = Outcome.of(results)
-        outcome.check()
+        if is_once:
+            outcome.check()
         removed, vectors = outcome.retired(planned)
         return self._change(
             added=outcome.entries if outcome.entries.num_rows else None,
             removed=removed,
             vectors=vectors,
-            conflict_filter=scan.condition.filter,
-            isolation=self._isolation(isolation),
+            searched=self._searched(scan, isolation),
             rows_updated=outcome.counts.get(Action.UPDATE, 0),
         )
 
@@ -282,8 +338,9 @@ class RowEditor:
             params=tuple(params),
         )
 
-    def _isolation(self, name: str) -> Isolation:
-        return Isolation.parse(self.metadata.properties.get(name, Isolation.SERIALIZABLE))
+    def _searched(self, scan: Scan, isolation: Property[str]) -> tuple[Searched]:
+        level = Isolation(isolation.of(self.metadata.properties))
+        return (Searched(filter=scan.condition.filter, isolation=level),)
 
     def _change(self, **parts: Any) -> Change:
         base = None if self.snapshot is None else int(self.snapshot.snapshot_id)
@@ -296,18 +353,18 @@ def assigned(
     """New values by path. Values are taken as they are; only `frazil.expr` makes an expression."""
     if not assignments:
         raise InvalidInput("an update needs at least one assignment: {'column': value}")
-    found: dict[tuple[str, ...], Value] = {}
+    values: dict[tuple[str, ...], Value] = {}
     for name, value in assignments.items():
         path = path_named(name, schema)
-        clash = next((known for known in found if _meet(known, path)), None)
+        clash = next((known for known in values if _meet(known, path)), None)
         if clash is not None:
             raise InvalidInput(f"{name} and {'.'.join(clash)} are assigned at once; keep one")
         if isinstance(value, Expression):
             what = f"expression for {name}"
-            found[path] = sql_text(value.text, scopes, params=value.params, what=what)
+            values[path] = sql_text(value, scopes, what=what)
         else:
-            found[path] = Constant(value=value)
-    return found
+            values[path] = Constant(value=value)
+    return values
 
 
 def _meet(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -326,12 +383,12 @@ def path_named(name: str, schema: Schema) -> tuple[str, ...]:
                 inner = rest[len(column.name) + 1 :]
                 yield from ((column.name, *path) for path in walk(column.field_type.fields, inner))
 
-    found = sorted(walk(schema.fields, name), key=len)
-    if not found:
-        from frazil.expr.filter_columns import ColumnIndex
+    paths = sorted(walk(schema.fields, name), key=len)
+    if not paths:
+        from frazil.filter.bind.filter_columns import ColumnIndex
 
         raise InvalidInput(f"unknown column '{name}'. {ColumnIndex.of(schema).known_names(name)}")
-    return found[0]
+    return paths[0]
 
 
 def _check_keys(on: Sequence[str], schema: Schema) -> None:

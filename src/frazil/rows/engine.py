@@ -6,22 +6,21 @@ travel) and give back what their sinks saw. `DuckDbEngine` is the embedded one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, PrimitiveType
+from pyiceberg.types import IcebergType, NestedField, PrimitiveType
 
-from frazil.expr.bind import conjunction, disjunction, predicate
-from frazil.expr.filter_columns import Column, ColumnIndex
-from frazil.expr.literals import typed
-from frazil.expr.operators import Op
-from frazil.expr.parse import parse
-from frazil.expr.sql_text import SqlText
-from frazil.format.types import plain
+from frazil.filter.bind.bind import conjunction, keys_predicate
+from frazil.filter.bind.filter_columns import Column, ColumnIndex
+from frazil.filter.bind.literals import typed
+from frazil.filter.text.filter_text import parse
+from frazil.filter.text.sql_text import SOURCE, TARGET, RowsName, SqlText
+from frazil.format.values.types import plain_value
 from frazil.rows.actions import RowSink, SinkResult
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
@@ -97,7 +96,8 @@ class MergePlan:
 
     Of the clauses for a row the first whose condition holds applies; without one it stays. With
     `only_changes`, an update that changes no column is left out, and each source row may meet one
-    row of the table only.
+    row of the table only. Expressions call the rows of the table and of the source `target` and
+    `source`; those of a clause for one side see the rows of that side alone.
     """
 
     schema: Schema
@@ -105,6 +105,18 @@ class MergePlan:
     on: SqlText | None
     clauses: Sequence[MergeClause]
     only_changes: bool = False
+    is_using: bool = False
+    """Whether a column of a pair may stand without a name of rows: both are equal."""
+    target: RowsName = field(default_factory=lambda: RowsName(TARGET))
+    source: RowsName = field(default_factory=lambda: RowsName(SOURCE))
+
+    @property
+    def expressions(self) -> list[SqlText]:
+        """Every expression in it."""
+        values: list[object] = [self.on]
+        for clause in self.clauses:
+            values += [clause.condition, *(clause.values or {}).values()]
+        return [value for value in values if isinstance(value, SqlText)]
 
 
 class Engine(Protocol):
@@ -131,6 +143,24 @@ class Engine(Protocol):
         gets comes before what the next one gets."""
 
 
+@runtime_checkable
+class ColumnEngine(Protocol):
+    """Evaluates SQL whose results become columns. Rows are told by their numbers in the plan."""
+
+    def computed(
+        self, planned: Planned, values: Assignments, fields: Sequence[NestedField]
+    ) -> Generator[pa.RecordBatch]:
+        """New values of columns for the rows that match, and `KEY`."""
+
+    def joined(
+        self, planned: Planned, source: Any, on: Sequence[str], fields: Sequence[NestedField]
+    ) -> Generator[pa.RecordBatch]:
+        """The same, from a source of this engine by keys."""
+
+    def types(self, planned: Planned, values: Mapping[str, SqlText]) -> Schema:
+        """The columns that expressions over the rows of a plan give."""
+
+
 def reach(source: MergeSource, pairs: Sequence[KeyPair], schema: Schema) -> BooleanExpression:
     """A filter that every row of the table with a key of the source passes."""
     columns = ColumnIndex.of(schema)
@@ -139,26 +169,22 @@ def reach(source: MergeSource, pairs: Sequence[KeyPair], schema: Schema) -> Bool
         for pair in pairs
         if isinstance(schema.find_field(pair.target).field_type, PrimitiveType)
     ]
-    found = source.keys(
+    source_keys = source.keys(
         [pair.source for pair, _ in usable],
         [column.field.field_type for _, column in usable],
         limit=MAX_KEYS_IN_FILTER,
     )
     parts = [
-        part
-        for (_, column), keys in zip(usable, found, strict=True)
+        _filter(column, keys)
+        for (_, column), keys in zip(usable, source_keys, strict=True)
         if keys is not None
-        for part in _filters(column, keys)
     ]
     return parse(conjunction(parts), schema) if parts else parse(None, schema)
 
 
-def _filters(column: Column, keys: KeyValues) -> list[BooleanExpression]:
+def _filter(column: Column, keys: KeyValues) -> BooleanExpression:
     kind = column.field.field_type
-    values = [plain(value, kind) for value in keys.values]
+    values = [plain_value(value, kind) for value in keys.values]
     numbers = [typed(value, kind) for value in values if value == value]
-    nan = [predicate(Op.IS_NAN, column)] if len(numbers) < len(values) else []
-    if keys.is_all or not numbers:
-        return [disjunction([predicate(Op.IN, column, numbers), *nan])]
-    parts = [predicate(Op.GE, column, numbers[:1])]  # NaN is greater than every number
-    return parts if nan else [*parts, predicate(Op.LE, column, numbers[1:])]
+    has_nan = len(numbers) < len(values)  # greater than every number: then it is the upper end
+    return keys_predicate(column, numbers, is_all=keys.is_all, has_nan=has_nan)

@@ -3,9 +3,8 @@ found now and told by position."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,30 +13,27 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 
+from frazil.commit.change import VectorEdit
 from frazil.commit.handle import TableHandle
-from frazil.data.delete_files import equality_schema
-from frazil.data.equality import EqualityDeletes
 from frazil.data.metadata_columns import column_at, path_of
-from frazil.data.row_input import Rows, conformed
+from frazil.data.read.delete_files import equality_schema
+from frazil.data.read.equality import EqualityDeletes
 from frazil.data.schema import arrow_schema
+from frazil.data.write.row_input import Rows, conformed
 from frazil.errors import InvalidInput
-from frazil.expr.bind import conjunction, predicate
-from frazil.expr.filter_columns import ColumnIndex
-from frazil.expr.operators import Op
-from frazil.format.metadata import Snapshot
+from frazil.filter.bind.bind import conjunction, keys_predicate
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.format.metadata.metadata import Snapshot
+from frazil.rows.engine import MAX_KEYS_IN_FILTER
 from frazil.rows.scan import Scan
 from frazil.scan.tasks import TaskReader
-
-_MAX_KEYS_IN_FILTER = 200
-
-Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EqualRows:
-    """Positions by data file, ascending, and a filter that every such row passes."""
+    """Rows to delete, one edit per entry that has some, and a filter that every such row passes."""
 
-    positions: Mapping[str, Positions]
+    edits: tuple[VectorEdit, ...]
     filter: BooleanExpression
 
 
@@ -61,7 +57,7 @@ def equal_rows(
     )
     paths = [path_of(scan.schema, id) for id in ids]
     reader = TaskReader(replace(scan._reading(), row_filter=AlwaysTrue()))
-    found: dict[str, Positions] = {}
+    edits: list[VectorEdit] = []
     for task in scan.tasks() if keys.num_rows else ():
         parts = []
         for batch in reader.read(task):
@@ -69,8 +65,16 @@ def equal_rows(
             parts.append(np.asarray(batch.column("_pos"))[matched])
         positions = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
         if positions.size:
-            found[task.location] = positions
-    return EqualRows(positions=found, filter=scan.filter)
+            edits.append(
+                VectorEdit(
+                    location=task.location,
+                    positions=positions,
+                    leaf=task.leaf,
+                    position=task.position,
+                    first_row_id=task.source.first_row_id,
+                )
+            )
+    return EqualRows(edits=tuple(edits), filter=scan.filter)
 
 
 def key_ids(schema: Schema, on: Sequence[str]) -> tuple[int, ...]:
@@ -101,13 +105,10 @@ def _passed_by(values: pa.Table, ids: Sequence[int], schema: Schema) -> BooleanE
             continue
         about = columns.with_id(id)
         distinct = pc.unique(column)
-        if len(distinct) <= _MAX_KEYS_IN_FILTER:
-            literals = [literal(value) for value in distinct.to_pylist()]
-            parts.append(predicate(Op.IN, about, literals))
-        else:
-            ends = pc.min_max(column)
-            parts.append(predicate(Op.GE, about, [literal(ends["min"].as_py())]))
-            parts.append(predicate(Op.LE, about, [literal(ends["max"].as_py())]))
+        is_all = len(distinct) <= MAX_KEYS_IN_FILTER
+        key_values = distinct.to_pylist() if is_all else pc.min_max(column).as_py().values()
+        keys = [literal(value) for value in key_values]
+        parts.append(keys_predicate(about, keys, is_all=is_all))
     return conjunction(parts) if parts else AlwaysTrue()
 
 

@@ -2,40 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from pyiceberg.schema import Schema
 
+from frazil.argument_checks import check_arguments, checked
 from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
-from frazil.data.row_input import Rows
-from frazil.entrance import checked, entrance
+from frazil.data.write.row_input import Rows
 from frazil.errors import InvalidInput
-from frazil.expr.sql_text import (
+from frazil.filter.text.sql_text import (
     SOURCE,
     TARGET,
     Columns,
     Expression,
     SqlText,
     columns_of_schema,
-    conjuncts,
+    judged,
     sql_text,
 )
 from frazil.rows.actions import Action
 from frazil.rows.editor import RowEditor, assigned
 from frazil.rows.engine import Assignments, KeyPair, MergeClause, MergePlan
 from frazil.rows.merge_clauses import Clause, MergeClauses, Side, check_insert
-from frazil.words import did_you_mean
+from frazil.text_format import did_you_mean
+
+if TYPE_CHECKING:
+    from frazil.parser import nodes as n
 
 Condition = str | Expression | None
 Run = Callable[[Callable[[RowEditor], Change], Mapping[str, str]], CommitResult]
 """Gives an editor to what makes the change, and commits it with a summary."""
 
 
-@entrance
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class Merge(MergeClauses[str | Expression]):
     """Builds a merge: each method returns a new builder with one more clause; `execute` runs it.
@@ -66,8 +69,9 @@ class Merge(MergeClauses[str | Expression]):
 
     def _change(self, editor: RowEditor) -> Change:
         self._need_clauses()
-        with closing(editor.engine.source(self.source, self.schema)) as source:
-            return editor.merge(source, self._plan(source.columns))
+        now = replace(self, schema=editor.metadata.schema())  # others may have changed it
+        with closing(editor.engine.source(now.source, now.schema)) as source:
+            return editor.merge(source, now._plan(source.columns))
 
     def _plan(self, source_columns: Sequence[str]) -> MergePlan:
         scopes: dict[str, Columns] = {
@@ -79,16 +83,16 @@ class Merge(MergeClauses[str | Expression]):
             schema=self.schema,
             pairs=pairs,
             on=on,
-            clauses=[self._clause(wish, scopes) for wish in self.clauses],
+            clauses=[self._clause(clause, scopes) for clause in self.clauses],
         )
 
     def _meeting(self, scopes: Mapping[str, Columns]) -> tuple[SqlText | None, list[KeyPair]]:
         """Which rows meet: a condition that is left over, and columns that must be equal."""
         if isinstance(self.on, tuple):
             return None, [self._pair(name, scopes[SOURCE]) for name in self.on]
-        text = _checked(self.on, scopes, "merge condition")
-        pairs = [pair for part in conjuncts(text.tree) if (pair := _equality(part, scopes))]
-        return text, pairs
+        text, tree = judged(self.on, scopes, what="merge condition")
+        target, source = (([(alias,)], list(scopes[alias])) for alias in (TARGET, SOURCE))
+        return text, key_pairs(tree, target, source)
 
     def _pair(self, name: str, source: Columns) -> KeyPair:
         tables = [column.name for column in self.schema.fields]
@@ -99,49 +103,55 @@ class Merge(MergeClauses[str | Expression]):
             raise InvalidInput(f"key column {name!r} is not in the {where}{hint}")
         return KeyPair(target=name, source=name)
 
-    def _clause(self, wish: Clause[Any, Any], scopes: Mapping[str, Columns]) -> MergeClause:
+    def _clause(self, clause: Clause[Any, Any], scopes: Mapping[str, Columns]) -> MergeClause:
         visible = dict(scopes)
-        if wish.side is Side.SOURCE_ONLY:
+        if clause.side is Side.SOURCE_ONLY:
             visible.pop(TARGET)
-        elif wish.side is Side.TARGET_ONLY:
+        elif clause.side is Side.TARGET_ONLY:
             visible.pop(SOURCE)
         condition = None
-        if wish.condition is not None:
-            condition = _checked(wish.condition, visible, "condition")
+        if clause.condition is not None:
+            condition = sql_text(clause.condition, visible, what="condition")
         values: Assignments | None = None
-        if wish.values is not None:
-            values = {
-                path: value.qualified(visible) if isinstance(value, SqlText) else value
-                for path, value in assigned(wish.values, self.schema, visible).items()
-            }
-            check_insert(wish.action, values)
-        return Clause(side=wish.side, action=wish.action, condition=condition, values=values)
+        if clause.values is not None:
+            values = assigned(clause.values, self.schema, visible)
+            check_insert(clause.action, values)
+        return Clause(side=clause.side, action=clause.action, condition=condition, values=values)
 
 
-def _checked(text: str | Expression, scopes: Mapping[str, Columns], what: str) -> SqlText:
-    if isinstance(text, Expression):
-        return sql_text(text.text, scopes, params=text.params, what=what).qualified(scopes)
-    return sql_text(text, scopes, what=what).qualified(scopes)
+NamedColumns = tuple[Collection[tuple[str, ...]], Sequence[str]]
+"""What may stand before the columns of some rows, in lower case, and the columns."""
 
 
-def _equality(part: str, scopes: Mapping[str, Columns]) -> KeyPair | None:
-    """The columns that a conjunct wants to be equal, one of each side."""
-    from sqlglot import exp, parse_one
+def key_pairs(on: n.Expression, target: NamedColumns, source: NamedColumns) -> list[KeyPair]:
+    """The columns that a condition wants to be equal, one of each side."""
+    from frazil.parser import nodes as n
 
-    tree = parse_one(part, dialect="duckdb")
-    if not isinstance(tree, exp.EQ):
+    pairs: list[KeyPair] = []
+    for part in n.conjuncts(on):
+        if not isinstance(part, n.Comparison) or part.operator != "=":
+            continue
+        for one, other in ((part.left, part.right), (part.right, part.left)):
+            mine, theirs = _column(one, target, source), _column(other, source, target)
+            if mine is not None and theirs is not None:
+                pairs.append(KeyPair(target=mine, source=theirs))
+                break
+    return pairs
+
+
+def _column(node: n.Expression, rows: NamedColumns, others: NamedColumns) -> str | None:
+    """The column of some rows that an expression is: after their name, or alone if the other rows
+    have none of its name. A part of a struct is not a column."""
+    from frazil.parser import nodes as n
+
+    if not isinstance(node, n.ColumnRef):
         return None
-    names: dict[str, str] = {}
-    for side in (tree.left, tree.right):
-        if not isinstance(side, exp.Column) or len(side.parts) != 2:
-            return None
-        alias, name = (found.name for found in side.parts)
-        if alias not in scopes or name not in scopes[alias]:
-            return None
-        names[alias] = name
-    if set(names) != {TARGET, SOURCE}:
+    *before, name = (name.lower() for name in node.names)
+    if before and (tuple(before) not in rows[0] or tuple(before) in others[0]):
         return None
-    return KeyPair(target=names[TARGET], source=names[SOURCE])
+    if not before and any(name == other.lower() for other in others[1]):
+        return None
+    return next((known for known in rows[1] if known.lower() == name), None)
 
 
 def merge(schema: Schema, source: Rows, on: str | Expression | Sequence[str], run: Run) -> Merge:
@@ -149,9 +159,9 @@ def merge(schema: Schema, source: Rows, on: str | Expression | Sequence[str], ru
     aliases `t` (the table) and `s` (the source)."""
     if isinstance(on, str):
         is_name = on in {column.name for column in schema.fields}
-        found: str | Expression | tuple[str, ...] = (on,) if is_name else on
+        condition: str | Expression | tuple[str, ...] = (on,) if is_name else on
     else:
-        found = on if isinstance(on, Expression) else tuple(on)
-    if not found:
+        condition = on if isinstance(on, Expression) else tuple(on)
+    if not condition:
         raise InvalidInput("merge needs a condition or key columns: on=['id']")
-    return Merge(schema=schema, source=source, on=found, _run=run)
+    return Merge(schema=schema, source=source, on=condition, _run=run)

@@ -7,14 +7,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
-from frazil.entrance import entrance
+from frazil.argument_checks import check_arguments
 from frazil.errors import InvalidInput
 from frazil.rows.actions import Action
 
 When = TypeVar("When")
 Values = TypeVar("Values")
+
+
+WRITES: Final = frozenset({Action.UPDATE, Action.INSERT})
+"""Actions that write a row."""
 
 
 class Side(Enum):
@@ -27,7 +31,8 @@ class Side(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause(Generic[When, Values]):
-    """What to do with some rows. `values` None takes the columns that the source has."""
+    """What to do with some rows; to keep them keeps them from the clauses that follow. `values`
+    None takes the columns that the source has."""
 
     side: Side
     action: Action
@@ -45,7 +50,15 @@ def updates(clauses: Iterable[Clause[Any, Any]]) -> bool:
     return any(clause.action is Action.UPDATE for clause in clauses)
 
 
-@entrance
+def may_meet_once(clauses: Iterable[Clause[Any, Any]]) -> bool:
+    """Whether a row of the table may be met by one row of the source only: more of them would be
+    ambiguous, unless each has it deleted."""
+    matched = [clause for clause in clauses if clause.side is Side.MATCHED]
+    deletes = [clause.action is Action.DELETE and clause.condition is None for clause in matched]
+    return bool(matched) and deletes != [True]
+
+
+@check_arguments
 @dataclass(frozen=True, kw_only=True)
 class MergeClauses(Generic[When]):
     """Collects clauses: each method returns a new builder with one more.

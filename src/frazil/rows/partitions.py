@@ -6,9 +6,11 @@ current spec are compared by their partition tuple; rows of files from before ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date
+from enum import Enum, auto
 from typing import Any
 
 import numpy as np
@@ -26,19 +28,21 @@ from pyiceberg.transforms import (
 
 from frazil.commit.change import VectorEdit
 from frazil.data.metadata_columns import column_at, path_of
-from frazil.expr.bind import conjunction, disjunction, predicate
-from frazil.expr.filter_columns import ColumnIndex
-from frazil.expr.literals import typed
-from frazil.expr.operators import Op
-from frazil.expr.parse import parse
-from frazil.expr.transforms import transform_array
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import partition_key
-from frazil.format.metadata import TableMetadata
-from frazil.format.types import plain
+from frazil.filter.bind.bind import conjunction, disjunction, predicate
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.filter.bind.literals import typed
+from frazil.filter.bind.operators import Op
+from frazil.filter.text.filter_text import parse
+from frazil.filter.transforms.transforms import joint_array
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import partition_key
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.partition_fields import JointField, source_ids
+from frazil.format.values.types import plain_value
 from frazil.rows.actions import entries_of, removal_of
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
+from frazil.tree.partition_tuples import PartitionColumns
 
 _MAX_TUPLES_IN_FILTER = 200
 _DAY_US = 86_400_000_000
@@ -51,6 +55,7 @@ class Replaced:
     spec: PartitionSpec
     schema: Schema
     tuples: frozenset[tuple[Any, ...]]
+    columns: PartitionColumns
 
     @staticmethod
     def of(added: EntryBatch, metadata: TableMetadata) -> Replaced:
@@ -61,7 +66,13 @@ class Replaced:
             spec=spec,
             schema=metadata.schema(),
             tuples=frozenset(_tuples(columns, added.num_rows)),
+            columns=PartitionColumns.of(metadata),
         )
+
+    @property
+    def extra_keys(self) -> frozenset[str]:
+        """What a plan needs for files whose entries have no tuple."""
+        return self.columns.stats_keys({self.spec.spec_id})
 
     @property
     def filter(self) -> BooleanExpression:
@@ -85,6 +96,8 @@ class Replaced:
 
     def _holds(self, part: PartitionField, value: Any) -> BooleanExpression | None:
         """What the source column of a partition field holds; None where that is not a range."""
+        if isinstance(part, JointField):
+            return None
         column = ColumnIndex.of(self.schema).with_id(part.source_id)
         kind = column.field.field_type
         if isinstance(part.transform, VoidTransform):
@@ -92,10 +105,10 @@ class Replaced:
         if value is None:
             return predicate(Op.IS_NULL, column)
         if isinstance(part.transform, IdentityTransform):
-            if value == _NAN:
+            if value is _Distinct.NAN:
                 return predicate(Op.IS_NAN, column)
-            found = _ZERO if value == _MINUS_ZERO else value
-            return predicate(Op.EQ, column, [typed(plain(found, kind), kind)])
+            compared = 0.0 if value is _Distinct.MINUS_ZERO else value
+            return predicate(Op.EQ, column, [typed(plain_value(compared, kind), kind)])
         ends = _day_range(part.transform, value)
         if ends is None:
             return None
@@ -111,11 +124,13 @@ class Replaced:
         """The rows of a plan that lie in these partitions, as files that go and vector edits."""
         files = planned.plan.files
         current = files.numpy("spec_id") == self.spec.spec_id
-        columns = [files.column(partition_key(part.field_id)) for part in self.spec.fields]
+        mine = np.flatnonzero(current)
+        tuples = self.columns.recovered(files.take(mine), self.spec.spec_id)
+        columns = [tuples.column(partition_key(part.field_id)) for part in self.spec.fields]
         inside = np.array(
-            [row in self.tuples for row in _tuples(columns, files.num_rows)], dtype=np.bool_
+            [row in self.tuples for row in _tuples(columns, len(mine))], dtype=np.bool_
         )
-        whole = np.flatnonzero(current & inside)
+        whole = mine[inside]
         older = np.flatnonzero(~current)
         keys = [self._keys(planned, int(row)) for row in older]
         gone, vectors = removal_of(
@@ -126,34 +141,39 @@ class Replaced:
 
     def _keys(self, planned: Planned, row: int) -> Longs:
         """Rows of a file with another spec that lie in these partitions."""
-        ids = [part.source_id for part in self.spec.fields]
-        kinds = [self.schema.find_field(id).field_type for id in ids]
-        names = [str(self.schema.find_column_name(id)) for id in ids]
+        ids = [source_ids(part) for part in self.spec.fields]
+        names = [str(self.schema.find_column_name(id)) for sources in ids for id in sources]
         reading = planned.reading()
-        wanted = replace(
+        scan = replace(
             planned.scan,
             matching=None,
             params=(),
             columns=tuple(dict.fromkeys((*names, "_pos"))),
         )
-        reader = TaskReader(replace(reading, schema=wanted.schema))
+        reader = TaskReader(replace(reading, schema=scan.schema))
         (task,) = planned.tasks(np.array([row], dtype=np.intp))
-        found: list[Longs] = []
+        parts: list[Longs] = []
         for batch in reader.read(task):
             columns = [
-                transform_array(part.transform, column_at(batch, path_of(wanted.schema, id)), kind)
-                for part, id, kind in zip(self.spec.fields, ids, kinds, strict=True)
+                joint_array(
+                    part.transform,
+                    [column_at(batch, path_of(scan.schema, id)) for id in sources],
+                    [self.schema.find_field(id).field_type for id in sources],
+                )
+                for part, sources in zip(self.spec.fields, ids, strict=True)
             ]
             inside = [row in self.tuples for row in _tuples(columns, batch.num_rows)]
             positions = np.asarray(batch.column("_pos"))[np.array(inside, dtype=np.bool_)]
-            found.append(positions + planned.bases[row])
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+            parts.append(positions + planned.bases[row])
+        return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
 
 
-_NAN = "NaN"
-_MINUS_ZERO = "-0.0"
-_ZERO = 0.0
-"""NaN does not equal itself, and −0.0 equals 0.0: text stands for them in tuples of partitions."""
+class _Distinct(Enum):
+    """Stands in tuples of partitions for what Python does not compare as partitions are: NaN does
+    not equal itself, and −0.0 equals 0.0."""
+
+    NAN = auto()
+    MINUS_ZERO = auto()
 
 
 def _tuples(columns: list[Any], count: int) -> Iterable[tuple[Any, ...]]:
@@ -166,8 +186,8 @@ def _tuples(columns: list[Any], count: int) -> Iterable[tuple[Any, ...]]:
 def _distinct(value: Any) -> Any:
     if isinstance(value, float):
         if value != value:
-            return _NAN
-        return _MINUS_ZERO if str(value) == _MINUS_ZERO else value
+            return _Distinct.NAN
+        return _Distinct.MINUS_ZERO if value == 0 and math.copysign(1, value) < 0 else value
     return value
 
 

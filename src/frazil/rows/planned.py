@@ -7,7 +7,7 @@ otherwise. With it, deleting, joining and locating rows work on one 64-bit key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,20 +24,22 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
+    StructType,
     TimestampType,
     TimestamptzType,
 )
 
+from frazil import arrow_values
 from frazil.data.metadata_columns import METADATA_COLUMNS, covering
-from frazil.data.read_files import Reading
-from frazil.data.write_options import DATA_PATH
-from frazil.expr.row_filter import columns_of
-from frazil.expr.sql_text import TARGET
+from frazil.data.read.read_files import Reading
+from frazil.filter.rows.row_filter import columns_of
 from frazil.format import paths
-from frazil.format.fields import stats_key
-from frazil.format.types import is_floating
+from frazil.format.entries.fields import stats_key
+from frazil.format.values.types import is_floating
+from frazil.format.vectors.puffin import StoredVector
+from frazil.properties.registry import DATA_PATH
 from frazil.scan.plan import Plan
-from frazil.scan.tasks import Task, VectorPlace, tasks_of
+from frazil.scan.tasks import Task, tasks_of
 
 if TYPE_CHECKING:
     from frazil.rows.scan import Scan
@@ -50,6 +52,19 @@ _MAX_BASE = 1 << 52
 """Spark carries a base as milliseconds and turns them into microseconds."""
 
 
+def floating_parts(field: NestedField) -> Iterator[int]:
+    """The ids of floating columns that filters can look at: the column, or parts of structs."""
+    if is_floating(field.field_type):
+        yield field.field_id
+    if isinstance(field.field_type, StructType):
+        for part in field.field_type.fields:
+            yield from floating_parts(part)
+
+
+def _mask(values: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    return arrow_values.to_numpy(values).astype(np.bool_)
+
+
 @dataclass(frozen=True)
 class Planned:
     """A scan with its plan."""
@@ -60,25 +75,38 @@ class Planned:
     """Bases of a larger plan that this one is a part of, where they are running counts."""
 
     @staticmethod
-    def of(scan: Scan) -> Planned:
+    def of(scan: Scan, *, extra_keys: Iterable[str] = ()) -> Planned:
         """Plan the scan now, with the number of NaNs in each file."""
-        floating = (column for column in scan.table_schema.fields if is_floating(column.field_type))
-        keys = [stats_key(column.field_id, "nan_value_count") for column in floating]
+        keys = [
+            *extra_keys,
+            *(
+                stats_key(field_id, "nan_value_count")
+                for column in scan.table_schema.fields
+                for field_id in floating_parts(column)
+            ),
+        ]
         return Planned(scan, scan.plan(extra_keys=keys))
 
     @cached_property
-    def wanted(self) -> Schema:
+    def read_schema(self) -> Schema:
         """The columns to be read: those asked for, and those the filter looks at."""
-        scan, found = self.scan, self.scan.condition
-        needed = set(columns_of(found.filter))
-        if found.sql is not None:
+        scan, condition = self.scan, self.scan.condition
+        needed = set(columns_of(condition.filter))
+        if condition.sql is not None:
             columns = {**METADATA_COLUMNS, **{f.name: f for f in scan.table_schema.fields}}
-            needed |= {columns[name].field_id for name in found.sql.columns[TARGET]}
+            needed |= {columns[name].field_id for name in condition.sql.columns(list(columns))}
         return covering(scan.schema, scan.table_schema, needed)
 
     def reading(self) -> Reading:
         """How the files are read, whichever rows match."""
         return replace(self.scan, matching=None, params=())._reading()
+
+    @property
+    def base_snapshot_id(self) -> int | None:
+        """The snapshot that was planned, which a change of these files is based on; None before the
+        first one."""
+        snapshot = self.scan.snapshot
+        return None if snapshot is None else int(snapshot.snapshot_id)
 
     @property
     def num_files(self) -> int:
@@ -130,12 +158,21 @@ class Planned:
     def has_own_names(self) -> npt.NDArray[np.bool_]:
         """Which files surely name columns as a schema of the table does; files that were taken
         over from elsewhere may call a column by another one's name."""
-        locations = self.plan.files.column("location")
-        own = np.array([not paths.is_absolute(each) for each in locations.to_pylist()], np.bool_)
-        folder = self.scan._handle.metadata.properties.get(DATA_PATH)
-        if folder is not None:
-            own |= np.array([path.startswith(folder) for path in self.paths], np.bool_)
+        stored = self.plan.files.column("location")
+        own = ~_mask(paths.which_absolute(stored))
+        folder = DATA_PATH.of(self.scan._handle.metadata.properties)
+        if folder is not None and not own.all():
+            resolved = paths.resolve_all(self.scan._handle.location, stored)
+            own |= _mask(pc.starts_with(resolved, folder))
         return own
+
+    def may_have_nan(self, column: NestedField) -> npt.NDArray[np.bool_]:
+        """Files with a NaN in a column, or where metadata does not say that there is none."""
+        files = self.plan.files
+        mask = np.zeros(files.num_rows, dtype=np.bool_)
+        for field_id in floating_parts(column):
+            mask |= files.numpy(stats_key(field_id, "nan_value_count")) != 0
+        return mask
 
     def bounds(self, field: NestedField) -> tuple[pa.Scalar, pa.Scalar] | None:
         """The least and the greatest value of a column in all files; None if not known."""
@@ -150,10 +187,10 @@ class Planned:
     @cached_property
     def has_vector(self) -> npt.NDArray[np.bool_]:
         """Which files have a deletion vector."""
-        found = self.plan.files.column("deletion_vector.location")
-        return np.array(pc.is_valid(found).to_numpy(), dtype=np.bool_)
+        locations = self.plan.files.column("deletion_vector.location")
+        return arrow_values.to_numpy(pc.is_valid(locations))
 
-    def vectors(self, rows: npt.NDArray[Any]) -> list[tuple[int, int, VectorPlace]]:
+    def vectors(self, rows: npt.NDArray[Any]) -> list[tuple[int, int, StoredVector]]:
         """Base, record count and deletion vector of files that have one."""
         return [
             (int(self.bases[row]), task.source.record_count, task.vector)
@@ -174,6 +211,8 @@ class Planned:
             if int(row) in self.plan.matches
         }
         plan = replace(self.plan, files=self.plan.files.take(rows), matches=matches)
+        # Row ids are numbers by themselves; else the bases of the whole plan stay, so that a key
+        # means the same row here and there.
         numbering = None if self.has_row_ids else self.bases[rows]
         return Planned(scan or self.scan, plan, numbering)
 
@@ -187,11 +226,11 @@ class Planned:
         """Keys as rows of the plan with ascending positions in the file."""
         order = np.argsort(self.bases, kind="stable")
         starts = self.bases[order]
-        found = keys if (keys[1:] > keys[:-1]).all() else np.sort(keys)
-        firsts = np.searchsorted(found, starts)
-        ends = np.append(firsts[1:], len(found))
+        ordered = keys if (keys[1:] > keys[:-1]).all() else np.sort(keys)
+        firsts = np.searchsorted(ordered, starts)
+        ends = np.append(firsts[1:], len(ordered))
         for slot in np.flatnonzero(firsts < ends):
-            yield int(order[slot]), found[firsts[slot] : ends[slot]] - starts[slot]
+            yield int(order[slot]), ordered[firsts[slot] : ends[slot]] - starts[slot]
 
     def _longs(self, key: str) -> Longs:
         return self.plan.files.numpy(key).astype(np.int64, copy=False)

@@ -15,11 +15,11 @@ from pyiceberg import types as ice
 from pyiceberg.expressions import BooleanExpression
 
 from frazil.errors import FrazilError
-from frazil.expr.bind import conjunction, predicate
-from frazil.expr.filter_columns import Column, ColumnIndex
-from frazil.expr.literals import typed
-from frazil.expr.operators import Op
 from frazil.extras import needed
+from frazil.filter.bind.bind import conjunction, predicate
+from frazil.filter.bind.filter_columns import Column, ColumnIndex
+from frazil.filter.bind.literals import typed
+from frazil.filter.bind.operators import Op
 
 if TYPE_CHECKING:
     import polars
@@ -47,17 +47,17 @@ def lazy_frame(scan: Scan) -> polars.LazyFrame:
         if condition is not None:
             chosen = narrowed(chosen, condition)  # polars takes the first rows before it filters
         if columns is not None:
-            wanted = {*columns, *(condition.meta.root_names() if condition is not None else ())}
-            names = [each.name for each in scan.schema.fields if each.name in wanted]
+            names_read = {*columns, *(condition.meta.root_names() if condition is not None else ())}
+            names = [field.name for field in scan.schema.fields if field.name in names_read]
             chosen = replace(chosen, columns=tuple(names or [scan.schema.fields[0].name]))
         for batch in chosen.to_batches():
-            made = pl.DataFrame(batch)
+            frame = pl.DataFrame(batch)
             if condition is not None:
-                made = made.filter(condition)
-            yield made if columns is None else made.select(columns)
+                frame = frame.filter(condition)
+            yield frame if columns is None else frame.select(columns)
 
-    made: polars.LazyFrame = plugins.register_io_source(read, schema=empty.schema)
-    return made
+    frame: polars.LazyFrame = plugins.register_io_source(read, schema=empty.schema)
+    return frame
 
 
 def narrowed(scan: Scan, condition: polars.Expr) -> Scan:
@@ -75,15 +75,15 @@ def _pushed(scan: Scan, node: Any) -> Iterator[BooleanExpression]:
     known = {field.name: field.field_id for field in scan.table_schema.fields}
     for part in _conjuncts(node):
         try:
-            found = _comparison(part)
-            if found is None or found[0] not in known:
+            comparison = _comparison(part)
+            if comparison is None or comparison[0] not in known:
                 continue
-            column = columns.with_id(known[found[0]])
-            made = _predicate(column, found[1], found[2])
+            column = columns.with_id(known[comparison[0]])
+            test = _predicate(column, comparison[1], comparison[2])
         except (KeyError, TypeError, ValueError, FrazilError):
             continue  # another form of expressions than this one is not pushed
-        if made is not None:
-            yield made
+        if test is not None:
+            yield test
 
 
 def _conjuncts(node: Any) -> Iterator[Any]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from frazil import arrow_values
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, check_met_once
 
@@ -29,12 +31,13 @@ class ReplacedRows:
 
     def note(self, met: pa.RecordBatch) -> None:
         """Add matches, as `MetRows` returns them."""
-        at = np.asarray(met.column(SOURCE_ROW))
+        at = arrow_values.to_numpy(met.column(SOURCE_ROW))
         self._met += len(at)
-        self._keys[at] = np.asarray(met.column(KEY))
-        self._actions[at] = np.asarray(met.column(ACTION))
+        self._keys[at] = arrow_values.to_numpy(met.column(KEY))
+        self._actions[at] = arrow_values.to_numpy(met.column(ACTION))
         if self._row_ids is not None:
-            self._row_ids[at] = np.asarray(met.column(ROW_ID.name).fill_null(_NONE))
+            known = pc.fill_null(met.column(ROW_ID.name), arrow_values.scalar(_NONE, pa.int64()))
+            self._row_ids[at] = arrow_values.to_numpy(known)
 
     def stream(self, rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """The numbered rows of the source, with their actions instead of their numbers."""
@@ -42,18 +45,21 @@ class ReplacedRows:
         fields = [field for field in rows.schema if field.name != SOURCE_ROW]
         if self._row_ids is not None:
             fields += [pa.field(column.name, pa.int64()) for column in (ROW_ID, LAST_UPDATED)]
-        made = pa.schema([*fields, pa.field(KEY, pa.int64()), pa.field(ACTION, pa.int8())])
-        return pa.RecordBatchReader.from_batches(made, self._acted(made, rows))
+        schema = pa.schema([*fields, pa.field(KEY, pa.int64()), pa.field(ACTION, pa.int8())])
+        return pa.RecordBatchReader.from_batches(schema, self._acted(schema, rows))
 
     def _acted(self, schema: pa.Schema, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         for batch in rows:
-            at = np.asarray(batch.column(SOURCE_ROW))
+            at = arrow_values.to_numpy(batch.column(SOURCE_ROW))
             columns = batch.drop_columns([SOURCE_ROW]).columns
             keys, actions = self._keys[at], self._actions[at]
             if self._row_ids is not None:
                 ids = self._row_ids[at]
-                columns += [pa.array(ids, mask=ids == _NONE), pa.nulls(len(at), pa.int64())]
-            columns += [pa.array(keys, mask=keys == _NONE), pa.array(actions)]
-            made = pa.RecordBatch.from_arrays(columns, schema=schema)
+                columns += [
+                    arrow_values.array(ids, mask=ids == _NONE),
+                    pa.nulls(len(at), pa.int64()),
+                ]
+            columns += [arrow_values.array(keys, mask=keys == _NONE), arrow_values.array(actions)]
+            acted = pa.RecordBatch.from_arrays(columns, schema=schema)
             is_lost = (keys == _NONE) & (actions == Action.KEEP)
-            yield made.filter(pa.array(~is_lost)) if is_lost.any() else made
+            yield acted.filter(arrow_values.array(~is_lost)) if is_lost.any() else acted

@@ -11,20 +11,21 @@ import pyarrow as pa
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.schema import Schema
 
+from frazil import arrow_values
+from frazil.argument_checks import check_arguments
 from frazil.commit.handle import TableHandle
-from frazil.data.arrow_rows import ArrowRows
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
-from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
-from frazil.data.row_input import conformed
+from frazil.data.read.read_files import Reading
 from frazil.data.schema import arrow_schema
-from frazil.entrance import entrance
+from frazil.data.write.row_input import ArrowRows, conformed
 from frazil.errors import InvalidInput, Unsupported
-from frazil.expr.condition import Condition, condition
-from frazil.format.metadata import Snapshot
-from frazil.scan.plan import Plan, plan
+from frazil.filter.condition import Condition, Matching, Where, condition, text_of
+from frazil.format.metadata.metadata import Snapshot
+from frazil.properties.registry import NAME_MAPPING, VERIFY_CHECKSUMS
+from frazil.scan.plan import COUNT_KEYS, FILE_KEYS, Plan, plan
 from frazil.scan.report import ScanReport
 from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
-from frazil.words import card, did_you_mean
+from frazil.text_format import card, did_you_mean
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
 
-@entrance
+@check_arguments
 @dataclass(frozen=True)
 class Scan(ArrowRows):
     """Rows of one snapshot, selected by filter and columns. Lazy: nothing is read until needed.
@@ -46,7 +47,7 @@ class Scan(ArrowRows):
 
     _handle: TableHandle
     snapshot: Snapshot | None
-    matching: str | BooleanExpression | None = None
+    matching: Where = None
     columns: tuple[str, ...] | None = None
     max_rows: int | None = None
     case_sensitive: bool = True
@@ -71,13 +72,14 @@ class Scan(ArrowRows):
 
     # Choosing
 
-    def where(self, where: str | BooleanExpression, *, params: Sequence[Any] = ()) -> Scan:
+    def where(self, where: Matching, *, params: Sequence[Any] = ()) -> Scan:
         """The rows of this scan that also match a condition."""
         if self.matching is None:
             return replace(self, matching=where, params=tuple(params))
-        if isinstance(self.matching, str) and isinstance(where, str):
-            both = f"({self.matching}) AND ({where})"
-            return replace(self, matching=both, params=(*self.params, *params))
+        first = text_of(self.matching, self.params, self.table_schema)
+        second = text_of(where, params, self.table_schema)
+        if first is not None and second is not None:
+            return replace(self, matching=f"({first}) AND ({second})", params=())
         other = replace(self, matching=where, params=tuple(params))
         return replace(self, matching=And(self.filter, other.filter), params=())
 
@@ -115,13 +117,13 @@ class Scan(ArrowRows):
     @property
     def filter(self) -> BooleanExpression:
         """The bound filter. Raises Unsupported for conditions that only an engine can evaluate."""
-        found = self.condition
-        if found.sql is not None:
+        bound = self.condition
+        if bound.sql is not None:
             raise Unsupported(
-                f"only an engine can evaluate {found.sql.text!r}; use to_arrow or to_duckdb",
+                f"only an engine can evaluate {bound.sql.text!r}; use to_arrow or to_duckdb",
                 feature="SQL condition",
             )
-        return found.filter
+        return bound.filter
 
     @cached_property
     def schema(self) -> Schema:
@@ -142,17 +144,24 @@ class Scan(ArrowRows):
 
     # Planning
 
-    def plan(self, *, extra_keys: Sequence[str] = (), per_leaf: bool = False) -> Plan:
+    def plan(
+        self,
+        *,
+        keys: Sequence[str] = FILE_KEYS,
+        extra_keys: Sequence[str] = (),
+        per_leaf: bool = False,
+    ) -> Plan:
         """The files to read, as an Arrow table with a report. Cheap: no objects per file.
 
-        `extra_keys` lists further columns of the files' entries to read. With `per_leaf` the
-        report says of every leaf what became of it.
+        `keys` are the columns of the files' entries to read, `extra_keys` further ones. With
+        `per_leaf` the report says of every leaf what became of it.
         """
         return plan(
             self._handle.reader(),
             self.snapshot,
             schema=self.table_schema,
             where=self.condition.filter,
+            keys=keys,
             extra_keys=extra_keys,
             per_leaf=per_leaf,
         )
@@ -171,7 +180,7 @@ class Scan(ArrowRows):
         return list(file_scan_tasks(self.tasks(), metadata, where=self.filter))
 
     def explain(self, *, per_leaf: bool = False) -> ScanReport:
-        """What planning considered and pruned, level by level. Prints as a table.
+        """What planning considered and pruned, level by level. Prints as text.
 
         With `per_leaf`, it also names the column that ruled out each leaf that was not opened.
         """
@@ -186,8 +195,8 @@ class Scan(ArrowRows):
             table_schema=with_dropped(self.table_schema, metadata.schemas),
             row_filter=self.filter,
             specs=metadata.specs_by_id(),
-            name_mapping=name_mapping_of(metadata.properties),
-            verify_checksums=verifies_checksums(metadata.properties),
+            name_mapping=NAME_MAPPING.of(metadata.properties),
+            verify_checksums=VERIFY_CHECKSUMS.of(metadata.properties),
         )
 
     # Reading
@@ -197,17 +206,9 @@ class Scan(ArrowRows):
         if self.condition.sql is not None:
             yield from self._engine_batches()
             return
-        left = self.max_rows
         reader = TaskReader(self._reading())
-        for task in self.tasks():
-            for batch in reader.read(task):
-                if left is not None:
-                    batch = batch.slice(0, left)
-                    left -= batch.num_rows
-                if batch.num_rows:
-                    yield batch
-                if left == 0:
-                    return
+        batches = (batch for task in self.tasks() for batch in reader.read(task))
+        yield from arrow_values.first_rows(batches, self.max_rows)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as an Arrow stream."""
@@ -251,16 +252,17 @@ class Scan(ArrowRows):
         With a name, SQL on the connection can use the rows as a view:
         `orders.scan().to_duckdb("orders").query("orders", "SELECT count(*) FROM orders")`.
         """
-        from frazil.data import verified
-        from frazil.rows import duckdb_scan
+        from frazil.data.read import verified
+        from frazil.rows.duckdb import duckdb_connection, duckdb_failures, duckdb_scan
         from frazil.rows.planned import Planned
 
-        connection = duckdb_scan.connect() if connection is None else connection
-        made = duckdb_scan.scan_sql(Planned.of(self))
-        made.verify(most_bytes=verified.QUERY_BYTES)
-        made.bind(connection)
-        with duckdb_scan.explained(self._what):
-            relation = connection.sql(made.text)
+        connection = duckdb_connection.connect() if connection is None else connection
+        folders = duckdb_connection.open_folders(connection)
+        query = duckdb_scan.scan_sql(Planned.of(self), folders=folders)
+        query.verify(max_bytes=verified.QUERY_BYTES)
+        query.bind(connection)
+        with duckdb_failures.explained(self._what):
+            relation = connection.sql(query.text)
             return relation if name is None else relation.create_view(name)
 
     @property
@@ -269,32 +271,47 @@ class Scan(ArrowRows):
         return "scan" if self.condition.sql is None else f"filter {self.condition.sql.text!r}"
 
     def _engine_batches(self) -> Iterator[pa.RecordBatch]:
-        from frazil.rows import duckdb_scan, duckdb_streams
+        from frazil.rows.duckdb import duckdb_connection, duckdb_failures, duckdb_streams
 
-        connection = duckdb_scan.connect()
+        connection = duckdb_connection.connect()
         relation = self.to_duckdb(connection=connection)
         query = relation.sql_query()
-        with duckdb_scan.explained(self._what), duckdb_scan.streaming(connection, query):
-            rows = duckdb_streams.streamed(relation.to_arrow_reader(1 << 17), connection, query)
-            yield from conformed(rows, self.schema)
+        explained = duckdb_failures.explained(self._what)
+        with explained, duckdb_connection.streaming(connection, query):
+            reader = relation.to_arrow_reader(1 << 17)
+            with duckdb_streams.streamed(reader, connection, query) as rows:
+                yield from conformed(rows, self.schema)
 
     def count(self) -> int:
-        """The number of rows, from metadata where possible; other files are read in parallel."""
-        found = self.condition
-        if found.sql is not None:
-            from frazil.rows import duckdb_scan
+        """The number of rows, from metadata where possible; other files are read in parallel.
 
-            with duckdb_scan.explained(self._what):
+        Metadata is believed, as the files it counts are not opened: `check(deep=True)` compares it
+        with them, and so does everything that reads rows.
+        """
+        bound = self.condition
+        if bound.sql is not None:
+            from frazil.rows.duckdb import duckdb_failures
+
+            with duckdb_failures.explained(self._what):
                 return int(self.to_duckdb().aggregate("count(*)").fetchall()[0][0])
-        counter = replace(self, columns=("_pos",))
-        reader = TaskReader(counter._reading())
+        total = self._counted()
+        return total if self.max_rows is None else min(total, self.max_rows)
+
+    def _counted(self) -> int:
+        """Rows by metadata, in columns; only files that it cannot count become tasks."""
+        planned = self.plan(keys=COUNT_KEYS if self.condition.is_everything else FILE_KEYS)
+        by_metadata = planned.count_mask()
+        total = int(planned.live_records()[by_metadata].sum())
+        if by_metadata.all():
+            return total
+        reader = TaskReader(replace(self, columns=("_pos",))._reading())
 
         def rows(task: Task) -> int:
-            known = task.live_records if found.is_everything or task.must_match else None
-            return sum(b.num_rows for b in reader.read(task)) if known is None else known
+            return sum(batch.num_rows for batch in reader.read(task))
 
-        total = sum(self._handle.reader().each(self.tasks(), rows))
-        return total if self.max_rows is None else min(total, self.max_rows)
+        location = self._handle.location
+        tasks = list(tasks_of(planned.only(~by_metadata), location=location))
+        return total + sum(self._handle.reader().map(tasks, rows))
 
 
 def select_columns(
@@ -330,8 +347,8 @@ def select_columns(
         )
     nested = [name for name in names if "." in name and name not in own]
     if nested:
-        plain = [name for name in names if name not in known]
-        chosen = schema.select(*plain, case_sensitive=case_sensitive)
+        plain_names = [name for name in names if name not in known]
+        chosen = schema.select(*plain_names, case_sensitive=case_sensitive)
         by_id = {field.field_id: field for field in chosen.fields}
         fields = [by_id.get(field.field_id, field) for field in fields]
     distinct = {field.field_id: field for field in fields}

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from frazil.errors import InvalidInput
-from frazil.format.fields import PARTITION_PREFIX
-from frazil.format.metadata import TableMetadata
+from frazil.format.entries.column_files import have_column_files
+from frazil.format.entries.fields import PARTITION_PREFIX
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.scan.plan import Plan
 
 _GB = 1 << 30
@@ -32,6 +33,10 @@ class Selection:
     delete_ratio: float = 0.3
     max_group_bytes: int = 100 * _GB
     rewrite_all: bool = False
+    only_deleted: bool = False
+    """Choose every file with a deleted row, and no other."""
+    merge_columns: bool = False
+    """Choose every file with columns in column files, too."""
 
     def __post_init__(self) -> None:
         if self.target_file_bytes <= 0 or self.min_input_files < 1 or self.max_group_bytes <= 0:
@@ -40,9 +45,14 @@ class Selection:
             raise InvalidInput(f"delete_ratio is {self.delete_ratio}; expected 0 to 1")
 
     @property
-    def most_file_bytes(self) -> int:
+    def large_file_bytes(self) -> int:
         """Above this a file is too large; the room over the target takes in remainders."""
         return self.max_file_bytes or self.target_file_bytes * 9 // 5
+
+    @property
+    def small_file_bytes(self) -> int:
+        """Below this a file is too small."""
+        return self.min_file_bytes or self.target_file_bytes * 3 // 4
 
     def groups(self, plan: Plan, *, current: Collection[int | None]) -> list[Group]:
         """Groups of files to rewrite, the largest first; `current` are ids of partition specs
@@ -57,18 +67,24 @@ class Selection:
         live = (sizes * (1 - np.maximum(deleted, 0) / records)).astype(np.int64)
         needed = stale | (np.maximum(deleted, 0) / records >= self.delete_ratio)
         needed[list(plan.matches)] = True
-        small = sizes < (self.min_file_bytes or self.target_file_bytes * 3 // 4)
-        large = sizes > self.most_file_bytes
+        if self.merge_columns:
+            needed |= have_column_files(files)
+        small = sizes < self.small_file_bytes
+        large = sizes > self.large_file_bytes
         chosen = (
             np.ones(len(sizes), dtype=np.bool_) if self.rewrite_all else (needed | small | large)
         )
-        made: list[Group] = []
+        if self.only_deleted:
+            needed = deleted > 0
+            needed[list(plan.matches)] = True
+            chosen = needed
+        groups: list[Group] = []
         for rows in _by_partition(plan, np.flatnonzero(chosen)):
             for part in _packed(rows, sizes, self.max_group_bytes):
                 must = self.rewrite_all or bool((needed | large)[part].any())
                 full = len(part) > 1 and int(live[part].sum()) >= self.target_file_bytes
                 if must or full or len(part) >= self.min_input_files:
-                    made.append(
+                    groups.append(
                         Group(
                             rows=part,
                             bytes=int(sizes[part].sum()),
@@ -77,7 +93,7 @@ class Selection:
                             is_stale=bool(stale[part].any()),
                         )
                     )
-        return sorted(made, key=lambda group: -group.bytes)
+        return sorted(groups, key=lambda group: -group.bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -99,25 +115,25 @@ def _by_partition(plan: Plan, chosen: npt.NDArray[np.intp]) -> list[npt.NDArray[
     files = plan.files
     keys = ["spec_id", *sorted(key for key in files.keys if key.startswith(PARTITION_PREFIX))]
     columns = [files.pylist(key) for key in keys]
-    found: dict[Any, list[int]] = {}
+    rows: dict[Any, list[int]] = {}
     for row in chosen.tolist():
-        found.setdefault(repr([column[row] for column in columns]), []).append(row)
-    return [np.array(rows, dtype=np.intp) for rows in found.values()]
+        rows.setdefault(repr([column[row] for column in columns]), []).append(row)
+    return [np.array(rows, dtype=np.intp) for rows in rows.values()]
 
 
 def _packed(
-    rows: npt.NDArray[np.intp], sizes: npt.NDArray[np.int64], most: int
+    rows: npt.NDArray[np.intp], sizes: npt.NDArray[np.int64], max_bytes: int
 ) -> list[npt.NDArray[np.intp]]:
     """Runs of files up to a maximum number of bytes, in the order of the plan."""
-    made: list[list[int]] = [[]]
+    bins: list[list[int]] = [[]]
     held = 0
     for row in rows.tolist():
-        if made[-1] and held + int(sizes[row]) > most:
-            made.append([])
+        if bins[-1] and held + int(sizes[row]) > max_bytes:
+            bins.append([])
             held = 0
-        made[-1].append(row)
+        bins[-1].append(row)
         held += int(sizes[row])
-    return [np.array(part, dtype=np.intp) for part in made if part]
+    return [np.array(part, dtype=np.intp) for part in bins if part]
 
 
 def current_specs(metadata: TableMetadata) -> set[int | None]:
@@ -125,7 +141,7 @@ def current_specs(metadata: TableMetadata) -> set[int | None]:
     spec = metadata.spec()
     if spec.fields:
         return {spec.spec_id}
-    return {None, *(each.spec_id for each in metadata.partition_specs if not each.fields)}
+    return {None, *(spec.spec_id for spec in metadata.partition_specs if not spec.fields)}
 
 
 def even(selection: Selection) -> Selection:

@@ -22,7 +22,7 @@ Codes = npt.NDArray[np.uint64]
 SAMPLE_ROWS: Final = 100_000
 """How many rows are enough to know the quantiles of columns."""
 _BITS: Final = 63
-_MOST_BITS: Final = 16
+_MAX_BITS: Final = 16
 _SIGN: Final = np.uint64(1 << 63)
 
 
@@ -57,7 +57,7 @@ class ZValue:
     @staticmethod
     def sampled(columns: Sequence[str], sample: pa.Table) -> ZValue:
         """Ranks by the quantiles of a sample of the rows, whose columns are in the same order."""
-        bits = min(_MOST_BITS, _BITS // len(columns))
+        bits = min(_MAX_BITS, _BITS // len(columns))
         cuts = tuple(
             _quantiles(ordered(column.combine_chunks(), name), 1 << bits)
             for name, column in zip(columns, sample.columns, strict=True)
@@ -76,20 +76,20 @@ class ZValue:
 
 def interleaved(ranks: Sequence[Codes], bits: int) -> Codes:
     """The low bits of several numbers, taken in turn, highest first."""
-    made = np.zeros(len(ranks[0]), dtype=np.uint64)
+    codes = np.zeros(len(ranks[0]), dtype=np.uint64)
     for bit in range(bits - 1, -1, -1):
         for rank in ranks:
-            made = (made << np.uint64(1)) | ((rank >> np.uint64(bit)) & np.uint64(1))
-    return made
+            codes = (codes << np.uint64(1)) | ((rank >> np.uint64(bit)) & np.uint64(1))
+    return codes
 
 
 def _quantiles(codes: Codes, ranks: int) -> Codes:
     """Cuts between this many ranks of about equal weight."""
-    found = np.sort(codes)
-    if not len(found):
-        return found
-    at = np.linspace(0, len(found) - 1, num=min(ranks, len(found)), dtype=np.int64)
-    return np.unique(found[at])[1:][: ranks - 1]
+    ordered_codes = np.sort(codes)
+    if not len(ordered_codes):
+        return ordered_codes
+    at = np.linspace(0, len(ordered_codes) - 1, num=min(ranks, len(ordered_codes)), dtype=np.int64)
+    return np.unique(ordered_codes[at])[1:][: ranks - 1]
 
 
 def ordered(array: pa.Array, name: str) -> Codes:
@@ -109,8 +109,8 @@ def ordered(array: pa.Array, name: str) -> Codes:
         return _texts(array.cast(pa.large_binary()))
     else:
         raise Unsupported(f"z-order cannot use column {name} of type {kind}", feature="z-order")
-    filled = np.asarray(whole.fill_null(np.iinfo(np.int64).min)).astype(np.int64)
-    return filled.view(np.uint64) ^ _SIGN
+    numbers = np.asarray(whole.fill_null(np.iinfo(np.int64).min)).astype(np.int64)
+    return numbers.view(np.uint64) ^ _SIGN
 
 
 def _is_text(kind: pa.DataType) -> bool:

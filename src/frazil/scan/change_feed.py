@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from frazil.data.arrow_rows import ArrowRows
-from frazil.data.read_files import Reading
-from frazil.entrance import entrance
-from frazil.format.metadata import Snapshot
+from frazil.argument_checks import check_arguments
+from frazil.data.read.read_files import Reading
+from frazil.data.write.row_input import ArrowRows
+from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.file_changes import FILE_CHANGES, file_changes
 from frazil.scan.row_changes import (
     CHANGE_COLUMNS,
@@ -25,11 +25,11 @@ from frazil.scan.row_changes import (
     feed_columns,
     feed_schema,
 )
+from frazil.text_format import card, counted
 from frazil.tree.read import TreeReader
-from frazil.words import card, counted
 
 
-@entrance
+@check_arguments
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes(ArrowRows):
     """The changes of a range of snapshots. Lazy: nothing is read until needed.
@@ -40,6 +40,8 @@ class Changes(ArrowRows):
 
     _reader: TreeReader
     _reading: Reading
+    source: str
+    """The uuid of the table that changed."""
     since: Snapshot | None
     snapshots: tuple[Snapshot, ...]
     collapse: bool = False

@@ -1,8 +1,9 @@
 """From changed files to the rows to read: what a step removed and what it added.
 
 A step is one snapshot, or everything between two. Either way it is told by files: some went, some
-came, some stayed with a larger deletion vector or under new delete files. What a `replace` moved
-comes out as rows that went and came with the same ids, and is recognised by their age.
+came, some stayed with a larger deletion vector, other column files or under new delete files. What
+a `replace` moved comes out as rows that went and came with the same ids, and is recognised by their
+age.
 """
 
 from __future__ import annotations
@@ -11,24 +12,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
-from frazil.data.metadata_columns import POS
-from frazil.data.read_files import Reading
-from frazil.format import bitmap
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.format.metadata import Snapshot
+from frazil.data.metadata_columns import LAST_UPDATED, POS
+from frazil.data.read.read_files import Reading
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import Snapshot
+from frazil.format.vectors import bitmap
 from frazil.scan.deletes_in_force import DeleteSets, live_deletes, reach_of, tasks_for
 from frazil.scan.plan import plan
 from frazil.scan.tasks import Positions, Task, TaskReader
 from frazil.tree.changes import TreeChanges, append_runs, appended, changes_of
+from frazil.tree.locate import ByEntry, entry_keys
 from frazil.tree.read import TreeReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Removed:
-    """Rows that went: of a file as it was before, all that were left or those at `positions`."""
+class FileRows:
+    """Rows of a file: all that are left, or those at `positions`."""
 
     task: Task
     positions: Positions | None = None
@@ -36,16 +40,17 @@ class Removed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChangeStep:
-    """Rows to read. One that is in both lists, no younger than `since_sequence_number`, moved."""
+    """Rows to read: those that went, of files as they were before, and those that came. One that is
+    in both lists, no younger than `since_sequence_number`, moved."""
 
-    removed: tuple[Removed, ...] = ()
-    added: tuple[Task, ...] = ()
+    removed: tuple[FileRows, ...] = ()
+    added: tuple[FileRows, ...] = ()
     since_sequence_number: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileSets:
-    """Data files by what became of them. `before` and `after` are the same files, row by row."""
+    """Data files by what became of them. `before` and `after` are the same entries, row by row."""
 
     gone: EntryBatch
     before: EntryBatch
@@ -55,19 +60,37 @@ class FileSets:
     @staticmethod
     def of(changes: TreeChanges) -> FileSets:
         """The files of one snapshot's change set."""
-        modified = data_files(changes.modified)
-        replaced = data_files(changes.replaced)
-        names = modified.pylist("location")
-        where = {name: row for row, name in enumerate(replaced.pylist("location"))}
-        rows = [where.pop(name, -1) for name in names]
-        old = replaced.take(rows) if -1 not in rows else _predecessors(replaced, modified, rows)
-        left = replaced.take(sorted(where.values()))
+        modified = Modified.of(changes)
         return FileSets(
-            gone=EntryBatch.concat([data_files(changes.deleted), left]),
-            before=old,
-            after=modified,
+            gone=EntryBatch.concat([data_files(changes.deleted), modified.others]),
+            before=modified.before,
+            after=modified.after,
             added=data_files(changes.added),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Modified:
+    """Data files that a snapshot changed, before and after, row by row. `others` were replaced too,
+    and nothing of them stayed."""
+
+    before: EntryBatch
+    after: EntryBatch
+    others: EntryBatch
+
+    @staticmethod
+    def of(changes: TreeChanges) -> Modified:
+        """MODIFIED entries with the REPLACED ones that they followed."""
+        modified = data_files(changes.modified)
+        replaced = data_files(changes.replaced)
+        rows_of = ByEntry[int]()
+        for row, key in enumerate(entry_keys(replaced)):
+            rows_of.put(key, row)
+        replaced_rows = [rows_of.pop(key) for key in entry_keys(modified)]
+        rows = [-1 if row is None else row for row in replaced_rows]
+        old = replaced.take(rows) if -1 not in rows else _predecessors(replaced, modified, rows)
+        others = replaced.take(sorted(rows_of.values()))
+        return Modified(before=old, after=modified, others=others)
 
 
 def _predecessors(replaced: EntryBatch, modified: EntryBatch, rows: Sequence[int]) -> EntryBatch:
@@ -96,7 +119,7 @@ class StepPlanner:
     reader: TreeReader
     reading: Reading
 
-    def each(self, snapshots: Iterable[Snapshot]) -> Iterator[ChangeStep]:
+    def steps(self, snapshots: Iterable[Snapshot]) -> Iterator[ChangeStep]:
         """What each of the snapshots did, which are given oldest first."""
         for run in append_runs(snapshots):
             together = appended(self.reader, run)
@@ -106,7 +129,7 @@ class StepPlanner:
             deletes = live_deletes(self.reader, run[-1])  # none of them changed those
             for place, snapshot in enumerate(run):
                 yield ChangeStep(
-                    added=tuple(tasks_for(self.reader, together.of(place), deletes)),
+                    added=_whole(tasks_for(self.reader, together.of(place), deletes)),
                     since_sequence_number=snapshot.sequence_number - 1,
                 )
 
@@ -135,7 +158,7 @@ class StepPlanner:
         """Every row of a snapshot as added."""
         files = plan(self.reader, snapshot).files
         return ChangeStep(
-            added=tuple(tasks_for(self.reader, files, live_deletes(self.reader, snapshot)))
+            added=_whole(tasks_for(self.reader, files, live_deletes(self.reader, snapshot)))
         )
 
     def _step(
@@ -147,32 +170,62 @@ class StepPlanner:
         since_sequence_number: int,
     ) -> ChangeStep:
         reader = self.reader
-        removed = [Removed(task=task) for task in tasks_for(reader, files.gone, deletes.before)]
+        removed = [FileRows(task=task) for task in tasks_for(reader, files.gone, deletes.before)]
         before = tasks_for(reader, files.before, deletes.before)
         after = tasks_for(reader, files.after, deletes.after)
         removed += self._shrunk(before, after)
+        came: list[FileRows] = []
+        for old, new in self._updated(before, after, since_sequence_number):
+            removed.append(old)
+            came.append(new)
         if deletes.fresh is not None:
-            known = set(files.added.pylist("location")) | set(files.after.pylist("location"))
-            removed += self._swept(deletes, snapshot, known)
-        added = tasks_for(reader, files.added, deletes.after)
+            removed += self._swept(deletes, snapshot, EntryBatch.concat([files.added, files.after]))
+        added = (*_whole(tasks_for(reader, files.added, deletes.after)), *came)
         return ChangeStep(
-            removed=tuple(removed), added=tuple(added), since_sequence_number=since_sequence_number
+            removed=tuple(removed), added=added, since_sequence_number=since_sequence_number
         )
 
-    def _swept(self, deletes: DeleteSets, snapshot: Snapshot, known: set[str]) -> list[Removed]:
+    def _updated(
+        self, before: Sequence[Task], after: Sequence[Task], since_sequence_number: int
+    ) -> Iterator[tuple[FileRows, FileRows]]:
+        """Rows whose columns were updated in column files, before and after."""
+        lineage = replace(self.reading, schema=Schema(POS, LAST_UPDATED), row_filter=AlwaysTrue())
+        reader = TaskReader(lineage)
+        for old, new in zip(before, after, strict=True):
+            if old.source.column_files == new.source.column_files:
+                continue
+            parts = [
+                np.asarray(
+                    batch.column(0).filter(pc.greater(batch.column(1), since_sequence_number))
+                )
+                for batch in reader.read(new)
+            ]
+            positions = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+            if positions.size:
+                yield (
+                    FileRows(task=old, positions=positions),
+                    FileRows(task=new, positions=positions),
+                )
+
+    def _swept(
+        self, deletes: DeleteSets, snapshot: Snapshot, changed: EntryBatch
+    ) -> list[FileRows]:
         """Rows that new delete files took from files that are otherwise as they were."""
         assert deletes.fresh is not None
         metadata = self.reader.metadata
         where = reach_of(deletes.fresh, metadata.schema())
         files = plan(self.reader, snapshot, where=where).files
-        stayed = np.array([name not in known for name in files.pylist("location")], dtype=np.bool_)
+        known = ByEntry[bool]()
+        for key in entry_keys(changed):
+            known.put(key, True)
+        stayed = np.array([not known.pop(key) for key in entry_keys(files)], dtype=np.bool_)
         touched = files.filter(stayed)
         hit = [bool(task.deletes) for task in tasks_for(self.reader, touched, deletes.fresh)]
         touched = touched.filter(np.array(hit, dtype=np.bool_))
         before = tasks_for(self.reader, touched, deletes.before)
         return list(self._shrunk(before, tasks_for(self.reader, touched, deletes.after)))
 
-    def _shrunk(self, before: Sequence[Task], after: Sequence[Task]) -> Iterator[Removed]:
+    def _shrunk(self, before: Sequence[Task], after: Sequence[Task]) -> Iterator[FileRows]:
         """Rows that files lost, by the files' tasks before and after, in the same order."""
         positions = replace(self.reading, schema=Schema(POS))
         reader = TaskReader(positions)
@@ -182,9 +235,13 @@ class StepPlanner:
             else:
                 gone = bitmap.difference(_dropped(reader, new), _dropped(reader, old))
             if gone.size:
-                yield Removed(task=old, positions=gone)
+                yield FileRows(task=old, positions=gone)
+
+
+def _whole(tasks: Iterable[Task]) -> tuple[FileRows, ...]:
+    return tuple(FileRows(task=task) for task in tasks)
 
 
 def _dropped(reader: TaskReader, task: Task) -> Positions:
-    found = reader.dropped(task)
-    return np.zeros(0, dtype=np.int64) if found is None else found
+    positions = reader.dropped(task)
+    return np.zeros(0, dtype=np.int64) if positions is None else positions

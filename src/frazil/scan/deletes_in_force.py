@@ -22,18 +22,18 @@ from pyiceberg.expressions import (
     Reference,
 )
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import VoidTransform
 
-from frazil.expr.parse import parse
-from frazil.format import tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, stats_key
-from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, stats_key
+from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.match_deletes import DeleteFiles, delete_keys
 from frazil.scan.tasks import Task, file_tasks
+from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import TreeReader, delete_leaves
 
-_MOST_FILTERS = 50
+_MAX_FILTERS = 50
 
 
 def live_deletes(reader: TreeReader, snapshot: Snapshot | None) -> EntryBatch | None:
@@ -49,13 +49,15 @@ def live_deletes(reader: TreeReader, snapshot: Snapshot | None) -> EntryBatch | 
         return None
     ids = sorted({id for schema in metadata.schemas for id in schema.field_ids})
     parts = sorted({part.field_id for spec in metadata.partition_specs for part in spec.fields})
-    keys = delete_keys(ids, parts)
+    keys = delete_keys(ids, parts) | PartitionColumns.of(metadata).stats_keys(
+        {spec.spec_id for spec in metadata.partition_specs}
+    )
     batches: list[EntryBatch] = []
     if in_root.any():
         batches.append(reader.tree(snapshot, keys=keys).root.filter(in_root))
-    batches += reader.each(leaves, lambda leaf: reader.live(leaf, keys=keys))
-    found = EntryBatch.concat(batches)
-    return found if found.num_rows else None
+    batches += reader.map(leaves, lambda leaf: reader.live(leaf, keys=keys))
+    deletes = EntryBatch.concat(batches)
+    return deletes if deletes.num_rows else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,23 +114,15 @@ def tasks_for(reader: TreeReader, files: EntryBatch, deletes: EntryBatch | None)
     """Tasks of files with the delete files of a set that apply to them."""
     matches: dict[int, tuple[int, ...]] = {}
     if deletes is not None and files.num_rows:
-        partitioned = _partitioned(reader.metadata)
-        matcher = DeleteFiles(batch=deletes, location=reader.location, partitioned=partitioned)
+        partitions = PartitionColumns.of(reader.metadata)
+        matcher = DeleteFiles(batch=deletes, location=reader.location, partitions=partitions)
         matches = matcher.match(files)
     return list(file_tasks(files, deletes, matches, location=reader.location))
 
 
-def _partitioned(metadata: TableMetadata) -> frozenset[int]:
-    return frozenset(
-        spec.spec_id
-        for spec in metadata.partition_specs
-        if any(not isinstance(part.transform, VoidTransform) for part in spec.fields)
-    )
-
-
 def reach_of(deletes: EntryBatch, schema: Schema) -> BooleanExpression:
     """A filter that every row which one of the deletes can take passes, for pruning."""
-    if deletes.num_rows > _MOST_FILTERS:
+    if deletes.num_rows > _MAX_FILTERS:
         return AlwaysTrue()
     either: BooleanExpression | None = None
     for row in range(deletes.num_rows):

@@ -8,16 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format import bitmap, paths
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.format.metadata import Snapshot
-from frazil.scan.change_steps import FileSets, data_files
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import Snapshot
+from frazil.format.vectors import bitmap
+from frazil.scan.change_steps import Modified
 from frazil.scan.deletes_in_force import tasks_for
 from frazil.scan.tasks import Positions, Task
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.locate import Rows
 from frazil.tree.read import TreeReader
+from frazil.tree.stored_vectors import read_vector
 
 FILE_CHANGES = pa.schema(
     [
@@ -85,9 +87,11 @@ class _Sheet:
 
     def __init__(self, reader: TreeReader, snapshots: Sequence[Snapshot], positions: bool) -> None:
         self._reader = reader
-        self._ids = np.array([int(each.snapshot_id) for each in snapshots], dtype=np.int64)
-        self._moments = np.array([each.timestamp_ms * 1000 for each in snapshots], dtype=np.int64)
-        self._operations = pa.array([each.operation for each in snapshots], pa.string())
+        self._ids = np.array([int(snapshot.snapshot_id) for snapshot in snapshots], dtype=np.int64)
+        self._moments = np.array(
+            [snapshot.timestamp_ms * 1000 for snapshot in snapshots], dtype=np.int64
+        )
+        self._operations = pa.array([snapshot.operation for snapshot in snapshots], pa.string())
         self._snapshots = snapshots
         self._positions = positions
         self.tables: list[pa.Table] = []
@@ -98,14 +102,11 @@ class _Sheet:
         self.add(ordinal, "deleted", changes.deleted)
         if not (changes.replaced.num_rows or changes.modified.num_rows):
             return
-        files = FileSets.of(changes)
+        files = Modified.of(changes)
         for kind in (ContentType.POSITION_DELETES, ContentType.EQUALITY_DELETES):
             same = changes.replaced.numpy("content_type") == kind
             self.add(ordinal, "replaced", changes.replaced.filter(same))
-        modified = set(files.after.pylist("location"))
-        replaced = data_files(changes.replaced)
-        alone = [name not in modified for name in replaced.pylist("location")]
-        self.add(ordinal, "replaced", replaced.filter(np.array(alone, dtype=np.bool_)))
+        self.add(ordinal, "replaced", files.others)
         self.add(ordinal, "modified", files.after, before=files.before)
 
     def add(
@@ -163,9 +164,7 @@ class _Sheet:
         return pa.array(gone, POSITIONS.type)
 
     def _vector(self, task: Task) -> Positions:
-        if task.vector is None:
-            return np.zeros(0, dtype=np.int64)
-        return task.vector.positions(self._reader.storage, record_count=task.source.record_count)
+        return read_vector(self._reader.storage, task.vector, record_count=task.source.record_count)
 
 
 def _cardinality(batch: EntryBatch) -> pa.ChunkedArray:

@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import FILE_PATH, PARTITION_PREFIX, VECTOR_KEYS, ContentType, stats_key
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import (
+    FILE_PATH,
+    PARTITION_PREFIX,
+    VECTOR_KEYS,
+    ContentType,
+    stats_key,
+)
+from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -41,11 +48,11 @@ DELETE_KEYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFiles:
-    """Live delete files of a snapshot. `partitioned` are the ids of specs that have partitions."""
+    """Live delete files of a snapshot, and the partition fields of the table's specs."""
 
     batch: EntryBatch
     location: str
-    partitioned: frozenset[int]
+    partitions: PartitionColumns
 
     def match(self, files: EntryBatch) -> dict[int, tuple[int, ...]]:
         """Row of a data file to the rows of the delete files that apply to it."""
@@ -79,35 +86,51 @@ class DeleteFiles:
         rows = np.flatnonzero(np.asarray(pc.is_valid(targets)))
         if not rows.size or not files.num_rows:
             return
-        listed = files.column("location").combine_chunks()
-        found = pc.index_in(targets.take(pa.array(rows)), value_set=listed)
-        index = np.asarray(pc.fill_null(found, -1).combine_chunks(), dtype=np.int64)
         ages = files.numpy("tracking.sequence_number", missing=0)
         limits = self.batch.numpy("tracking.sequence_number", missing=0)[rows]
-        applies = (index >= 0) & (ages[index] <= limits)
-        yield from zip(index[applies].tolist(), rows[applies].tolist(), strict=True)
+        meant = targets.take(pa.array(rows)).combine_chunks().dictionary_encode()
+        # A table may list a file twice, and several deletes may speak of one file.
+        file_of = pc.index_in(files.column("location"), value_set=meant.dictionary)
+        code = np.asarray(pc.fill_null(file_of, -1), dtype=np.int64)
+        listing = np.flatnonzero(code >= 0)
+        listing = listing[np.argsort(code[listing], kind="stable")]
+        target_index = np.asarray(meant.indices, dtype=np.int64)
+        starts = np.searchsorted(code[listing], target_index, side="left")
+        ends = np.searchsorted(code[listing], target_index, side="right")
+        for at in np.flatnonzero(starts < ends).tolist():
+            for index in listing[starts[at] : ends[at]].tolist():
+                if ages[index] <= limits[at]:
+                    yield index, int(rows[at])
 
     def _applies(self, row: int, files: EntryBatch) -> Mask:
         """Which files a delete file without a target may have rows of."""
         delete = self.batch.row(row)
+        spec = self.partitions.of_spec(delete.get("spec_id"))
         sequence = int(delete.get("tracking.sequence_number") or 0)
         ages = files.numpy("tracking.sequence_number", missing=0)
         is_equality = delete["content_type"] == ContentType.EQUALITY_DELETES
         mask = np.asarray(ages < sequence if is_equality else ages <= sequence)
-        if self._is_scoped(delete):
-            mask &= self._same_partition(row, files)
+        if spec:
+            mask &= self._same_partition(row, files, spec)
         for field_id in delete.get("equality_ids") or ():
             mask &= self._overlaps(row, files, int(field_id))
         return mask
 
-    def _is_scoped(self, delete: dict[str, Any]) -> bool:
-        return delete.get("spec_id") in self.partitioned
+    def stats_keys(self) -> frozenset[str]:
+        """Statistics of data files that matching needs: bounds of the columns that deletes compare,
+        and of those that tell a partition where its tuple is missing."""
+        ids = {id for value in self.batch.pylist("equality_ids") for id in value or ()}
+        compared = (stats_key(id, name) for id in ids for name in ("lower_bound", "upper_bound"))
+        specs = {id for id in self.batch.pylist("spec_id") if id is not None}
+        return frozenset(compared) | self.partitions.stats_keys(specs)
 
-    def _same_partition(self, row: int, files: EntryBatch) -> Mask:
-        mask = np.asarray(files.numpy("spec_id") == self.batch.column("spec_id")[row].as_py())
-        for key in {*files.keys, *self.batch.keys}:
-            if key.startswith(PARTITION_PREFIX):
-                mask &= _equal(files.column(key), self.batch.column(key)[row])
+    def _same_partition(self, row: int, files: EntryBatch, spec: Sequence[PartitionColumn]) -> Mask:
+        delete = self.batch.slice(row, 1)
+        mask = np.asarray(files.numpy("spec_id") == delete.column("spec_id")[0].as_py())
+        rows = np.flatnonzero(mask)
+        own = files.take(rows)
+        for part in spec:
+            mask[rows] &= _equal(part.values(own), part.values(delete)[0])
         return mask
 
     def _overlaps(self, row: int, files: EntryBatch, field_id: int) -> Mask:
@@ -134,15 +157,6 @@ def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> Mask:
     is_nan = pa.types.is_floating(column.type) and pc.is_nan(value).as_py()
     same = pc.is_nan(column) if is_nan else pc.equal(column, value)
     return np.asarray(pc.fill_null(same, False))
-
-
-def stats_keys_for(deletes: Sequence[EntryBatch]) -> frozenset[str]:
-    """Statistics of data files that matching needs: bounds of the columns deletes compare."""
-    ids: set[int] = set()
-    for batch in deletes:
-        for value in batch.pylist("equality_ids"):
-            ids.update(value or ())
-    return frozenset(stats_key(id, name) for id in ids for name in ("lower_bound", "upper_bound"))
 
 
 def delete_keys(field_ids: Sequence[int], partition_field_ids: Sequence[int]) -> frozenset[str]:

@@ -1,7 +1,8 @@
-"""What became of files over a range of snapshots: change sets folded into one.
+"""What became of entries over a range of snapshots: change sets folded into one.
 
-A file that came and went inside the range leaves no trace; one that changed several times is told
-by its first and its last state.
+An entry that came and went inside the range leaves no trace; one that changed several times is told
+by its first and its last state. A file that was removed and added again is two entries: its rows
+have other ids.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.change_steps import FileSets
 from frazil.tree.changes import append_runs, appended, changes_of
+from frazil.tree.locate import ByEntry, EntryKey, entry_keys
 from frazil.tree.read import TreeReader
 
-_VECTOR = ("deletion_vector.location", "deletion_vector.offset")
+_STATE = ("deletion_vector.location", "deletion_vector.offset", "tracking.sequence_number")
+"""What changes when an entry loses rows or has columns updated."""
 
 
 @dataclass(slots=True)
-class _Fate:
-    """A file's entry at the start and at the end of a range; None where it is not there."""
+class _FileSpan:
+    """An entry at the start and at the end of a range; None where it is not there."""
 
     start: EntryBatch | None
     end: EntryBatch | None
@@ -29,12 +32,12 @@ class _Fate:
     def is_same(self) -> bool:
         if self.start is None or self.end is None:
             return self.start is self.end
-        return all(self.start.pylist(key) == self.end.pylist(key) for key in _VECTOR)
+        return all(self.start.pylist(key) == self.end.pylist(key) for key in _STATE)
 
 
 def net_files(reader: TreeReader, snapshots: Iterable[Snapshot]) -> FileSets:
     """The files that a range of snapshots, oldest first, changed in the end."""
-    fates: dict[str, _Fate] = {}
+    fates = ByEntry[_FileSpan]()
     for run in append_runs(snapshots):
         together = appended(reader, run)
         if together is not None:
@@ -52,24 +55,33 @@ def net_files(reader: TreeReader, snapshots: Iterable[Snapshot]) -> FileSets:
     )
 
 
-def _fold(fates: dict[str, _Fate], files: FileSets) -> None:
-    for name, entry in _each(files.gone):
-        fates.setdefault(name, _Fate(entry, entry)).end = None
-    for (name, old), (_, new) in zip(_each(files.before), _each(files.after), strict=True):
-        fates.setdefault(name, _Fate(old, old)).end = new
+def _fold(fates: ByEntry[_FileSpan], files: FileSets) -> None:
+    for key, entry in _each(files.gone):
+        _live(fates, key, entry).end = None
+    for (key, old), (_, new) in zip(_each(files.before), _each(files.after), strict=True):
+        _live(fates, key, old).end = new
     _fold_added(fates, files.added)
 
 
-def _fold_added(fates: dict[str, _Fate], added: EntryBatch) -> None:
-    for name, entry in _each(added):
-        fates.setdefault(name, _Fate(None, None)).end = entry
+def _live(fates: ByEntry[_FileSpan], key: EntryKey, entry: EntryBatch) -> _FileSpan:
+    """The fate of an entry that is there: one not met before was there at the start."""
+    fate = fates.find(key, lambda known: known.end is not None)
+    if fate is None:
+        fate = _FileSpan(entry, entry)
+        fates.put(key, fate)
+    return fate
 
 
-def _each(batch: EntryBatch) -> Iterable[tuple[str, EntryBatch]]:
-    for row, name in enumerate(batch.pylist("location")):
-        yield name, batch.slice(row, 1)
+def _fold_added(fates: ByEntry[_FileSpan], added: EntryBatch) -> None:
+    for key, entry in _each(added):
+        fates.put(key, _FileSpan(None, entry))
+
+
+def _each(batch: EntryBatch) -> Iterable[tuple[EntryKey, EntryBatch]]:
+    for row, key in enumerate(entry_keys(batch)):
+        yield key, batch.slice(row, 1)
 
 
 def _concat(entries: Iterable[EntryBatch | None]) -> EntryBatch:
-    found = [entry for entry in entries if entry is not None]
-    return EntryBatch.concat(found) if found else EntryBatch.empty()
+    batches = [entry for entry in entries if entry is not None]
+    return EntryBatch.concat(batches) if batches else EntryBatch.empty()

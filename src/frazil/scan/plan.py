@@ -1,7 +1,8 @@
 """From a snapshot and a filter to the files to read.
 
 Root read, entries pruned; surviving leaves read in parallel, only the needed columns, minus dead
-positions; the same predicate again; deletes matched. A plan stays in Arrow: one row per file.
+positions; the same predicate again; deletes, which are read beside the leaves, matched. A plan
+stays in Arrow: one row per file.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import VoidTransform
 
-from frazil.expr.filter_display import shown
-from frazil.expr.prune import Codes, PruneContext, PruneResult, Reason, compile_filter
-from frazil.format import tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, VECTOR_KEYS, ContentType
-from frazil.format.metadata import Snapshot, TableMetadata
-from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys, stats_keys_for
+from frazil import arrow_values
+from frazil.errors import FormatError
+from frazil.filter.prune.prune import Codes, PruneResult, Reason, compile_filter
+from frazil.filter.text.filter_display import filter_text
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import PARTITION_PREFIX, VECTOR_KEYS, ContentType
+from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.scan.delete_leaves import MIN_SEQUENCE, leaves_to_open
+from frazil.scan.match_deletes import DeleteFiles, Mask, delete_keys
 from frazil.scan.report import LeafReport, LevelReport, ScanReport
 from frazil.storage import Storage, StorageCall
 from frazil.tree.decoder import ManifestDecoder
+from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import (
     LeafRef,
     Tree,
@@ -35,6 +39,7 @@ from frazil.tree.read import (
     labelled,
     leaf_refs,
 )
+from frazil.tree.table_shape import shape_of
 
 FILE_KEYS = (
     "location",
@@ -48,6 +53,9 @@ FILE_KEYS = (
 )
 """The columns of every plan, in addition to the partition."""
 
+COUNT_KEYS = ("record_count", "file_size_in_bytes", *VECTOR_KEYS)
+"""What counting rows needs of a file that no delete file applies to."""
+
 MUST_MATCH = "@must_match"
 """In-memory column: every row of the file matches, so no row filter is needed."""
 
@@ -59,7 +67,7 @@ class RootReasons:
     `left` has the files to read of each leaf, -1 of one that was not opened.
     """
 
-    found: tuple[Reason, ...]
+    reasons: tuple[Reason, ...]
     leaf_rows: npt.NDArray[np.int64]
     """Rows of the root that are leaves of data files."""
     opened: tuple[LeafRef, ...]
@@ -85,6 +93,39 @@ class Plan:
     report: ScanReport
     reasons: RootReasons | None = None
 
+    def count_mask(self) -> Mask:
+        """The files whose matching rows metadata alone can count."""
+        mask = arrow_values.to_numpy(self.files.column(MUST_MATCH)).astype(np.bool_)
+        mask[list(self.matches)] = False
+        return mask
+
+    def live_records(self) -> npt.NDArray[np.int64]:
+        """Rows of each file that its deletion vector leaves, as metadata counts them.
+
+        The files are not opened. Counts that no file can have are refused; any other wrong count is
+        found by those who read the file, and by a deep check.
+        """
+        records = self.files.numpy("record_count", missing=0).astype(np.int64)
+        deleted = self.files.numpy("deletion_vector.cardinality", missing=0).astype(np.int64)
+        bad = np.flatnonzero((records < 0) | (deleted < 0) | (deleted > records))
+        if bad.size:
+            at = self.snapshot
+            raise FormatError(
+                f"record_count is {records[bad[0]]} in the entry of a data file with "
+                f"{deleted[bad[0]]} deleted rows. table.check() names the file",
+                path=None if at is None else at.root_manifest or at.manifest_list,
+                field="record_count",
+            )
+        return records - deleted
+
+    def only(self, mask: Mask) -> Plan:
+        """The same plan for some of its files."""
+        rows = np.flatnonzero(mask)
+        matches = {
+            new: self.matches[old] for new, old in enumerate(rows.tolist()) if old in self.matches
+        }
+        return replace(self, files=self.files.filter(mask), matches=matches)
+
     @property
     def table(self) -> pa.Table:
         """The plan as a plain Arrow table."""
@@ -97,6 +138,7 @@ def plan(
     *,
     schema: Schema | None = None,
     where: BooleanExpression | None = None,
+    keys: Sequence[str] = FILE_KEYS,
     extra_keys: Sequence[str] = (),
     each_leaf: EachLeaf | None = None,
     per_leaf: bool = False,
@@ -104,25 +146,21 @@ def plan(
 ) -> Plan:
     """Plan a scan of one snapshot; `where` is bound to `schema`, by default the current one.
 
-    `each_leaf` runs the work on leaves elsewhere than in threads of this process, or on some of
-    them. With `reasons` the plan says which predicate ruled out each entry of the root, and with
-    `per_leaf` its report does so too, leaf by leaf.
+    `keys` and `extra_keys` are the columns of entries to read; a snapshot with delete files needs
+    all of `FILE_KEYS` and reads them. `each_leaf` runs the work on leaves elsewhere than in threads
+    of this process, or on some of them. With `reasons` the plan says which predicate ruled out
+    each entry of the root, and with `per_leaf` its report does so too, leaf by leaf.
     """
     return _Planner(
         reader,
         snapshot,
         schema or reader.metadata.schema(),
         where or AlwaysTrue(),
-        extra_keys,
+        (*keys, *extra_keys),
         each_leaf or _in_threads,
         per_leaf=per_leaf,
         reasons=reasons or per_leaf,
     ).run()
-
-
-def prune_context(metadata: TableMetadata, schema: Schema) -> PruneContext:
-    """What pruning needs to know of a table."""
-    return PruneContext(schema=schema, specs=metadata.specs_by_id(), derived=metadata.expressions)
 
 
 LeafPlan = tuple[EntryBatch, LevelReport]
@@ -143,7 +181,7 @@ class LeafPlanner:
         self._schema = schema
         self._where = where
         self._keys = keys
-        self._filter = compile_filter(where, prune_context(reader.metadata, schema))
+        self._filter = compile_filter(where, shape_of(reader.metadata).prune_context(schema))
 
     def plan(self, leaf: LeafRef) -> LeafPlan:
         """The live data files of a leaf that may have matching rows."""
@@ -151,7 +189,7 @@ class LeafPlanner:
         batch = batch.filter(batch.numpy("content_type") == ContentType.DATA)
         result = self._filter.prune(batch)
         files = labelled(batch.filter(result.mask), leaf)
-        files = files.with_column(MUST_MATCH, pa.array(self._filter.must_match(files)))
+        files = files.with_column(MUST_MATCH, arrow_values.array(self._filter.must_match(files)))
         report = _level(result, considered=batch.num_rows)
         dead = leaf.record_count - batch.num_rows
         return files, replace(report, manifests_read=1, dead=dead)
@@ -179,7 +217,7 @@ EachLeaf = Callable[[LeafPlanner, Sequence[LeafRef]], Iterable[LeafPlan]]
 
 
 def _in_threads(planner: LeafPlanner, leaves: Sequence[LeafRef]) -> Iterable[LeafPlan]:
-    return planner.reader.each(leaves, planner.plan)
+    return planner.reader.map(leaves, planner.plan)
 
 
 class _Planner:
@@ -189,7 +227,7 @@ class _Planner:
         snapshot: Snapshot | None,
         schema: Schema,
         where: BooleanExpression,
-        extra_keys: Sequence[str],
+        keys: Sequence[str],
         each_leaf: EachLeaf,
         *,
         per_leaf: bool,
@@ -205,17 +243,15 @@ class _Planner:
         self._left: dict[int, int] = {}
         self._ruled_out: npt.NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         metadata = reader.metadata
-        self._filter = compile_filter(where, prune_context(metadata, schema))
+        self._filter = compile_filter(where, shape_of(metadata).prune_context(schema))
         self._partition_ids = sorted(
             {field.field_id for spec in metadata.partition_specs for field in spec.fields}
         )
-        self._keys = frozenset(
-            {
-                *FILE_KEYS,
-                *extra_keys,
-                *(f"{PARTITION_PREFIX}{id}" for id in self._partition_ids),
-            }
-        )
+        partition = frozenset(f"{PARTITION_PREFIX}{id}" for id in self._partition_ids)
+        self._matched_keys = partition | {*FILE_KEYS}
+        self._keys = frozenset(keys)
+        if self._keys >= {*FILE_KEYS}:
+            self._keys |= partition
         self._filter_keys = self._filter.required_keys
 
     def run(self) -> Plan:
@@ -223,20 +259,31 @@ class _Planner:
         with self._reader.storage.recording() as calls:
             tree, root_report, in_root, leaves = self._root(calls)
             read_at_root = sum(call.bytes for call in calls)
-            deletes = self._deletes(tree, leaves)
-            wanted = self._keys | self._filter_keys
-            if deletes is not None:
-                wanted |= stats_keys_for([deletes.batch])
-                tree = self._reader.tree(self._snapshot, keys=wanted)
+            keys = self._keys | self._filter_keys
+            sources = self._delete_sources(tree, in_root, leaves)
+            deletes: DeleteFiles | None = None
+            if sources is None:
+                batches, leaf_report = self._leaves(leaves, keys)
+            else:
+                keys |= self._matched_keys | sources.partition_keys
+                from concurrent.futures import ThreadPoolExecutor
+
+                with ThreadPoolExecutor(1) as beside:
+                    reading = beside.submit(self._deletes, sources)
+                    batches, leaf_report = self._leaves(leaves, keys)
+                    deletes = reading.result()
+                if deletes is not None and not deletes.stats_keys() <= keys:
+                    keys |= deletes.stats_keys()  # only delete files say which columns they compare
+                    batches, leaf_report = self._leaves(leaves, keys)
+                tree = self._reader.tree(self._snapshot, keys=keys)
             picked = self._marked(labelled(tree.root.filter(in_root), None))
-            batches, leaf_report = self._leaves(leaves, wanted)
             read = sum(call.bytes for call in calls)
         files = EntryBatch.concat([picked, *batches], combine=False)
         matches = {} if deletes is None else deletes.match(files)
         reasons = self._reasons(tree, leaves) if self._with_reasons else None
         report = ScanReport(
             snapshot_id=None if self._snapshot is None else int(self._snapshot.snapshot_id),
-            filter=shown(self._where),
+            filter=filter_text(self._where),
             root=replace(root_report, bytes_read=read_at_root),
             leaves=replace(leaf_report, bytes_read=read - read_at_root),
             ms=(time.perf_counter() - began) * 1000,
@@ -258,16 +305,16 @@ class _Planner:
         kind = root.numpy("content_type")
         live = tracking.live_mask(root)
         codes = np.full(root.num_rows, -1, dtype=np.int32)
-        found: tuple[Reason, ...] = ()
+        reasons: tuple[Reason, ...] = ()
         if self._ruled_out.size:
             asked = root.select({"content_type", *self._filter_keys})
             why = self._filter.reasons(asked.take(self._ruled_out))
             codes[self._ruled_out] = why.codes
-            found = why.found
+            reasons = why.reasons
         leaves = np.flatnonzero(live & (kind == ContentType.DATA_MANIFEST))
         inline = np.flatnonzero(live & (kind == ContentType.DATA))
         return RootReasons(
-            found=found,
+            reasons=reasons,
             leaf_rows=leaves,
             opened=opened,
             leaf_codes=codes[leaves],
@@ -278,15 +325,15 @@ class _Planner:
 
     def _leaf_reports(self, tree: Tree, reasons: RootReasons) -> tuple[LeafReport, ...]:
         names = {id: self._schema.find_column_name(id) or str(id) for id in self._schema.field_ids}
-        found: list[LeafReport] = []
+        reports: list[LeafReport] = []
         for leaf, code, left in zip(
             leaf_refs(tree.root, reasons.leaf_rows),
             reasons.leaf_codes.tolist(),
             reasons.left.tolist(),
             strict=True,
         ):
-            why = None if code < 0 else reasons.found[code]
-            found.append(
+            why = None if code < 0 else reasons.reasons[code]
+            reports.append(
                 LeafReport(
                     location=leaf.location,
                     entries=leaf.record_count - leaf.dead,
@@ -297,7 +344,7 @@ class _Planner:
                     files=None if left < 0 else left,
                 )
             )
-        return tuple(found)
+        return tuple(reports)
 
     def _root(
         self, calls: Sequence[StorageCall]
@@ -341,41 +388,60 @@ class _Planner:
         return batches, replace(total, ms=(time.perf_counter() - began) * 1000)
 
     def _marked(self, files: EntryBatch) -> EntryBatch:
-        return files.with_column(MUST_MATCH, pa.array(self._filter.must_match(files)))
+        return files.with_column(MUST_MATCH, arrow_values.array(self._filter.must_match(files)))
 
-    def _deletes(self, tree: Tree, kept: Sequence[LeafRef]) -> DeleteFiles | None:
-        """Delete files of the root and of delete leaves; affiliated ones follow their data leaf."""
+    def _delete_sources(
+        self, tree: Tree, in_root: Mask, kept: Sequence[LeafRef]
+    ) -> _DeleteSources | None:
+        """Where delete files are that may apply to what is left; None for nowhere."""
         kind = tree.root.numpy("content_type")
-        live = tracking.live_mask(tree.root)
-        in_root = live & (kind == ContentType.EQUALITY_DELETES)
-        opened = {leaf.location for leaf in kept}
-        listed = np.flatnonzero(live & (kind == ContentType.DELETE_MANIFEST))
-        leaves = [
-            leaf
-            for leaf in leaf_refs(tree.root, listed)
-            if leaf.referenced_file is None or leaf.referenced_file in opened
-        ]
-        if not in_root.any() and not leaves:
+        inline = tracking.live_mask(tree.root) & (kind == ContentType.EQUALITY_DELETES)
+        if not (inline.any() or (kind == ContentType.DELETE_MANIFEST).any()):
             return None
-        metadata = self._reader.metadata
-        ids = sorted({id for schema in metadata.schemas for id in schema.field_ids})
-        keys = delete_keys(ids, self._partition_ids)
+        rows = np.union1d(np.flatnonzero(in_root), [leaf.row for leaf in kept]).astype(np.int64)
+        if not rows.size:
+            return None
+        partitions = PartitionColumns.of(self._reader.metadata)
+        in_specs = partitions.stats_keys({*partitions.by_spec})
+        asked = {MIN_SEQUENCE, *self._filter_keys, *in_specs}
+        leaves = leaves_to_open(
+            self._reader.tree(self._snapshot, keys=asked).root,
+            data_rows=rows,
+            opened={leaf.location for leaf in kept},
+            filter=self._filter,
+            partitions=partitions,
+        )
+        if not inline.any() and not leaves:
+            return None
+        return _DeleteSources(
+            inline=inline, leaves=tuple(leaves), partitions=partitions, partition_keys=in_specs
+        )
+
+    def _deletes(self, sources: _DeleteSources) -> DeleteFiles | None:
+        """Delete files of the root and of delete leaves."""
+        schemas = self._reader.metadata.schemas
+        ids = sorted({id for schema in schemas for id in schema.field_ids})
+        keys = delete_keys(ids, self._partition_ids) | sources.partition_keys
         batches: list[EntryBatch] = []
-        if in_root.any():
+        if sources.inline.any():
             whole = self._reader.tree(self._snapshot, keys=keys | self._keys | self._filter_keys)
-            batches.append(whole.root.filter(in_root))
-        batches += self._reader.each(leaves, lambda leaf: self._reader.live(leaf, keys=keys))
+            batches.append(whole.root.filter(sources.inline))
+        batches += self._reader.map(sources.leaves, lambda leaf: self._reader.live(leaf, keys=keys))
         batch = EntryBatch.concat(batches)
         if not batch.num_rows:
             return None
-        partitioned = (
-            spec.spec_id
-            for spec in metadata.partition_specs
-            if any(not isinstance(part.transform, VoidTransform) for part in spec.fields)
-        )
-        return DeleteFiles(
-            batch=batch, location=self._reader.location, partitioned=frozenset(partitioned)
-        )
+        location = self._reader.location
+        return DeleteFiles(batch=batch, location=location, partitions=sources.partitions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _DeleteSources:
+    """Rows of the root that are delete files, delete leaves to open, and what tells partitions."""
+
+    inline: Mask
+    leaves: tuple[LeafRef, ...]
+    partitions: PartitionColumns
+    partition_keys: frozenset[str]
 
 
 def _level(result: PruneResult, *, considered: int) -> LevelReport:

@@ -12,9 +12,10 @@ from pyiceberg.typedef import Record
 
 from frazil.data.slices import DataFileSlice
 from frazil.errors import Unsupported
-from frazil.format.fields import ContentType
-from frazil.format.metadata import TableMetadata
-from frazil.scan.tasks import DeleteFile, Task, VectorPlace
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.vectors.puffin import StoredVector
+from frazil.scan.tasks import DeleteFile, Task
 
 _VERSION: Final = 3
 
@@ -25,6 +26,12 @@ def file_scan_tasks(
     """One PyIceberg task per file. Deletion vectors become delete files of theirs; PyIceberg
     cannot read equality deletes, so a file that has one is refused."""
     for task in tasks:
+        if task.source.column_files:
+            raise Unsupported(
+                f"{task.location}: it has columns in column files, which PyIceberg cannot read; "
+                "merge them first with table.compact(merge_columns=True)",
+                feature="column files in PyIceberg",
+            )
         deletes = {_delete_file(file, task, metadata) for file in task.deletes}
         if task.vector is not None:
             deletes.add(_vector_file(task.vector, task, metadata))
@@ -41,7 +48,7 @@ def _data_file(
     *,
     content: DataFileContent = DataFileContent.DATA,
 ) -> DataFile:
-    made = DataFile.from_args(
+    data_file = DataFile.from_args(
         _table_format_version=_VERSION,
         content=content,
         file_path=source.path,
@@ -51,15 +58,15 @@ def _data_file(
         file_size_in_bytes=source.file_size_in_bytes,
         first_row_id=source.first_row_id,
     )
-    made.spec_id = _spec_id(source, metadata)
-    return made
+    data_file.spec_id = _spec_id(source, metadata)
+    return data_file
 
 
-def _vector_file(vector: VectorPlace, task: Task, metadata: TableMetadata) -> DataFile:
-    made = DataFile.from_args(
+def _vector_file(vector: StoredVector, task: Task, metadata: TableMetadata) -> DataFile:
+    vector_file = DataFile.from_args(
         _table_format_version=_VERSION,
         content=DataFileContent.POSITION_DELETES,
-        file_path=vector.path,
+        file_path=vector.location,
         file_format=FileFormat.PUFFIN,
         partition=_partition(task.source, metadata),
         record_count=vector.cardinality,
@@ -68,8 +75,8 @@ def _vector_file(vector: VectorPlace, task: Task, metadata: TableMetadata) -> Da
         content_offset=vector.offset,
         content_size_in_bytes=vector.size_in_bytes,
     )
-    made.spec_id = _spec_id(task.source, metadata)
-    return made
+    vector_file.spec_id = _spec_id(task.source, metadata)
+    return vector_file
 
 
 def _delete_file(file: DeleteFile, task: Task, metadata: TableMetadata) -> DataFile:
@@ -87,8 +94,8 @@ def _delete_file(file: DeleteFile, task: Task, metadata: TableMetadata) -> DataF
 def _spec_id(source: DataFileSlice, metadata: TableMetadata) -> int:
     if source.spec_id is not None:
         return source.spec_id
-    plain = [spec.spec_id for spec in metadata.partition_specs if not spec.fields]
-    return plain[0] if plain else int(metadata.default_spec_id)
+    unpartitioned_ids = [spec.spec_id for spec in metadata.partition_specs if not spec.fields]
+    return unpartitioned_ids[0] if unpartitioned_ids else int(metadata.default_spec_id)
 
 
 def _partition(source: DataFileSlice, metadata: TableMetadata) -> Record:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from html import escape
+from textwrap import wrap
+from typing import Any, Final
 
-from frazil.words import card, counted
+from frazil.text_format import card, counted, html_shares, size
+
+_WIDTH: Final = 64
+_READ, _SKIPPED = "#3b82c4", "#aab4bd"
+_MAX_SQUARES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +50,7 @@ class LeafReport:
     files: int | None = None
 
 
-_COUNTS = tuple(each.name for each in fields(LevelReport))
+_COUNTS = tuple(counter.name for counter in fields(LevelReport))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,50 +83,99 @@ class ScanReport:
             "filter": self.filter,
             "files": f"{self.files:,}",
             "rows": f"{self.records:,}",
-            "bytes": f"{self.bytes:,}",
+            "bytes": size(self.bytes),
         }
-        return card("scan report", facts)
+        levels = [
+            f"<div style='margin-top:8px'>{counted(sum(n for n, _ in parts.values()), *nouns)} "
+            f"of {name}</div>{html_shares(parts)}"
+            for name, parts, nouns in (
+                ("the root", _shares(self.root), ("entry", "entries")),
+                ("its leaves", _shares(self.leaves), ("entry", "entries")),
+            )
+            if any(n for n, _ in parts.values())
+        ]
+        return card("scan report", facts, *levels, self._leaves_html())
+
+    def _leaves_html(self) -> str:
+        """Every leaf as a square: opened, or ruled out unread. Empty without `per_leaf`."""
+        if not self.per_leaf:
+            return ""
+        opened = sum(leaf.files is not None for leaf in self.per_leaf)
+        squares = "".join(
+            f"<span title='{escape(_leaf_title(leaf))}' style='display:inline-block;width:12px;"
+            f"height:12px;margin:1px;background:{_READ if leaf.files is not None else _SKIPPED}'>"
+            "</span>"
+            for leaf in self.per_leaf[:_MAX_SQUARES]
+        )
+        text = f"{opened:,} of {counted(len(self.per_leaf), 'leaf', 'leaves')} opened"
+        return (
+            f"<div style='margin-top:8px'>{text}</div><div style='max-width:520px'>{squares}</div>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        found = asdict(self)
+        report = asdict(self)
         if not self.per_leaf:
-            del found["per_leaf"]
-        return found
-
-    def lines(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """The levels as rows of a table, root first."""
-        return [("root", asdict(self.root)), ("leaves", asdict(self.leaves))]
+            del report["per_leaf"]
+        return report
 
     def __str__(self) -> str:
-        heads = (
-            ("read", "manifests_read"),
-            ("considered", "considered"),
-            ("dead", "dead"),
-            ("by partition", "pruned_by_partition"),
-            ("by derived", "pruned_by_derived"),
-            ("by bounds", "pruned_by_bounds"),
-            ("survived", "survived"),
-            ("bytes", "bytes_read"),
-            ("ms", "ms"),
-        )
-        widths = [max(len(title), 10) for title, _ in heads]
-        rows = ["".ljust(8) + " ".join(t.rjust(w) for (t, _), w in zip(heads, widths, strict=True))]
-        for name, values in self.lines():
-            cells = [
-                _shown(values[key]).rjust(w) for (_, key), w in zip(heads, widths, strict=True)
-            ]
-            rows.append(name.ljust(8) + " ".join(cells))
         snapshot = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         title = f"scan of {snapshot} where {self.filter}"
-        total = (
-            f"→ {counted(self.files, 'file')}, {counted(self.records, 'record')}, "
-            f"{counted(self.bytes, 'byte')}; {self.files_with_vectors:,} with deletion vectors; "
-            f"delete files: {self.equality_deletes:,} equality, {self.position_deletes:,} "
-            f"position; planned in {self.ms:.1f} ms"
+        found = f"→ {counted(self.files, 'file')}, {counted(self.records, 'record')}, "
+        found += size(self.bytes)
+        if self.files_with_vectors:
+            found += f"; {self.files_with_vectors:,} with deletion vectors"
+        lines = [*wrap(title, _WIDTH, break_on_hyphens=False)]
+        lines += [line for name, level in _levels(self) for line in _level_lines(name, level)]
+        lines.append(found)
+        if self.equality_deletes or self.position_deletes:
+            equality, position = self.equality_deletes, self.position_deletes
+            lines.append(f"  delete files: {equality:,} equality, {position:,} position")
+        return "\n".join([*lines, f"  planned in {self.ms:.1f} ms"])
+
+
+def _leaf_title(leaf: LeafReport) -> str:
+    if leaf.files is not None:
+        return f"opened: {leaf.files:,} of {counted(leaf.entries, 'entry', 'entries')} left"
+    return f"not opened: {leaf.predicate} cannot match by {leaf.evidence}"
+
+
+def _shares(level: LevelReport) -> dict[str, tuple[int, str]]:
+    """What became of the entries of a level, with a colour for each."""
+    return {
+        "left": (level.survived, _READ),
+        "pruned by partition": (level.pruned_by_partition, "#8fb7a0"),
+        "pruned by derived columns": (level.pruned_by_derived, "#b7a98f"),
+        "pruned by bounds": (level.pruned_by_bounds, _SKIPPED),
+        "dead": (level.dead, "#d08770"),
+    }
+
+
+def _levels(report: ScanReport) -> tuple[tuple[str, LevelReport], ...]:
+    return ("root", report.root), ("leaves", report.leaves)
+
+
+def _level_lines(name: str, level: LevelReport) -> list[str]:
+    """What became of the entries of a level, in words; only what happened is said."""
+    name = name.ljust(8)
+    if not level.considered and not level.manifests_read:
+        return [f"{name}none opened"] if name.startswith("leaves") else []
+    parts = [
+        f"{count:,} {what}"
+        for what, count in (
+            ("dead", level.dead),
+            ("pruned by partition", level.pruned_by_partition),
+            ("pruned by derived columns", level.pruned_by_derived),
+            ("pruned by bounds", level.pruned_by_bounds),
         )
-        return "\n".join([title, *rows, total])
-
-
-def _shown(value: float) -> str:
-    return f"{value:.1f}" if isinstance(value, float) else f"{value:,}"
+        if count
+    ]
+    text = f"{counted(level.considered, 'entry', 'entries')} considered: "
+    text += ", ".join([*parts, f"{level.survived:,} left"])
+    cost = f"{level.ms:.1f} ms"
+    if level.manifests_read:
+        read = counted(level.manifests_read, "manifest")
+        cost = f"{read} read, {size(level.bytes_read)}, {cost}"
+    lines = wrap(f"{text}; {cost}", _WIDTH - len(name), break_on_hyphens=False)
+    return [f"{name if not at else ' ' * len(name)}{line}" for at, line in enumerate(lines)]

@@ -16,10 +16,10 @@ from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
-from frazil.data.read_files import Reading
+from frazil.data.read.read_files import Reading
 from frazil.data.schema import arrow_schema
 from frazil.errors import InvalidInput
-from frazil.format.metadata import Snapshot
+from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.change_steps import ChangeStep, StepPlanner
 from frazil.scan.net_changes import net_files
 from frazil.scan.tasks import TaskReader
@@ -94,7 +94,7 @@ class RowFeed:
         """
         planner = StepPlanner(reader=self.reader, reading=self.reading)
         whole = snapshots[:1] if starts_whole else ()
-        steps = chain(map(planner.whole, whole), planner.each(snapshots[len(whole) :]))
+        steps = chain(map(planner.whole, whole), planner.steps(snapshots[len(whole) :]))
         for ordinal, (snapshot, step) in enumerate(zip(snapshots, steps, strict=True)):
             yield from self._step(step, snapshot, first_ordinal + ordinal)
 
@@ -122,8 +122,8 @@ class RowFeed:
         for part in step.removed:
             for batch in reader.read(part.task, only=part.positions):
                 yield from stamp.mark(batch, ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE)
-        for task in step.added:
-            for batch in reader.read(task):
+        for part in step.added:
+            for batch in reader.read(part.task, only=part.positions):
                 yield from stamp.mark(batch, ChangeType.INSERT, ChangeType.UPDATE_POSTIMAGE)
 
     def _moves(self, step: ChangeStep) -> _Moves | None:
@@ -144,8 +144,8 @@ class RowFeed:
             return None
         updated: list[pa.Array] = []
         carried: list[pa.Array] = []
-        for task in step.added:
-            for batch in reader.read(task):
+        for part in step.added:
+            for batch in reader.read(part.task, only=part.positions):
                 ids, ages = batch.column(0), batch.column(1)
                 met = pc.is_in(ids, value_set=left)
                 old = pc.fill_null(pc.less_equal(ages, step.since_sequence_number), False)
@@ -155,8 +155,8 @@ class RowFeed:
 
 
 def _ids(parts: Sequence[pa.Array]) -> pa.Array | None:
-    found = pa.chunked_array(parts, pa.int64()).combine_chunks()
-    return found if len(found) else None
+    row_ids = pa.chunked_array(parts, pa.int64()).combine_chunks()
+    return row_ids if len(row_ids) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

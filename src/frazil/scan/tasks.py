@@ -7,7 +7,6 @@ turns it into rows, here or on an executor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,14 +14,19 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
-from frazil.data.equality import EqualityDeletes
-from frazil.data.read_files import Reading, read_file
-from frazil.data.read_together import WholeFile, is_small, read_together
+from frazil.data.read.equality import EqualityDeletes
+from frazil.data.read.read_files import Reading, read_file
+from frazil.data.read.read_together import WholeFile, is_small, read_together
 from frazil.data.slices import DataFileSlice
-from frazil.format import bitmap, paths, puffin
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType
-from frazil.storage import Storage, readers_at
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import column_files_of
+from frazil.format.entries.fields import PARTITION_PREFIX, ContentType
+from frazil.format.vectors import bitmap
+from frazil.format.vectors.puffin import StoredVector
+from frazil.storage import readers_at
+from frazil.threads import in_threads
+from frazil.tree.stored_vectors import read_vector, vectors_of
 
 if TYPE_CHECKING:
     from frazil.scan.plan import Plan
@@ -32,35 +36,13 @@ _BUNDLE_FILES: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VectorPlace:
-    """Where a deletion vector is."""
-
-    path: str
-    offset: int
-    size_in_bytes: int
-    cardinality: int
-
-    def positions(self, storage: Storage, *, record_count: int | None = None) -> Positions:
-        """Read it: one range request."""
-        return puffin.read_vector_at(
-            storage.open(self.path, size=self.offset + self.size_in_bytes),
-            offset=self.offset,
-            size_in_bytes=self.size_in_bytes,
-            path=self.path,
-            cardinality=self.cardinality,
-            record_count=record_count,
-            limits=storage.limits,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFile:
     """A delete file that applies to a task."""
 
     source: DataFileSlice
     content_type: ContentType
     equality_ids: tuple[int, ...] = ()
-    vector: VectorPlace | None = None
+    vector: StoredVector | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +52,7 @@ class Task:
 
     location: str
     source: DataFileSlice
-    vector: VectorPlace | None = None
+    vector: StoredVector | None = None
     deletes: tuple[DeleteFile, ...] = ()
     must_match: bool = False
     leaf: str | None = None
@@ -152,9 +134,10 @@ def slices_of(files: EntryBatch, location: str) -> Iterator[DataFileSlice]:
         files.pylist("spec_id"),
         files.pylist("tracking.first_row_id"),
         files.pylist("tracking.sequence_number"),
+        column_files_of(files),
         strict=True,
     )
-    for index, (path, kind, records, size, spec, first_row, sequence) in enumerate(columns):
+    for index, (path, kind, records, size, spec, first_row, sequence, parts) in enumerate(columns):
         yield DataFileSlice(
             path=path,
             file_format=kind,
@@ -164,29 +147,19 @@ def slices_of(files: EntryBatch, location: str) -> Iterator[DataFileSlice]:
             partition={id: values[index] for id, values in partitions.items()},
             first_row_id=first_row,
             data_sequence_number=sequence,
+            column_files=tuple(
+                replace(part, location=paths.resolve(location, part.location)) for part in parts
+            ),
         )
 
 
-def _vectors(files: EntryBatch, location: str) -> list[VectorPlace | None]:
-    if not files.has("deletion_vector.location"):
-        return [None] * files.num_rows
-    columns = zip(
-        files.pylist("deletion_vector.location"),
-        files.pylist("deletion_vector.offset"),
-        files.pylist("deletion_vector.size_in_bytes"),
-        files.pylist("deletion_vector.cardinality"),
-        strict=True,
-    )
+def _vectors(files: EntryBatch, location: str) -> list[StoredVector | None]:
+    """The vectors of files, by the addresses of their Puffin files."""
     return [
         None
-        if path is None
-        else VectorPlace(
-            path=paths.resolve(location, path),
-            offset=offset,
-            size_in_bytes=size,
-            cardinality=cardinality,
-        )
-        for path, offset, size, cardinality in columns
+        if vector is None
+        else replace(vector, location=paths.resolve(location, vector.location))
+        for vector in vectors_of(files)
     ]
 
 
@@ -224,9 +197,10 @@ class TaskReader:
             for bundle in bundles:
                 yield from self._read_bundle(bundle)
             return
-        with ThreadPoolExecutor(max_workers=min(len(bundles), threads)) as pool:
-            for part in pool.map(lambda bundle: list(self._read_bundle(bundle)), bundles):
-                yield from part
+        for part in in_threads(
+            bundles, lambda bundle: list(self._read_bundle(bundle)), threads=threads
+        ):
+            yield from part
 
     def _bundles(self, tasks: Sequence[Task], *, most: int) -> Iterator[list[Task]]:
         """Tasks in order; small files that give all their rows stand together, so many at most."""
@@ -276,35 +250,35 @@ class TaskReader:
 
     def dropped(self, task: Task) -> Positions | None:
         """Positions deleted by the vector and by carried-over position deletes."""
-        found: Positions | None = None
+        positions: Positions | None = None
         if task.vector is not None:
-            found = task.vector.positions(
-                self.reading.storage, record_count=task.source.record_count
+            positions = read_vector(
+                self.reading.storage, task.vector, record_count=task.source.record_count
             )
         resolved = self.resolved(task)
         if not resolved.size:
-            return found
-        return resolved if found is None else bitmap.union(found, resolved)
+            return positions
+        return resolved if positions is None else bitmap.union(positions, resolved)
 
     def resolved(self, task: Task) -> Positions:
         """Positions that delete files of carried v2 and v3 manifests retire."""
-        found: Positions = np.zeros(0, dtype=np.int64)
+        positions: Positions = np.zeros(0, dtype=np.int64)
         for file in task.deletes:
             if file.content_type is not ContentType.POSITION_DELETES:
                 continue
             if file.vector is not None:
-                more = file.vector.positions(
-                    self.reading.storage, record_count=task.source.record_count
+                more = read_vector(
+                    self.reading.storage, file.vector, record_count=task.source.record_count
                 )
             else:
                 more = self._positions_of(file, task)
-            found = bitmap.union(found, more)
-        return found
+            positions = bitmap.union(positions, more)
+        return positions
 
     def _equality_of(self, file: DeleteFile) -> EqualityDeletes:
         known = self._equality.get(file.source.path)
         if known is None:
-            from frazil.data.delete_files import read_equality_deletes
+            from frazil.data.read.delete_files import read_equality_deletes
 
             known = read_equality_deletes(
                 file.source,
@@ -319,7 +293,7 @@ class TaskReader:
     def _positions_of(self, file: DeleteFile, task: Task) -> Positions:
         by_path = self._positions.get(file.source.path)
         if by_path is None:
-            from frazil.data.delete_files import read_position_deletes
+            from frazil.data.read.delete_files import read_position_deletes
 
             raw = read_position_deletes(file.source, storage=self.reading.storage)
             by_path = {_plain(path): positions for path, positions in raw.items()}

@@ -9,14 +9,18 @@
 from __future__ import annotations
 
 import gc
+import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from frazil.entrance import checked
+from frazil.argument_checks import checked
 from frazil.errors import Unsupported
 
+log = logging.getLogger("frazil.serve")
+
 if TYPE_CHECKING:
-    from frazil.serve.access import Access
+    from frazil.serve.access.principals import Access
     from frazil.serve.running import Running
     from frazil.serve.settings import Certificate, Settings
     from frazil.table import Catalog
@@ -34,13 +38,29 @@ def start(
 ) -> Running:
     """Serve a catalog from this process until `close` is called; port 0 takes a free one. With a
     certificate it is served over TLS."""
-    _need_installed()
+    need_installed()
     from frazil.serve.app import build
     from frazil.serve.running import Running
     from frazil.serve.service import Service
+    from frazil.serve.settings import Settings
 
-    app = build(Service(catalog, settings, access))
-    return Running(app, host=host, port=port, certificate=certificate)
+    settings = settings or Settings()
+    # Whoever starts it under a name means that name.
+    settings = replace(settings, names=(*settings.names, host))
+    service = Service(catalog, settings, access)
+    for name in service.pointers.exposed_trees():
+        log.warning(
+            "%s: its clients see a location that holds its metadata, and engines that remove "
+            "orphans there delete it. Set the property serve.location to clients",
+            name,
+        )
+    return Running(
+        build(service),
+        host=host,
+        port=port,
+        certificate=certificate,
+        max_connections=service.settings.max_connections,
+    )
 
 
 @checked
@@ -70,7 +90,8 @@ def run(
         server.wait()
 
 
-def _need_installed() -> None:
+def need_installed() -> None:
+    """Unsupported, with how to install it, when the server is not installed."""
     try:
         import httptools  # noqa: F401
         import msgspec  # noqa: F401

@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
+from frazil.cancellation import Cancellation
 from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import InvalidInput
-from frazil.serve.rest_errors import bad_request
+from frazil.serve.access.rights import Names, Rights, Role
+from frazil.serve.wire.json_bodies import decoded
 
 if TYPE_CHECKING:
-    from frazil.serve.access import Principal
+    from frazil.serve.access.principals import Principal
     from frazil.serve.service import Service
 
 SEPARATOR = "\x1f"
 """What separates the levels of a namespace in a path."""
 Shape = TypeVar("Shape")
-Right = Literal["open", "read", "write"]
+Right = Literal["read", "write"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Request:
     """A request that has been routed. `format_version` is what its prefix asks tables to be
     shown as, None for each table's own."""
 
@@ -36,6 +38,8 @@ class Call:
     body: bytes = field(default=b"", repr=False)
     format_version: int | None = None
     principal: Principal | None = None
+    cancellation: Cancellation = field(default_factory=Cancellation, repr=False)
+    """Is cancelled when the sender has gone, or the time is up."""
 
     def check(self, right: Literal["read", "write"], *namespaces: Namespace) -> None:
         """403 when the sender may not; for names that are in the body."""
@@ -58,23 +62,24 @@ class Call:
 
     def decode(self, shape: type[Shape]) -> Shape:
         """The body as one of the shapes of `wire`."""
-        try:
-            return msgspec.json.decode(self.body, type=shape)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise bad_request(f"Malformed request: {error}") from error
+        return decoded(self.body, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Response:
     """A status and a body: a shape of `wire`, plain values, or bytes of JSON.
 
-    An answer that is still `pending` takes its body from there, and holds no thread until then.
+    An answer that is still `pending` takes its body from there, and holds no thread until then; a
+    result that is an answer takes the place of this one. After `patience_s`, `give_up` is called,
+    which must end the waiting.
     """
 
     status: int = 200
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     pending: Future[Any] | None = None
+    patience_s: float | None = None
+    give_up: Callable[[], object] | None = None
 
     def encoded(self) -> bytes:
         """The body as it is sent."""
@@ -83,23 +88,34 @@ class Answer:
         return self.body if isinstance(self.body, bytes) else msgspec.json.encode(self.body)
 
 
-NO_CONTENT = Answer(status=204)
-Handler = Callable[["Service", Call], Answer]
+NO_CONTENT = Response(status=204)
+Handler = Callable[["Service", Request], Response]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One endpoint, by the path template of the specification."""
+    """One endpoint, by the path template of the specification, and who may use it."""
 
     method: str
     template: str
     handler: Handler
-    right: Right = "read"
+    rights: Rights
     again: Handler | None = None
     """What answers a repeated request, where answers are too large to keep."""
-    names_in_body: bool = False
-    """Whether the handler checks rights itself, on names that it finds in the body."""
+    lane: Literal["quick", "queries", "statements"] = "quick"
+    """Where it is worked on. What may take long is no quick request: a plan, a SQL statement, a
+    page about a table, maintenance."""
+    takes_much: bool = False
+    """Whether bodies may be as large as commits are."""
     is_advertised: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rights, Rights):
+            raise TypeError(f"{self}: rights is {self.rights!r}; expected Rights")
+        if ("{namespace}" in self.template) != (self.rights.names is Names.PATH):
+            raise ValueError(f"{self}: its rights do not concern the namespace of its path")
+        if self.rights.role is Role.NOBODY and self.rights.names is not Names.NONE:
+            raise ValueError(f"{self}: nobody has no namespace")
 
     def __str__(self) -> str:
         return f"{self.method} {self.template}"

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from frazil.errors import (
     AlreadyExists,
+    Cancelled,
     CatalogError,
     CommitConflict,
     CommitUnknown,
+    Forbidden,
     FrazilError,
     InvalidInput,
     NotFound,
+    Overloaded,
     Unsupported,
 )
+from frazil.serve.limits import RETRY_AFTER_S
 
 
 class RestError(Exception):
     """An answer that is an error."""
 
-    def __init__(self, status: int, kind: str, message: str) -> None:
+    def __init__(
+        self, status: int, kind: str, message: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.status = status
+        self.headers = dict(headers or {})
         self.kind = kind
         self.message = message
         super().__init__(message)
@@ -28,7 +37,17 @@ class RestError(Exception):
         return {"error": {"message": self.message, "type": self.kind, "code": self.status}}
 
 
+class _Busy(RestError):
+    """The server has no room; Frazil's own client is told that nothing was done."""
+
+    def body(self) -> dict[str, dict[str, str | int]]:
+        body = super().body()
+        body["error"]["kind"] = Overloaded.kind
+        return body
+
+
 _KINDS: tuple[tuple[type[FrazilError], int, str], ...] = (
+    (Forbidden, 403, "ForbiddenException"),
     (NotFound, 404, "NotFoundException"),
     (AlreadyExists, 409, "AlreadyExistsException"),
     (CommitConflict, 409, "CommitFailedException"),
@@ -42,10 +61,22 @@ _KINDS: tuple[tuple[type[FrazilError], int, str], ...] = (
 
 def rest_error(error: FrazilError) -> RestError:
     """The answer to an error raised below. A failure that is not the client's is a 500."""
+    if isinstance(error, Overloaded):
+        return overloaded(str(error), is_own=error.is_own)
+    if isinstance(error, Cancelled):
+        return RestError(499, "ClientClosedRequestException", str(error))
     for kind, status, name in _KINDS:
         if isinstance(error, kind):
             return RestError(status, name, str(error))
     return RestError(500, "InternalServerError", str(error))
+
+
+def overloaded(message: str, *, is_own: bool = False) -> RestError:
+    """503, or 429 where the limit is the sender's own: nothing was done, and when to try again."""
+    status, kind = (
+        (429, "TooManyRequestsException") if is_own else (503, "ServiceUnavailableException")
+    )
+    return _Busy(status, kind, message, headers={"Retry-After": str(RETRY_AFTER_S)})
 
 
 def bad_request(message: str) -> RestError:

@@ -10,16 +10,13 @@ import time
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from frazil.errors import CatalogError, InvalidInput
+from frazil.serve.access.connections import bounded
+from frazil.serve.limits import KEEP_ALIVE_S, MAX_CONNECTIONS
 from frazil.serve.settings import Certificate
 
 _START_S = 30.0
-MOST_HEADER_BYTES = 64 * 1024
-"""Of a request line and its headers, beyond what arrives with their first byte."""
-KEEP_ALIVE_S = 75
-"""How long a connection may idle; clients that keep them open close them sooner."""
 
 
 class Running:
@@ -32,10 +29,11 @@ class Running:
         host: str = "127.0.0.1",
         port: int = 0,
         certificate: Certificate | None = None,
+        max_connections: int = MAX_CONNECTIONS,
     ) -> None:
         if not 0 <= port < 1 << 16:
             raise InvalidInput(f"port is {port}; expected 0 to 65535")
-        config = uvicorn_config(app, certificate)
+        config = uvicorn_config(app, certificate, max_connections=max_connections)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # Only sockets that say TCP send small answers at once; others wait 40 ms for the client.
         self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -46,9 +44,9 @@ class Running:
             self._socket.close()
             reason = error.strerror if isinstance(error, OSError) else error
             raise InvalidInput(f"cannot listen on {host!r}, port {port}: {reason}") from error
-        shown = f"[{host}]" if ":" in host else host
+        address = f"[{host}]" if ":" in host else host
         scheme = "http" if certificate is None else "https"
-        self.uri = f"{scheme}://{shown}:{self._socket.getsockname()[1]}"
+        self.uri = f"{scheme}://{address}:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
@@ -86,33 +84,12 @@ class Running:
         self.close()
 
 
-class _Bounded(HttpToolsProtocol):
-    """HTTP with headers of a bounded size; those that go on for longer are refused."""
-
-    _is_header = False
-    _is_new = False
-    _header_bytes = 0
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._is_header and not self._is_new:
-            self._header_bytes += len(data)
-            if self._header_bytes > MOST_HEADER_BYTES:
-                self._is_header = False
-                self.send_400_response("The headers of the request are too large.")
-        self._is_new = False
-
-    def on_message_begin(self) -> None:
-        self._is_header = self._is_new = True
-        self._header_bytes = 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._is_header = False
-        super().on_headers_complete()
-
-
-def uvicorn_config(app: Starlette, certificate: Certificate | None = None) -> uvicorn.Config:
+def uvicorn_config(
+    app: Starlette,
+    certificate: Certificate | None = None,
+    *,
+    max_connections: int = MAX_CONNECTIONS,
+) -> uvicorn.Config:
     """How the web server runs: quietly, and with headers that reveal nothing about it."""
     config = uvicorn.Config(
         app,
@@ -124,7 +101,8 @@ def uvicorn_config(app: Starlette, certificate: Certificate | None = None) -> uv
         proxy_headers=False,
         timeout_graceful_shutdown=10,
         timeout_keep_alive=KEEP_ALIVE_S,
-        http=_Bounded,
+        http=bounded(max_connections),
+        ws="none",  # a web socket would leave the limits of connections behind
     )
     if certificate is not None:
         try:

@@ -8,27 +8,25 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from frazil.spark import jobs
-    from frazil.spark.change_frame import changes
-    from frazil.spark.connect_sql import sql
-    from frazil.spark.delete import delete
-    from frazil.spark.foreach import foreach_batch
-    from frazil.spark.iceberg_runtime import iceberg_session
-    from frazil.spark.jar import jar_path
-    from frazil.spark.merge import Merge, merge
-    from frazil.spark.overwrites import overwrite, overwrite_partitions
-    from frazil.spark.paimon_merge import merge_paimon
-    from frazil.spark.register import register
-    from frazil.spark.spark_engine import SparkEngine
-    from frazil.spark.spark_types import spark_schema, table_schema
-    from frazil.spark.table_frame import table
-    from frazil.spark.update import update
-    from frazil.spark.writer import append
+    from frazil.spark.catalog.connect_sql import sql
+    from frazil.spark.catalog.iceberg_runtime import iceberg_session
+    from frazil.spark.catalog.register import register
+    from frazil.spark.read.change_frame import changes
+    from frazil.spark.rows.delete import delete
+    from frazil.spark.rows.foreach import foreach_batch
+    from frazil.spark.rows.merge import Merge, merge
+    from frazil.spark.rows.overwrites import overwrite, overwrite_partitions
+    from frazil.spark.rows.paimon_merge import merge_paimon
+    from frazil.spark.rows.spark_engine import SparkEngine
+    from frazil.spark.rows.table_frame import table
+    from frazil.spark.rows.update import update
+    from frazil.spark.session.jar import jar_path
+    from frazil.spark.types.spark_types import spark_schema, table_schema
+    from frazil.spark.write.writer import append
 
 __all__ = [
     "Merge",
@@ -53,25 +51,25 @@ __all__ = [
 ]
 
 _PLACES: Final = {
-    "Merge": "merge",
-    "SparkEngine": "spark_engine",
-    "append": "writer",
-    "changes": "change_frame",
-    "delete": "delete",
-    "foreach_batch": "foreach",
-    "iceberg_session": "iceberg_runtime",
-    "jar_path": "jar",
+    "Merge": "rows.merge",
+    "SparkEngine": "rows.spark_engine",
+    "append": "write.writer",
+    "changes": "read.change_frame",
+    "delete": "rows.delete",
+    "foreach_batch": "rows.foreach",
+    "iceberg_session": "catalog.iceberg_runtime",
+    "jar_path": "session.jar",
     "jobs": "jobs",
-    "merge": "merge",
-    "merge_paimon": "paimon_merge",
-    "overwrite": "overwrites",
-    "overwrite_partitions": "overwrites",
-    "register": "register",
-    "spark_schema": "spark_types",
-    "sql": "connect_sql",
-    "table": "table_frame",
-    "table_schema": "spark_types",
-    "update": "update",
+    "merge": "rows.merge",
+    "merge_paimon": "rows.paimon_merge",
+    "overwrite": "rows.overwrites",
+    "overwrite_partitions": "rows.overwrites",
+    "register": "catalog.register",
+    "spark_schema": "types.spark_types",
+    "sql": "catalog.connect_sql",
+    "table": "rows.table_frame",
+    "table_schema": "types.spark_types",
+    "update": "rows.update",
 }
 """The module of every name. They are loaded when first used: the workers of a job load what their
 task needs, and nothing else of this package."""
@@ -88,16 +86,5 @@ def __getattr__(name: str) -> Any:
     if place is None:
         raise AttributeError(f"module 'frazil.spark' has no attribute {name!r}")
     module = importlib.import_module(f"frazil.spark.{place}")
-    found = globals()[name] = module if name == place == "jobs" else getattr(module, name)
-    return found
-
-
-class _Package(ModuleType):
-    """Some functions have the names of their modules; the name is the function's."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (isinstance(value, ModuleType) and name in _PLACES and name != "jobs"):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+    value = globals()[name] = module if name == "jobs" else getattr(module, name)
+    return value

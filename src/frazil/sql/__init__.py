@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from frazil.sql.query_result import Result
+    from frazil.sql.output.query_result import Result
     from frazil.sql.session import Session
 
 __all__ = ["Result", "Session"]
@@ -14,7 +14,7 @@ __all__ = ["Result", "Session"]
 def __getattr__(name: str) -> Any:
     """Parser and engine are loaded when first used: they take a third of a second."""
     if name == "Result":
-        from frazil.sql.query_result import Result
+        from frazil.sql.output.query_result import Result
 
         return Result
     if name == "Session":

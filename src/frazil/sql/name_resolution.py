@@ -17,10 +17,10 @@ import pyarrow as pa
 from frazil.catalog.names import dotted, undotted
 from frazil.catalog.views import ViewState
 from frazil.errors import InvalidInput, NotFound
-from frazil.rows.unsliced import UnslicedRows, is_misread, unsliced
+from frazil.rows.duckdb.duckdb_source import UnslicedRows, is_misread, unsliced
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
-from frazil.words import did_you_mean
+from frazil.text_format import did_you_mean
 
 METADATA_TABLES: Final = (
     "all_data_files",
@@ -45,7 +45,7 @@ AsOf = int | str | datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableMeant:
+class ResolvedTable:
     """A table as one of its states, or its metadata, or its changes."""
 
     table: Table
@@ -53,34 +53,50 @@ class TableMeant:
     metadata: str | None = None
     changes: bool = False
 
+    @property
+    def is_special(self) -> bool:
+        """Whether its rows are not the table's."""
+        return self.metadata is not None or self.changes
+
+    @property
+    def full_name(self) -> tuple[str, ...]:
+        """The table's name with its namespace."""
+        own = undotted(self.table.name)
+        return (*own, self.metadata) if self.metadata is not None else own
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ViewMeant:
+class ResolvedView:
     """A view of the catalog."""
 
     state: ViewState
 
+    @property
+    def full_name(self) -> tuple[str, ...]:
+        """The view's name with its namespace."""
+        return (*self.state.identifier.namespace, self.state.identifier.name)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenMeant:
+class ResolvedRows:
     """Data that came with the call, by its name there."""
 
     data: Any
 
 
-Meant = TableMeant | ViewMeant | GivenMeant
+Resolved = ResolvedTable | ResolvedView | ResolvedRows
 
 
 def metadata_rows(table: Table, which: str) -> Any:
     """A metadata table as Arrow. Structs without fields, such as the partition in a table that is
     not partitioned, are left out, as Iceberg does; DuckDB has none."""
-    found: pa.Table = getattr(table.inspect, _METADATA_METHODS.get(which, which))
+    rows: pa.Table = getattr(table.inspect, _METADATA_METHODS.get(which, which))
     empty = [
         field.name
-        for field in found.schema
+        for field in rows.schema
         if pa.types.is_struct(field.type) and not field.type.num_fields
     ]
-    return found.drop_columns(empty)
+    return rows.drop_columns(empty)
 
 
 def given_rows(data: Any) -> Any:
@@ -136,18 +152,18 @@ class Names:
     def table(self, parts: Sequence[str]) -> Table:
         """A table that is written or described; branches may be named."""
         meant = self.find(parts)
-        if isinstance(meant, TableMeant) and meant.metadata is None and not meant.changes:
+        if isinstance(meant, ResolvedTable) and meant.metadata is None and not meant.changes:
             if meant.as_of is None:
                 return meant.table
             raise InvalidInput(f"{'.'.join(parts)} is a tag, which cannot be changed")
         raise InvalidInput(f"{'.'.join(parts)} is not a table that can be changed")
 
-    def find(self, parts: Sequence[str]) -> Meant:
+    def find(self, parts: Sequence[str]) -> Resolved:
         """What a name means; NotFound with the nearest names."""
         for full in self._candidates(parts):
-            found = self._exact(full)
-            if found is not None:
-                return found
+            resolved = self._exact(full)
+            if resolved is not None:
+                return resolved
         for full in self._candidates(parts[:-1]) if len(parts) > 1 else ():
             table = self._load(full)
             if table is not None:
@@ -167,20 +183,22 @@ class Names:
 
     def _by_last(self, name: str) -> list[tuple[str, ...]]:
         """A bare name, if one table of the catalog has it."""
-        found = [
-            undotted(each) for each in self.catalog.list_tables() if undotted(each)[-1] == name
+        matching = [
+            undotted(listed_name)
+            for listed_name in self.catalog.list_tables()
+            if undotted(listed_name)[-1] == name
         ]
-        if len(found) > 1:
-            shown = ", ".join(".".join(each) for each in found)
-            raise InvalidInput(f"{name!r} may be {shown}; write its namespace")
-        return found
+        if len(matching) > 1:
+            listed = ", ".join(".".join(parts) for parts in matching)
+            raise InvalidInput(f"{name!r} may be {listed}; write its namespace")
+        return matching
 
-    def _exact(self, full: Sequence[str]) -> Meant | None:
+    def _exact(self, full: Sequence[str]) -> Resolved | None:
         table = self._load(full)
         if table is not None:
-            return TableMeant(table=table)
+            return ResolvedTable(table=table)
         try:
-            return ViewMeant(state=self.catalog._pointers.views.load(tuple(full)))
+            return ResolvedView(state=self.catalog._pointers.views.load(tuple(full)))
         except (NotFound, InvalidInput):
             return None
 
@@ -192,23 +210,23 @@ class Names:
             self._tables = {}
         if name not in self._tables:
             try:
-                found = self.catalog.find_table(tuple(full))
+                table = self.catalog.find_table(tuple(full))
             except InvalidInput:
-                found = None
-            if found is None:
+                table = None
+            if table is None:
                 return None
-            self._tables[name] = found
+            self._tables[name] = table._as_loaded()  # a statement sees one state
         return self._tables[name]
 
-    def _inside(self, table: Table, part: str) -> TableMeant:
+    def _inside(self, table: Table, part: str) -> ResolvedTable:
         if part in METADATA_TABLES:
-            return TableMeant(table=table, metadata=part)
+            return ResolvedTable(table=table, metadata=part)
         if part == CHANGES:
-            return TableMeant(table=table, changes=True)
+            return ResolvedTable(table=table, changes=True)
         if part.startswith("branch_"):
-            return TableMeant(table=table.branch(part.removeprefix("branch_"), create=False))
+            return ResolvedTable(table=table.branch(part.removeprefix("branch_"), create=False))
         if part.startswith("tag_"):
-            return TableMeant(table=table, as_of=part.removeprefix("tag_"))
+            return ResolvedTable(table=table, as_of=part.removeprefix("tag_"))
         known = (*METADATA_TABLES, CHANGES)
         raise NotFound(
             f"{table.name} has no metadata table {part!r}; there are {', '.join(known)}, "

@@ -6,25 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from frazil.errors import FrazilError, InvalidInput
-from frazil.expr.sql_text import TOO_DEEP
-from frazil.rows import duckdb_scan
-from frazil.sql import procedures, run_rows, run_tables, run_views, show
-from frazil.sql import statements as st
-from frazil.sql.execution import Statement
+from frazil.parser.duckdb_parser import TOO_DEEP
+from frazil.sql import caller
+from frazil.sql.bind.rewriting import Parameters
+from frazil.sql.engine.database import Database
 from frazil.sql.name_resolution import Names
-from frazil.sql.parse_statement import parse_script
-from frazil.sql.query_result import Result, done
-from frazil.sql.ready_queries import ReadyQueries
-from frazil.sql.rewriting import Parameters
-from frazil.sql.text import Source
-from frazil.sql.transactions import Transactions
+from frazil.sql.output.query_result import Result, done
+from frazil.sql.parse import statements as st
+from frazil.sql.parse.parse_statement import parse_script
+from frazil.sql.run import copy_rows, procedures, run_rows, run_tables, run_views, show
+from frazil.sql.run.execution import Execution
+from frazil.sql.run.transactions import Transactions
 from frazil.table.catalog import Catalog
-
-if TYPE_CHECKING:
-    import duckdb
 
 Values = Sequence[Any] | Mapping[str, Any] | None
 
@@ -36,16 +32,20 @@ class Session:
         self,
         catalog: Catalog,
         *,
-        database: duckdb.DuckDBPyConnection | None = None,
-        ready: ReadyQueries | None = None,
+        database: Database | None = None,
+        owns_database: bool = False,
+        time_limit: float | None = None,
     ) -> None:
-        """`database` is one that `new_database` made; `ready` has queries that were bound on it
-        before."""
+        """`database` is one that other sessions share, unless this one owns it.
+        `time_limit` is how many seconds a query may run until it is interrupted."""
         self.catalog = catalog
         self.names = Names(catalog)
         self.transactions = Transactions()
-        self._database = database
-        self._ready = ready
+        self._database = database or Database(warehouse=catalog.warehouse)
+        self._owns_database = owns_database
+        self._time_limit = time_limit
+        self._at: Execution | None = None
+        self._is_cancelled = False
 
     @property
     def in_transaction(self) -> bool:
@@ -53,39 +53,67 @@ class Session:
         return self.transactions.is_open
 
     def sql(
-        self, text: str, params: Values = None, *, tables: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        params: Values = None,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        allow_files: bool = False,
     ) -> Result:
         """Run statements, separated by semicolons, and return the result of the last one.
 
         `params` holds the values for `?` and `$1`, or for `$name` if it is a mapping. `tables`
-        makes
-        Arrow data and data frames available to the text by name.
+        makes Arrow data and data frames available to the text by name; a name that no table has
+        may also be a variable of the caller (`FROM df`). `allow_files` permits functions that read
+        files, such as `read_parquet`, and COPY … TO.
         """
         last: Result | None = None
-        for result in self.results(text, params, tables=tables):
+        outside = caller.is_outside()
+        for result in self._results(text, params, tables, allow_files, sees_variables=outside):
             last = result
         if last is None:
             raise InvalidInput("the text contains no statement")
         return last
 
     def results(
-        self, text: str, params: Values = None, *, tables: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        params: Values = None,
+        *,
+        tables: Mapping[str, Any] | None = None,
+        allow_files: bool = False,
     ) -> Iterator[Result]:
         """Run statements one by one, yielding the result of each before running the next."""
+        return self._results(text, params, tables, allow_files, sees_variables=False)
+
+    def _results(
+        self,
+        text: str,
+        params: Values,
+        tables: Mapping[str, Any] | None,
+        allow_files: bool,
+        *,
+        sees_variables: bool,
+    ) -> Iterator[Result]:
         values = Parameters(params)
         for source, cursor, statement in parse_script(text):
-            at = Statement(
+            at = Execution(
                 self.catalog,
                 self.names,
                 self.transactions,
-                self.database,
+                self._database,
                 source,
                 cursor,
                 values,
                 tables or {},
                 is_written=not isinstance(statement, st.Query | st.Explain),
-                ready=self._ready,
+                allow_files=allow_files,
+                sees_variables=sees_variables,
+                time_limit=self._time_limit,
             )
+            self._at = at
+            if self._is_cancelled:
+                at.cancel()
             try:
                 result = self._run(statement, at)
             except RecursionError:
@@ -93,17 +121,20 @@ class Session:
             yield result
         values.check_used()
 
+    def cancel(self) -> None:
+        """Stop the statement that runs, and every later query, from any thread. A commit ends as it
+        must."""
+        self._is_cancelled = True
+        if self._at is not None:
+            self._at.cancel()
+
     def close(self) -> None:
         """Roll back an open transaction."""
         self.transactions.roll_back()
+        if self._owns_database:
+            self._database.close()
 
-    def database(self) -> duckdb.DuckDBPyConnection:
-        """The engine's database, made when first needed."""
-        if self._database is None:
-            self._database = new_database()
-        return self._database
-
-    def _run(self, statement: st.Statement, at: Statement) -> Result:
+    def _run(self, statement: st.Statement, at: Execution) -> Result:
         match statement:
             case st.Query(part=part):
                 return at.result(part)
@@ -111,63 +142,38 @@ class Session:
                 return show.explain(statement, at)
             case st.Insert() | st.Delete() | st.Update() | st.Merge():
                 return run_rows.run(statement, at)
+            case st.Copy():
+                return copy_rows.run(statement, at)
             case st.Show() | st.Describe():
                 return show.run(statement, at)
             case st.Call():
                 return procedures.run(statement, at)
             case st.Use(namespace=namespace):
                 return self._use(namespace.parts, at, namespace.start)
-            case st.TransactionStatement(bracket=bracket, start=start):
-                return self._bracket(bracket, at.source, start)
+            case st.TransactionStatement(verb=verb, start=start):
+                return self._verb(verb, at, start)
             case st.CreateView() | st.DropView() | st.AlterView():
                 return run_views.run(statement, at)
         return run_tables.run(statement, at)
 
-    def _use(self, parts: tuple[str, ...], at: Statement, start: int) -> Result:
+    def _use(self, parts: tuple[str, ...], at: Execution, start: int) -> Result:
         if not self.catalog._pointers.namespace_exists(parts):
             raise at.source.problem(start, f"namespace {'.'.join(parts)} does not exist")
         self.names.namespace = parts
         return done(namespace=".".join(parts))
 
-    def _bracket(self, bracket: st.Bracket, source: Source, start: int) -> Result:
+    def _verb(self, verb: st.TransactionVerb, at: Execution, start: int) -> Result:
         try:
-            match bracket:
-                case st.Bracket.BEGIN:
-                    self.transactions.begin(self.database().cursor())
+            match verb:
+                case st.TransactionVerb.BEGIN:
+                    self.transactions.begin(self._database.cursor(allow_files=at.allows_files))
                     self.names = self.names.fresh()
-                case st.Bracket.COMMIT:
+                case st.TransactionVerb.COMMIT:
                     self.transactions.commit(self.catalog._pointers)
-                case st.Bracket.ROLLBACK:
+                case st.TransactionVerb.ROLLBACK:
                     self.transactions.roll_back(must_be_open=True)
         except FrazilError as error:
-            raise source.located(start, error) from None
-        if bracket is not st.Bracket.BEGIN:
+            raise at.source.with_position(start, error) from None
+        if verb is not st.TransactionVerb.BEGIN:
             self.names = self.names.fresh()
-        return done(status=bracket.value)
-
-
-class QueryDatabase:
-    """The engine of a catalog, which all its sessions share, and the queries it knows."""
-
-    def __init__(self) -> None:
-        self._connection = new_database()
-        self._ready = ReadyQueries()
-
-    def session(self, catalog: Catalog) -> Session:
-        """A new session."""
-        return Session(catalog, database=self._connection, ready=self._ready)
-
-    def close(self) -> None:
-        """Close its connections."""
-        self._ready.close()
-        self._connection.close()
-
-
-def new_database() -> duckdb.DuckDBPyConnection:
-    """A database in memory; Python variables are not tables of it, and no query makes it download
-    an extension. It keeps the footers of the files it has read, as far as memory allows."""
-    made = duckdb_scan.connect(
-        python_enable_replacements="false", autoinstall_known_extensions="false"
-    )
-    made.execute("SET GLOBAL parquet_metadata_cache = true")
-    return made
+        return done(status=verb.value)

@@ -1,8 +1,8 @@
 """Where bytes live: read, write_new, list, delete; thin, and every call is counted.
 
-Local paths (plain or `file:`) go straight to the operating system and are written durably; any
-other scheme goes through PyIceberg's FileIO and takes its properties (`s3.endpoint`, …). Knows
-nothing of tables.
+Local paths (plain or `file:`) go straight to the operating system and are written durably. S3, GCS
+and Azure go through obstore, any other scheme through PyIceberg's FileIO; both take PyIceberg's
+properties (`s3.endpoint`, …). Knows nothing of tables.
 """
 
 from __future__ import annotations
@@ -30,12 +30,20 @@ if TYPE_CHECKING:
 
 
 def storage_for(location: str, properties: Mapping[str, str] | None = None) -> Storage:
-    """The storage that serves a location: local files, or PyIceberg's FileIO."""
+    """The storage that serves a location: local files, an object store, or PyIceberg's FileIO."""
+    properties = properties or {}
     if is_local(location):
-        return LocalStorage(Limits.of(properties or {}))
-    from frazil.storage.objects import ObjectStorage
+        return LocalStorage(Limits.of(properties))
+    from frazil.storage.store_settings import KINDS
 
-    return ObjectStorage(dict(properties or {}), location)
+    # Whoever names a FileIO of their own gets it.
+    if location.partition(":")[0].lower() in KINDS and "py-io-impl" not in properties:
+        from frazil.storage.objects import ObjectStorage
+
+        return ObjectStorage(properties, location)
+    from frazil.storage.file_io import FileIOStorage
+
+    return FileIOStorage(dict(properties), location)
 
 
 if not TYPE_CHECKING:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
+from frazil import cancellation
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
 from frazil.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_REQUESTS_AT_ONCE = 16
+_REQUESTS_AT_ONCE = 48
 
 Verb = Literal["read", "write", "list", "delete", "head"]
 
@@ -55,7 +56,9 @@ class Counters:
 class RandomAccess(Protocol):
     """An open file that can be read in ranges."""
 
-    path: str
+    @property
+    def path(self) -> str:
+        """Its address."""
 
     @property
     def size(self) -> int:
@@ -64,8 +67,49 @@ class RandomAccess(Protocol):
     def read_at(self, offset: int, length: int) -> bytes:
         """The bytes of one range."""
 
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Say which ranges (offset, length) are read next through `arrow`: a store brings them
+        side by side."""
+
     def arrow(self) -> pa.NativeFile:
         """The same file for pyarrow's readers; ranges read are counted."""
+
+
+@runtime_checkable
+class InMemory(Protocol):
+    """A file for range reads that may be in memory already."""
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether every further read is answered without the store."""
+
+    @property
+    def size(self) -> int:
+        """Length in bytes."""
+
+    def arrow(self) -> pa.NativeFile:
+        """The file for pyarrow's readers."""
+
+
+class NewFile(Protocol):
+    """A stream into a new file, which pyarrow's writers take; ends in `close` or `abort`."""
+
+    def write(self, data: Any) -> int:
+        """Take bytes."""
+
+    def tell(self) -> int:
+        """Bytes taken so far."""
+
+    def close(self) -> None:
+        """Complete the file."""
+
+    def abort(self) -> None:
+        """Let go of the file without completing it; never fails."""
+
+    def __enter__(self) -> Self:
+        """Itself; leaving the block completes the file, or aborts it after an error."""
+
+    def __exit__(self, kind: type[BaseException] | None, *about: object) -> None: ...
 
 
 class Storage(Protocol):
@@ -91,7 +135,7 @@ class Storage(Protocol):
     def write_new(self, path: str, data: bytes | pa.Buffer) -> None:
         """Write a file that is not there yet, whole and durable."""
 
-    def create(self, path: str) -> pa.NativeFile:
+    def create(self, path: str) -> NewFile:
         """A stream into a new file; the file is whole when the stream is closed."""
 
     def exists(self, path: str) -> bool:
@@ -106,14 +150,17 @@ class Storage(Protocol):
     def delete(self, path: str) -> None:
         """Remove the file; one that is gone already is not an error."""
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Remove files, in as few requests as can be; those that are gone are not an error."""
+
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 def is_local(path: str) -> bool:
     """Whether a path is a local one."""
-    found = _SCHEME.match(path)
-    return found is None or found.group(0).lower() == "file:"
+    match = _SCHEME.match(path)
+    return match is None or match.group(0).lower() == "file:"
 
 
 def local_path(path: str) -> str:
@@ -152,6 +199,9 @@ class Counted:
                 self._journals = [kept for kept in self._journals if kept is not journal]
 
     def count(self, verb: Verb, path: str, size: int = 0) -> None:
+        """Count a call. A read that nobody waits for any more ends here."""
+        if verb == "read":
+            cancellation.check()
         call = StorageCall(verb, path, size)
         with self._lock:
             self.counters.add(call)
@@ -169,7 +219,7 @@ def explained(path: str, verb: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise NotFound(f"{path}: no such file") from error
     except FileExistsError as error:
-        raise AlreadyExists(f"{path}: the file is there already") from error
+        raise AlreadyExists(f"{path}: the file already exists") from error
     except (OSError, ValueError) as error:
         if verb == "read" and isinstance(error, NotADirectoryError):
             raise NotFound(f"{path}: no such file") from error

@@ -1,9 +1,14 @@
-"""Files of this machine: straight to the operating system, written exclusively and durably."""
+"""Files of this machine: straight to the operating system, written exclusively and durably.
+
+A file is durable when its bytes are synced and so are the folders that lead to it: a crash may
+otherwise take the name of a file whose bytes are safe.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +24,14 @@ if TYPE_CHECKING:
 _WHOLE_FILE_BYTES = 64 * 1024
 """Files up to this size are read in one request: a second one costs more than the bytes."""
 
+_NAMES_TOGETHER = 4_000
+
 
 @dataclass(slots=True)
-class _LocalFile:
-    storage: LocalStorage
+class LocalFile:
+    """An open file of this machine."""
+
+    storage: Counted
     path: str
     handle: int
     size: int
@@ -32,6 +41,9 @@ class _LocalFile:
             data = os.pread(self.handle, length, offset)
         self.storage.count("read", self.path, len(data))
         return data
+
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """The operating system reads ahead by itself."""
 
     def arrow(self) -> pa.NativeFile:
         import pyarrow as pa
@@ -59,15 +71,16 @@ class LocalStorage(Counted):
     def open(self, path: str, *, size: int | None = None) -> RandomAccess:
         with explained(path, "read"):
             handle = os.open(local_path(path), os.O_RDONLY)
-            return _LocalFile(self, path, handle, os.fstat(handle).st_size)
+            return LocalFile(self, path, handle, os.fstat(handle).st_size)
 
     def write_new(self, path: str, data: bytes | pa.Buffer) -> None:
         target = local_path(path)
         with explained(path, "write"):
             handle = _create_exclusive(target)
             try:
-                _write_all(handle, memoryview(data))
+                write_all(handle, memoryview(data))
                 os.fsync(handle)
+                sync_name(target)
             except BaseException:
                 os.close(handle)
                 os.unlink(target)
@@ -75,18 +88,17 @@ class LocalStorage(Counted):
             os.close(handle)
         self.count("write", path, len(data))
 
-    def create(self, path: str) -> pa.NativeFile:
-        import pyarrow as pa
-
+    def create(self, path: str) -> Sink:
+        target = local_path(path)
         with explained(path, "write"):
-            handle = _create_exclusive(local_path(path))
-        sink = Sink(
+            handle = _create_exclusive(target)
+        return Sink(
             self,
             path,
-            write=lambda view: _write_all(handle, view),
-            close=lambda: _close_durably(handle),
+            write=lambda view: write_all(handle, view),
+            close=lambda: close_durably(handle, target),
+            abort=lambda: os.close(handle),
         )
-        return pa.PythonFile(sink, mode="w")
 
     def exists(self, path: str) -> bool:
         self.count("head", path)
@@ -94,9 +106,9 @@ class LocalStorage(Counted):
 
     def size(self, path: str) -> int:
         with explained(path, "read"):
-            found = os.path.getsize(local_path(path))
+            size = os.path.getsize(local_path(path))
         self.count("head", path)
-        return found
+        return size
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         root = local_path(prefix).rstrip("/")
@@ -109,11 +121,7 @@ class LocalStorage(Counted):
                     stat = os.stat(full)
                 except FileNotFoundError:
                     continue
-                yield FileInfo(
-                    path=head + full[len(root) :],
-                    size=stat.st_size,
-                    modified_ms=stat.st_mtime_ns // 1_000_000,
-                )
+                yield info_of(head + full[len(root) :], stat)
 
     def children(self, folder: str) -> tuple[Sequence[str], Sequence[FileInfo]]:
         """Folders and files directly in a folder, so that listing can go side by side."""
@@ -122,20 +130,39 @@ class LocalStorage(Counted):
         files = []
         self.count("list", folder)
         try:
-            with explained(folder, "list"), os.scandir(local_path(head) or "/") as found:
-                for entry in found:
+            with explained(folder, "list"), os.scandir(local_path(head) or "/") as entries:
+                for entry in entries:
                     path = f"{head}/{entry.name}"
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(path)
                     elif entry.is_file():
-                        stat = entry.stat()
-                        modified_ms = stat.st_mtime_ns // 1_000_000
-                        files.append(
-                            FileInfo(path=path, size=stat.st_size, modified_ms=modified_ms)
-                        )
+                        files.append(info_of(path, entry.stat()))
         except NotFound:
             return [], []
         return folders, files
+
+    def names(self, folder: str) -> Iterator[tuple[str, Sequence[str]]]:
+        """Folders with names of files directly in them, all that are below a folder and some
+        thousands at a time. Nothing is asked about a file: its name costs a hundredth of that."""
+        waiting = [folder.rstrip("/")]
+        while waiting:
+            here = waiting.pop()
+            self.count("list", here)
+            try:
+                with explained(here, "list"), os.scandir(local_path(here) or "/") as entries:
+                    for names in names_in(entries, here, waiting, follow_links=True):
+                        yield here, names
+            except NotFound:
+                continue
+
+    def info(self, path: str) -> FileInfo | None:
+        """About one file; None when it is gone."""
+        self.count("head", path)
+        with explained(path, "read"):
+            try:
+                return info_of(path, os.stat(local_path(path)))
+            except FileNotFoundError:
+                return None
 
     def delete(self, path: str) -> None:
         self.count("delete", path)
@@ -145,23 +172,98 @@ class LocalStorage(Counted):
             except FileNotFoundError:
                 return
 
+    def delete_all(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self.delete(path)
+
+
+def names_in(
+    entries: Iterable[os.DirEntry[str]], folder: str, below: list[str], *, follow_links: bool
+) -> Iterator[list[str]]:
+    """Names of the files among the entries of a folder, some thousands at a time; folders are added
+    to `below`."""
+    names: list[str] = []
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            below.append(f"{folder}/{entry.name}")
+        elif entry.is_file(follow_symlinks=follow_links):
+            names.append(entry.name)
+            if len(names) == _NAMES_TOGETHER:
+                yield names
+                names = []
+    if names:
+        yield names
+
+
+def info_of(path: str, status: os.stat_result) -> FileInfo:
+    """What the system says of a file."""
+    modified_ms = status.st_mtime_ns // 1_000_000
+    return FileInfo(path=path, size=status.st_size, modified_ms=modified_ms)
+
 
 def _create_exclusive(target: str) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         return os.open(target, flags, 0o644)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
+        folder = os.path.dirname(target)
+        os.makedirs(folder, exist_ok=True)
+        forget_synced(folder)
         return os.open(target, flags, 0o644)
 
 
-def _write_all(handle: int, view: memoryview) -> None:
+def write_all(handle: int, view: memoryview) -> None:
+    """Write every byte to an open file."""
     while view:
         view = view[os.write(handle, view) :]
 
 
-def _close_durably(handle: int) -> None:
+def close_durably(handle: int, target: str) -> None:
+    """Close a new file once its bytes and its name are on the disk."""
     try:
         os.fsync(handle)
+        sync_name(target)
     finally:
         os.close(handle)
+
+
+_NO_SYNC_OF_FOLDERS = frozenset({errno.EINVAL, errno.ENOTSUP})
+"""What a file system answers that keeps names in another way."""
+_synced: set[str] = set()
+"""Folders whose own names this process knows to be durable."""
+
+
+def sync_name(target: str) -> None:
+    """Sync the folder of a new file, and when it is used for the first time those above it: they
+    may be as new, made by this process or by another that has not come to syncing them."""
+    folder = os.path.dirname(os.path.abspath(target))
+    _sync_folder(folder)
+    while folder not in _synced:
+        above = os.path.dirname(folder)
+        try:
+            _sync_folder(above)
+        except PermissionError:  # it is older than anything that this process could have made
+            above = folder
+        _synced.add(folder)
+        folder = above
+
+
+def _sync_folder(folder: str) -> None:
+    if os.name != "posix":
+        return  # folders cannot be opened there
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _NO_SYNC_OF_FOLDERS:
+            raise
+    finally:
+        os.close(handle)
+
+
+def forget_synced(folder: str) -> None:
+    """A folder that was missing is a new one, whatever was known of one with its name."""
+    folder = os.path.abspath(folder)
+    while folder in _synced:
+        _synced.discard(folder)
+        folder = os.path.dirname(folder)

@@ -10,9 +10,13 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidInput
 from frazil.storage.base import is_local, local_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):(//)?")
 _SAME_STORE = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
@@ -27,8 +31,8 @@ class Places:
 
     def folder(self, path: str) -> str:
         """A folder, with a slash at its end."""
-        found = self._local(local_path(path)) if is_local(path) else _object(path)
-        return found if found.endswith("/") else f"{found}/"
+        folder_ = self._local(local_path(path)) if is_local(path) else _object(path)
+        return folder_ if folder_.endswith("/") else f"{folder_}/"
 
     def file(self, path: str) -> str:
         """A file. A link in its place is not followed: deleting it deletes the link."""
@@ -39,21 +43,45 @@ class Places:
             return self._local(local_path(path))
         return posixpath.join(self._local(folder), name)
 
+    def files(self, paths: pa.Array) -> tuple[pa.DictionaryArray, pa.Array]:
+        """`file` for a column, as folders with a slash at the end and names in them: a folder is
+        resolved once for all files in it."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        paths = paths.cast(pa.string())
+        ends = pc.match_substring_regex(paths, r"(^|/)\.{0,2}$|^[^/]*$")
+        is_odd = pc.any(ends).as_py()  # no folder and name to tell apart
+        if is_odd:
+            paths = pa.array([self.file(path) for path in paths.to_pylist()], pa.string())
+        parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
+        folders = pc.list_element(parts, 0).dictionary_encode()
+        spelled = folders.dictionary.to_pylist()
+        resolved = [f"{each}/" if is_odd else self.file(f"{each}/x")[:-1] for each in spelled]
+        canonical = pa.DictionaryArray.from_arrays(folders.indices, pa.array(resolved, pa.string()))
+        return canonical, pc.list_element(parts, 1)
+
     def _local(self, path: str) -> str:
         known = self._known.get(path)
         if known is None:
-            try:
-                known = os.path.realpath(path or "/")
-            except ValueError:  # a zero byte: no such place, and none like it
-                known = path
-            self._known[path] = known
+            self._known[path] = known = self._resolved(path or "/")
         return known
+
+    def _resolved(self, path: str) -> str:
+        """The folder above is known as a rule: one question to the system, not one per level."""
+        above, name = posixpath.split(path)
+        try:
+            if not above or name in ("", ".", "..") or os.path.islink(path):
+                return os.path.realpath(path)
+        except ValueError:  # a zero byte: no such place, and none like it
+            return path
+        return posixpath.join(self._local(above), name)
 
 
 def _object(path: str) -> str:
-    found = _SCHEME.match(path)
-    scheme = found.group(1).lower() if found else ""
-    rest = path[found.end() :] if found else path
+    match = _SCHEME.match(path)
+    scheme = match.group(1).lower() if match else ""
+    rest = path[match.end() :] if match else path
     store, slash, key = rest.partition("/")
     clean = posixpath.normpath(f"/{key}") if slash else ""
     return f"{_SAME_STORE.get(scheme, scheme)}://{store}{re.sub('^/+', '/', clean)}"
@@ -65,8 +93,8 @@ def same_store(one: str, other: str) -> bool:
 
 
 def _store(path: str) -> str:
-    found = None if is_local(path) else _SCHEME.match(path)
-    scheme = found.group(1).lower() if found else "file"
+    match = None if is_local(path) else _SCHEME.match(path)
+    scheme = match.group(1).lower() if match else "file"
     return _SAME_STORE.get(scheme, scheme)
 
 
@@ -85,23 +113,25 @@ def checked_location(location: object, *, what: str = "location") -> str:
         raise InvalidInput(
             f"{what} is {location!r}; control characters, ?, # and invalid Unicode are not allowed"
         )
-    found = _SCHEME.match(location)
-    if found is not None and not is_local(location):
-        return _checked_object(location, found, what)
-    text = location if found is None else location[len("file:") :]
-    if found is not None:
+    match = _SCHEME.match(location)
+    if match is not None and not is_local(location):
+        return _checked_object(location, match, what)
+    text = location if match is None else location[len("file:") :]
+    if match is not None:
         text = text.removeprefix("//localhost")
         if not text.startswith("/") or re.match("//[^/]", text):
             raise InvalidInput(f"{what} is {location!r}; expected file:/// and an absolute path")
-    if found is None and not text.startswith("/"):
+    if match is None and not text.startswith("/"):
         text = os.path.join(os.getcwd(), text)
-    is_led_up = ".." in text.split("/")
-    clean = os.path.realpath(text) if is_led_up else posixpath.normpath(f"/{text.lstrip('/')}")
+    has_parent_segment = ".." in text.split("/")
+    clean = (
+        os.path.realpath(text) if has_parent_segment else posixpath.normpath(f"/{text.lstrip('/')}")
+    )
     if clean == "/":
         raise InvalidInput(f"{what} is {location!r}, the root of the file system; name a folder")
-    if found is None and location.startswith("/"):
+    if match is None and location.startswith("/"):
         return clean
-    is_short = found is not None and found.group(2) is None
+    is_short = match is not None and match.group(2) is None
     return f"file:{clean}" if is_short else f"file://{clean}"
 
 
@@ -112,14 +142,14 @@ def check_absolute(location: str) -> None:
         raise InvalidInput(f"{location!r} is not the absolute location of a folder")
 
 
-def _checked_object(location: str, found: re.Match[str], what: str) -> str:
-    store, _, key = location[found.end() :].partition("/")
-    if not found.group(2) or not store:
+def _checked_object(location: str, scheme: re.Match[str], what: str) -> str:
+    store, _, key = location[scheme.end() :].partition("/")
+    if not scheme.group(2) or not store:
         raise InvalidInput(f"{what} is {location!r}; expected a bucket, as in s3://bucket/folder")
     if ".." in key.split("/"):
         raise InvalidInput(f"{what} is {location!r}; a '..' segment is not allowed")
     parts = [part for part in key.split("/") if part not in ("", ".")]
-    return "/".join([f"{found.group(1).lower()}://{store}", *parts])
+    return "/".join([f"{scheme.group(1).lower()}://{store}", *parts])
 
 
 def _is_utf8(text: str) -> bool:

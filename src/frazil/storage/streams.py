@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 from frazil.storage.base import Counted, RandomAccess, explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+WHOLE_OBJECT_BYTES: Final = 2 * 1024 * 1024
+"""Objects up to this size are read in one request: a round trip costs as much as these bytes."""
+READ_AHEAD_BYTES: Final = 256 * 1024
+"""What a range request asks for at least: columns beside each other then come together."""
 
 
 class RangeFile:
@@ -21,8 +27,8 @@ class RangeFile:
 
     def read(self, length: int = -1) -> bytes:
         remaining = self._access.size - self._position
-        wanted = remaining if length is None or length < 0 else min(length, remaining)
-        data = self._access.read_at(self._position, wanted) if wanted > 0 else b""
+        count = remaining if length is None or length < 0 else min(length, remaining)
+        data = self._access.read_at(self._position, count) if count > 0 else b""
         self._position += len(data)
         return data
 
@@ -53,6 +59,50 @@ class RangeFile:
         self.closed = True
 
 
+def as_arrow(access: RandomAccess) -> pa.NativeFile:
+    """A range reader as a file of pyarrow."""
+    import pyarrow as pa
+
+    return pa.PythonFile(RangeFile(access), mode="r")
+
+
+class ReadAhead:
+    """Ranges of an object, fetched a little more than asked for; the last fetch is kept.
+
+    Ranges that were fetched before are taken from `fetched`, once each.
+    """
+
+    def __init__(
+        self, source: RandomAccess, fetched: dict[tuple[int, int], bytes] | None = None
+    ) -> None:
+        self._source = source
+        self._fetched = fetched
+        self.path = source.path
+        self.size = source.size
+        self._start = 0
+        self._held = b""
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """The bytes of one range."""
+        fetched = self._fetched.pop((offset, length), None) if self._fetched else None
+        if fetched is not None:
+            return fetched
+        if not self._start <= offset <= offset + length <= self._start + len(self._held):
+            ahead = max(length, READ_AHEAD_BYTES)
+            self._start = max(0, min(offset, self.size - ahead))
+            self._held = self._source.read_at(self._start, min(ahead, self.size - self._start))
+        at = offset - self._start
+        return self._held[at : at + length]
+
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Say which ranges are read next."""
+        self._source.fetch(ranges)
+
+    def arrow(self) -> pa.NativeFile:
+        """The same file for pyarrow's readers."""
+        return as_arrow(self)
+
+
 class TailHeld:
     """Ranges of a file. The end is kept once it was read: a footer is checked, then parsed."""
 
@@ -73,15 +123,18 @@ class TailHeld:
         at = offset - self._start
         return self._held[at : at + length]
 
+    def fetch(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Say which ranges are read next."""
+        self._source.fetch(ranges)
+
     def arrow(self) -> pa.NativeFile:
         """The same file for pyarrow's readers."""
-        import pyarrow as pa
-
-        return pa.PythonFile(RangeFile(self), mode="r")
+        return as_arrow(self)
 
 
 class Sink:
-    """A new file as a stream. What goes through is counted when it is closed."""
+    """A new file as a stream; ends in `close` or `abort`. What goes through is counted when it is
+    closed."""
 
     def __init__(
         self,
@@ -90,15 +143,19 @@ class Sink:
         *,
         write: Callable[[memoryview], None],
         close: Callable[[], None],
+        abort: Callable[[], None],
     ) -> None:
         self._storage = storage
         self._path = path
         self._write = write
         self._close = close
+        self._abort = abort
         self._written = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
+        if self.closed:
+            raise ValueError(f"{self._path}: the stream is closed")
         view = memoryview(data).cast("B")
         with explained(self._path, "write"):
             self._write(view)
@@ -127,3 +184,24 @@ class Sink:
         with explained(self._path, "write"):
             self._close()
         self._storage.count("write", self._path, self._written)
+
+    def abort(self) -> None:
+        """Let go of the file without completing it; never fails. A store has nothing of it then;
+        a local file stays as far as it came, until it is deleted."""
+        if self.closed:
+            return
+        self.closed = True
+        with suppress(Exception):
+            self._abort()
+
+    def __enter__(self) -> Sink:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *about: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+
+    def __del__(self) -> None:
+        self.abort()  # nobody can complete it any more

@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from frazil.commit.result import CommitResult
     from frazil.rows.scan import Scan
-    from frazil.table.catalog import Catalog, connect
+    from frazil.table.catalog import Catalog
+    from frazil.table.open_catalog import connect
     from frazil.table.table import Table
     from frazil.table.transaction import Transaction
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Catalog", "connect"):
-        from frazil.table import catalog
+    if name == "Catalog":
+        from frazil.table.catalog import Catalog
 
-        return getattr(catalog, name)
+        return Catalog
+    if name == "connect":
+        from frazil.table.open_catalog import connect
+
+        return connect
     if name == "Table":
         from frazil.table.table import Table
 

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+from pyiceberg.partitioning import PartitionField
+from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.transforms import IdentityTransform
+from pyiceberg.types import IcebergType
 
 from frazil.commit.handle import TableHandle
-from frazil.data.footer import footer_stats
-from frazil.data.parquet_file import row_group_offsets
+from frazil.commit.head import Neighbour
 from frazil.data.projection import file_fields, projection
-from frazil.data.read_files import name_mapping_of
-from frazil.data.sources import ParquetSource, explained
-from frazil.data.write_files import derived_stats, metrics_of
+from frazil.data.read.sources import ParquetSource, explained
+from frazil.data.statistics.footer import footer_stats
+from frazil.data.write.parquet_file import row_group_offsets
+from frazil.data.write.write_files import derived_stats, metrics_of
 from frazil.errors import FormatError, InvalidInput
+from frazil.filter.transforms.transforms import joint_array
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, partition_key, stats_key
-from frazil.format.metadata import TableMetadata
-from frazil.format.stats import stats_types
-from frazil.format.tracking import Status
-from frazil.format.types import arrow_type
-from frazil.table.merged_names import MergedNames
+from frazil.format.checks import repeated
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, partition_key, stats_key
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.partition_fields import JointField
+from frazil.format.values.types import arrow_type
+from frazil.maintenance.progress import Progress, silent
+from frazil.properties.registry import NAME_MAPPING
+from frazil.storage import Storage
+from frazil.storage.base import is_local, local_path
+from frazil.storage.patterns import is_pattern, matching, root_of, values_in_path, visible
+from frazil.table.columns.merged_names import MergedNames
 from frazil.tree.locate import locate
-from frazil.tree.write import tracked_fields
+from frazil.tree.table_shape import shape_of
+
+_ENDINGS: Final = (".parquet", ".parq")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,21 +52,33 @@ class FoundFiles:
     mapping: str | None
 
 
-def describe(handle: TableHandle, files: Sequence[str], *, check_duplicates: bool) -> FoundFiles:
+def describe(
+    handle: TableHandle,
+    files: str | Sequence[str],
+    *,
+    check_duplicates: bool,
+    progress: Progress = silent,
+) -> FoundFiles:
     """Entries for Parquet files; refuses files that do not fit the table, naming each."""
-    if not files:
+    named = [files] if isinstance(files, str) else files
+    if not named:
         raise InvalidInput("add_files needs at least one file")
-    stored = [paths.relativise(handle.location, _absolute(path)) for path in files]
-    repeated = sorted({path for path in stored if stored.count(path) > 1})
-    if repeated:
-        raise InvalidInput(f"files given twice: {', '.join(repeated[:5])}")
+    found = [file for name in named for file in _expanded(handle.storage, _absolute(name))]
+    stored = [paths.relativise(handle.location, path) for path in found]
+    if twice := repeated(stored):
+        raise InvalidInput(f"files given twice: {', '.join(twice[:5])}")
+    if isinstance(handle.head, Neighbour):
+        handle.head.refuse_files_of_others(handle.metadata, [*stored, *_targets(handle, stored)])
     if check_duplicates:
         _check_not_listed(handle, stored)
-    known = name_mapping_of(handle.metadata.properties)
+    known = NAME_MAPPING.of(handle.metadata.properties)
     names = MergedNames.of(known, handle.metadata.schema().name_mapping)
-    sources = [_Source.open(handle, location, names) for location in stored]
+    sources: list[_Source] = []
+    for done, location in enumerate(stored, start=1):
+        sources.append(_Source.open(handle, location, names))
+        progress(done, len(stored), "files")
     rows = [_entry(handle, source) for source in sources]
-    types = stats_types(tracked_fields(handle.metadata))
+    types = shape_of(handle.metadata).stats_types
     types |= partition_types(handle.metadata)
     by_name = not all(source.has_ids for source in sources)
     return FoundFiles(
@@ -61,8 +87,26 @@ def describe(handle: TableHandle, files: Sequence[str], *, check_duplicates: boo
     )
 
 
+def _expanded(storage: Storage, path: str) -> list[str]:
+    """The files that a path stands for: itself, those below it, or those that match it."""
+    if is_pattern(path) and not storage.exists(path):
+        listed = (file.path for file in storage.list(root_of(path)))
+        if found := matching(listed, path):
+            return found
+        raise InvalidInput(f"{path}: no file matches")
+    is_folder = path.endswith("/") or not path.endswith(_ENDINGS)
+    if is_local(path):
+        is_folder = os.path.isdir(local_path(path))
+    if not is_folder:
+        return [path]
+    listed = (file.path for file in storage.list(path))
+    if found := visible(listed, path, _ENDINGS):
+        return found
+    raise InvalidInput(f"{path}: no Parquet files in this folder")
+
+
 def _absolute(path: str) -> str:
-    if not isinstance(path, str):
+    if not isinstance(path, str) or "\0" in path:
         raise InvalidInput(f"{path!r} is not the path of a file; expected text")
     if paths.is_absolute(path):
         if ".." in path.split("/"):
@@ -71,11 +115,18 @@ def _absolute(path: str) -> str:
     return f"file://{Path(path).resolve()}"
 
 
+def _targets(handle: TableHandle, stored: Sequence[str]) -> list[str]:
+    """What local files that are links lead to: it is read in their place."""
+    addresses = [paths.resolve(handle.location, location) for location in stored]
+    local = [local_path(address) for address in addresses if is_local(address)]
+    return [f"file://{os.path.realpath(path)}" for path in local if os.path.islink(path)]
+
+
 def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
     reader = handle.reader()
-    wanted = EntryBatch.from_rows([{"location": location} for location in stored])
-    found = locate(reader, reader.tree(handle.state.tip()), wanted)
-    known = sorted(set(stored) - set(found.missing))
+    entries = EntryBatch.from_rows([{"location": location} for location in stored])
+    located = locate(reader, reader.tree(handle.state.tip()), entries)
+    known = sorted(set(stored) - set(located.missing))
     if known:
         raise InvalidInput(
             f"in the table already: {', '.join(known[:5])}{' …' if len(known) > 5 else ''}. "
@@ -92,6 +143,8 @@ class _Source:
     footer: Any
     mapping: NameMapping
     has_ids: bool
+    columns: frozenset[int | None]
+    """Ids of the columns that the file has."""
 
     @staticmethod
     def open(handle: TableHandle, location: str, names: MergedNames) -> _Source:
@@ -113,6 +166,7 @@ class _Source:
             footer=source.footer,
             mapping=mapping,
             has_ids=has_ids,
+            columns=frozenset(field.field_id for field in fields),
         )
 
 
@@ -120,9 +174,9 @@ def _entry(handle: TableHandle, source: _Source) -> dict[str, Any]:
     metadata = handle.metadata
     schema = metadata.schema()
     footer = source.footer
-    metrics = metrics_of(metadata.properties, schema, metadata.spec(), metadata.sort_order())
+    metrics = metrics_of(metadata.properties, schema, metadata.spec(), metadata.row_order())
     stats = footer_stats(footer, schema, metrics, name_mapping=source.mapping)
-    partition = _partition(metadata, stats, source.path)
+    partition = _partition(metadata, stats, source)
     spec = metadata.spec()
     return {
         "tracking.status": int(Status.ADDED),
@@ -139,11 +193,31 @@ def _entry(handle: TableHandle, source: _Source) -> dict[str, Any]:
     }
 
 
-def _partition(metadata: TableMetadata, stats: dict[str, Any], path: str) -> dict[int, Any]:
-    """Partition values from bounds: both ends must give the same value."""
+def _partition(metadata: TableMetadata, stats: dict[str, Any], source: _Source) -> dict[int, Any]:
+    """Partition values from bounds: both ends must give the same value. A column that the file
+    lacks has the value that its path says."""
     values: dict[int, Any] = {}
     schema = metadata.schema()
+    path = source.path
+    said = values_in_path(path)
+    parts = {part.source_id for part in metadata.spec().fields if _is_identity(part)}
+    for name in said:
+        column = next((field for field in schema.fields if field.name == name), None)
+        if column and column.field_id not in source.columns and column.field_id not in parts:
+            raise FormatError(
+                f"only the path says a value for column {name!r}; partition the table by it, or "
+                "load the file with append",
+                path=path,
+                field=name,
+            )
     for part in metadata.spec().fields:
+        if isinstance(part, JointField):
+            values[part.field_id] = _joint_value(part, schema, stats, path)
+            continue
+        name = schema.find_column_name(part.source_id) or ""
+        if part.source_id not in source.columns and _is_identity(part) and name in said:
+            values[part.field_id] = _value(said[name], schema.find_type(part.source_id), path, name)
+            continue
         lower = stats.get(stats_key(part.source_id, "lower_bound"))
         upper = stats.get(stats_key(part.source_id, "upper_bound"))
         nulls = stats.get(stats_key(part.source_id, "null_value_count"))
@@ -164,6 +238,45 @@ def _partition(metadata: TableMetadata, stats: dict[str, Any], path: str) -> dic
             )
         values[part.field_id] = low
     return values
+
+
+def _is_identity(part: PartitionField) -> bool:
+    return isinstance(part.transform, IdentityTransform)
+
+
+def _value(text: str | None, kind: IcebergType, path: str, name: str) -> Any:
+    """The value that a path says, in the type of the column."""
+    if text is None:
+        return None
+    try:
+        return pa.scalar(text).cast(arrow_type(kind)).as_py()
+    except pa.ArrowException as error:
+        raise FormatError(
+            f"the path says {text!r}; expected a {kind}", path=path, field=name
+        ) from error
+
+
+def _joint_value(part: JointField, schema: Schema, stats: dict[str, Any], path: str) -> Any:
+    """The partition value of several columns: each must have one value in the whole file."""
+    kinds = [schema.find_type(source) for source in part.source_ids]
+    arrays: list[pa.Array] = []
+    for source, kind in zip(part.source_ids, kinds, strict=True):
+        lower, upper, nulls, count = (
+            stats.get(stats_key(source, name))
+            for name in ("lower_bound", "upper_bound", "null_value_count", "value_count")
+        )
+        if lower is None and nulls is not None and nulls == count:
+            return None
+        if lower is None or lower != upper or nulls != 0:
+            raise FormatError(
+                f"rows of more than one partition, or no statistics to tell: {part.name} needs one "
+                f"value of '{schema.find_column_name(source)}', which is {lower!r} to {upper!r} "
+                f"with {nulls} nulls. Rewrite the file with append.",
+                path=path,
+                field=part.name,
+            )
+        arrays.append(pa.array([lower], arrow_type(kind)))
+    return joint_array(part.transform, arrays, kinds)[0].as_py()
 
 
 def partition_types(metadata: TableMetadata) -> dict[str, pa.DataType]:

@@ -1,263 +1,73 @@
-"""A catalog as users see it: `connect`, namespaces, tables."""
+"""A catalog as users see it: namespaces, tables, SQL."""
 
 from __future__ import annotations
 
-import os
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any
 
-from frazil.catalog.names import Identifier, dotted
+from frazil.argument_checks import check_arguments, is_text
+from frazil.catalog.backend import (
+    CatalogBackend,
+    NamespaceName,
+    TableHead,
+    TableName,
+    all_namespaces,
+)
+from frazil.catalog.names import Identifier, dotted, namespace_of
 from frazil.catalog.ownership import UNCERTAIN
-from frazil.catalog.pointers import NamespaceName, Pointers, TableHead, TableName, all_namespaces
-from frazil.catalog.storages import Secretive, Storages
-from frazil.catalog.unmade import UnmadeCatalog
+from frazil.catalog.views import view_text
 from frazil.commit.handle import TableHandle, now_ms
-from frazil.entrance import checked, entrance, is_text
+from frazil.credentials import ConnectionProperties
 from frazil.errors import (
     AlreadyExists,
     FrazilError,
     InvalidInput,
     NotFound,
-    StorageError,
     Unsupported,
 )
-from frazil.format.checks import check_text, check_texts
-from frazil.format.metadata import new_table
-from frazil.format.property_table import check_values
-from frazil.legacy.legacy_decoder import LegacyDecoder
-from frazil.storage import checked_location, is_local, local_path, same_store
+from frazil.format.metadata.metadata import MAIN, new_table
+from frazil.legacy.read.legacy_decoder import LegacyDecoder
+from frazil.properties.registry import CACHE_MANIFEST_BYTES, PUBLISH_FORMAT_VERSION, check_values
+from frazil.storage import checked_location, same_store
 from frazil.table.table import Table
-from frazil.tree.cache import DEFAULT_BYTES, ManifestCache
-from frazil.words import did_you_mean
+from frazil.text_format import did_you_mean
+from frazil.tree.cache import ManifestCache
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyiceberg.catalog.rest import RestCatalog
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.sorting import SortOrder
 
     from frazil.catalog.recover import Recovered
-    from frazil.commit.loop import Committed
-    from frazil.data.row_input import Rows
-    from frazil.maintenance.purge import PurgeResult
-    from frazil.paimon.adopt import Adopted
-    from frazil.sql.query_result import Result
-    from frazil.sql.session import QueryDatabase, Session
-
-CACHE_BYTES = "cache.manifest-bytes"
-
-
-@overload
-def connect(
-    uri: str | os.PathLike[str] = "warehouse",
-    *,
-    warehouse: str | os.PathLike[str] | None = None,
-    name: str = "default",
-    token: str | None = None,
-    **properties: str,
-) -> Catalog: ...
-@overload
-def connect(
-    uri: str | os.PathLike[str] = "warehouse",
-    *,
-    warehouse: str | os.PathLike[str] | None = None,
-    name: str = "default",
-    token: str | None = None,
-    create: bool,
-    **properties: str,
-) -> Catalog: ...
-@checked  # type: ignore[misc]  # a property may be called create for a type checker
-def connect(
-    uri: str | os.PathLike[str] = "warehouse",
-    *,
-    warehouse: str | os.PathLike[str] | None = None,
-    name: str = "default",
-    token: str | None = None,
-    create: bool = False,
-    **properties: str,
-) -> Catalog:
-    """Open a catalog.
-
-    A path is an embedded warehouse: a folder with the tables and a SQLite database. If it does
-    not exist yet, it is created with the first table, or at once with `create=True`. A URI
-    (`postgresql://…`, `sqlite:///…`) names a database; `warehouse` is then the default location of
-    tables. `http://host:8181` is a catalog that `frazil serve` shares; if it asks for a token, give
-    `token` or set FRAZIL_TOKEN. Other properties configure storage and have PyIceberg's names:
-    `**{"s3.endpoint": …}`.
-
-    >>> catalog = connect("warehouse")                                    # doctest: +SKIP
-    """
-    from frazil.catalog.database import Database
-    from frazil.catalog.sql_catalog import SqlCatalog
-
-    text = _address(uri)
-    check_text(name, "the name of the catalog", empty=False)
-    _check_options(properties)
-    if _is_server(text):
-        return _served(text, name, warehouse, token, properties)
-    if token is not None:
-        raise InvalidInput("token is for a server; a folder or a database takes none")
-    place = None if warehouse is None else _warehouse(warehouse)
-    pointers: Pointers
-    if _is_database(text):
-        database = Database(_driver(text))
-        pointers = SqlCatalog(database, name=name, warehouse=place, properties=properties)
-    elif not is_local(text):
-        raise InvalidInput(
-            f"{_scheme(text)} is neither a folder nor a database that can be used; for tables on "
-            "object storage give a database and the warehouse: "
-            "connect('sqlite:///catalog.db', warehouse='s3://…')"
-        )
-    else:
-        folder = _folder(text)
-        pointers = _embedded(folder, place, name, properties, create=create)
-    origin = {"uri": text if _is_database(text) else str(folder), "name": name, **properties}
-    if warehouse is not None and place is not None:
-        origin["warehouse"] = place
-    return Catalog(pointers, properties, origin=origin)
+    from frazil.commit.result import CommitResult
+    from frazil.data.write.row_input import Rows
+    from frazil.maintenance.removal.purge import PurgeResult
+    from frazil.paimon.adoption.adopt import Adopted
+    from frazil.sql.engine.database import Database
+    from frazil.sql.output.query_result import Result
+    from frazil.sql.session import Session
 
 
-def _served(
-    address: str, name: str, warehouse: object, token: str | None, properties: Mapping[str, str]
-) -> Catalog:
-    """The catalog behind a server; its token is not part of what opens it elsewhere."""
-    from frazil.catalog.remote import RemoteCatalog
-    from frazil.catalog.remote_http import TOKEN_VARIABLE
-
-    if warehouse is not None:
-        raise InvalidInput("warehouse is the server's own; start frazil serve with it")
-    token = token or os.environ.get(TOKEN_VARIABLE) or None
-    pointers = RemoteCatalog(address, token=token, properties=properties)
-    if name not in ("default", pointers.name):
-        raise InvalidInput(f"{address} serves catalog {pointers.name!r}, not {name!r}")
-    return Catalog(pointers, properties, origin={"uri": address, "name": name, **properties})
-
-
-def _embedded(
-    folder: Path, place: str | None, name: str, properties: Mapping[str, str], *, create: bool
-) -> Pointers:
-    """The catalog of a folder; one that does not exist is left to the first table."""
-    from frazil.catalog.database import Database
-    from frazil.catalog.sql_catalog import SqlCatalog
-
-    place = place or f"file://{folder}"
-
-    def make() -> Pointers:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(
-                f"{folder}: cannot be a warehouse: {error.strerror or error}"
-            ) from error
-        database = Database.at_path(f"{folder}/catalog.db")
-        return SqlCatalog(database, name=name, warehouse=place, properties=properties)
-
-    try:
-        is_made = create or os.path.lexists(folder / "catalog.db") or not _is_free(folder)
-    except OSError:  # a name that no folder can have
-        is_made = True
-    if is_made:
-        return make()
-    return cast(
-        Pointers,
-        UnmadeCatalog(folder, make, name=name, warehouse=place, storage=Storages(properties)),
-    )
-
-
-def _is_free(folder: Path) -> bool:
-    """Whether a warehouse could be created here later; if not, trying says why."""
-    existing = folder
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
-    return existing.is_dir() and os.access(existing, os.R_OK | os.W_OK | os.X_OK)
-
-
-def _check_options(properties: Mapping[str, str]) -> None:
-    """Properties have dots or hyphens in their names; any other name is a mistake."""
-    for name in properties:
-        if "." not in name and "-" not in name:
-            hint = did_you_mean(name, ("uri", "warehouse", "name", "create", "token"))
-            raise InvalidInput(f"connect has no option {name!r}{hint}")
-    check_texts(properties, "connection property")
-
-
-def connect_existing(uri: str | os.PathLike[str], **options: str) -> Catalog:
-    """Open a catalog as `connect` does, but make none: NotFound when a folder holds none."""
-    text = _address(uri)
-    if not _is_database(text) and not _is_server(text) and is_local(text):
-        folder = _folder(text)
-        if not (folder / "catalog.db").is_file():
-            raise NotFound(f"{folder}: no warehouse is there; give its full path, or make it first")
-    return connect(text, **options)
-
-
-def _address(uri: object) -> str:
-    text = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
-        raise InvalidInput("the catalog's address is not text; expected a folder or a database URI")
-    check_text(text, "the catalog's address")
-    return text
-
-
-def _folder(text: str) -> Path:
-    try:
-        return Path(local_path(text)).expanduser().resolve()
-    except (OSError, RuntimeError) as error:
-        raise InvalidInput(f"{text}: {error}") from error
-
-
-def _warehouse(given: object) -> str:
-    """Where tables go, as it is stored; `~` is the home of the user."""
-    if isinstance(given, str | os.PathLike) and str(given).startswith("~"):
-        given = _folder(str(given))
-    place = checked_location(given, what="warehouse")
-    return f"file://{place}" if place.startswith("/") else place
-
-
-def _scheme(text: str) -> str:
-    """An address without what may be secret in it."""
-    return f"{text.partition(':')[0]}:…"
-
-
-def _is_database(text: str) -> bool:
-    return re.match(r"(postgresql|postgres|sqlite)(\+\w+)?:", text) is not None
-
-
-def _is_server(text: str) -> bool:
-    return re.match(r"https?://", text) is not None
-
-
-def _driver(text: str) -> str:
-    """PostgreSQL through psycopg, whatever the URI was written for."""
-    scheme, _, rest = text.partition("://")
-    if scheme in ("postgresql", "postgres"):
-        return f"postgresql+psycopg://{rest}"
-    return text
-
-
-@entrance
+@check_arguments
 class Catalog:
     """Namespaces and tables. Safe to share between threads."""
 
     def __init__(
         self,
-        pointers: Pointers,
+        pointers: CatalogBackend,
         properties: Mapping[str, str] | None = None,
         *,
         origin: Mapping[str, str] | None = None,
     ) -> None:
         self._pointers = pointers
-        self._origin = None if origin is None else Secretive(origin)
-        size = (properties or {}).get(CACHE_BYTES)
-        if size is not None and not size.isdigit():
-            raise InvalidInput(f"{CACHE_BYTES} is {size!r}; expected a number of bytes")
-        self._engine: QueryDatabase | None = None
-        self._cache = ManifestCache(int(size) if size is not None else DEFAULT_BYTES)
+        self._origin = None if origin is None else ConnectionProperties(origin)
+        self._engine: Database | None = None
+        self._cache = ManifestCache(CACHE_MANIFEST_BYTES.of(properties or {}))
 
     def __repr__(self) -> str:
         return f"Catalog({self._pointers!r})"
@@ -287,31 +97,48 @@ class Catalog:
         params: Sequence[Any] | Mapping[str, Any] | None = None,
         *,
         tables: Mapping[str, Any] | None = None,
+        allow_files: bool = False,
     ) -> Result:
         """Run SQL: queries, row changes, definitions, maintenance. Separate statements with
         semicolons; the result is that of the last one.
 
         `params` holds the values for `?` placeholders, or for `$name` if it is a mapping.
-        `tables` makes Arrow data and data frames available to the text by name.
+        `tables` makes Arrow data and data frames available to the text by name; a name that no
+        table has may also be a variable of the caller (`FROM df`). `allow_files` permits functions
+        that read files, such as `read_parquet`, and COPY … TO: pass it only with text that you
+        trust.
 
         >>> catalog.sql("SELECT * FROM shop.orders WHERE id = ?", [7])        # doctest: +SKIP
         """
         session = self.session()
         try:
-            result = session.sql(text, params, tables=tables)
+            result = session.sql(text, params, tables=tables, allow_files=allow_files)
             if session.in_transaction:
                 raise InvalidInput("BEGIN without COMMIT; nothing was changed")
         finally:
             session.close()
         return result
 
-    def session(self) -> Session:
-        """A SQL session, which keeps `USE` and an open transaction between calls."""
-        from frazil.sql.session import QueryDatabase
+    def session(self, *, threads: int | None = None, memory_limit: str | None = None) -> Session:
+        """A SQL session, which keeps `USE` and an open transaction between calls.
 
+        `threads` and `memory_limit` (`"2GB"`) bound the engine, which spills to disk; the session
+        then has an engine of its own. Without them it takes all cores and 80 % of the memory.
+        """
+        from frazil.sql.engine.database import Database
+        from frazil.sql.session import Session
+
+        settings = {"threads": threads, "memory_limit": memory_limit}
+        chosen = {name: str(value) for name, value in settings.items() if value is not None}
+        if chosen:
+            return Session(
+                self,
+                database=Database(settings=chosen, warehouse=self.warehouse),
+                owns_database=True,
+            )
         if self._engine is None:
-            self._engine = QueryDatabase()
-        return self._engine.session(self)
+            self._engine = Database(warehouse=self.warehouse)
+        return Session(self, database=self._engine)
 
     # Namespaces
 
@@ -359,18 +186,29 @@ class Catalog:
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
         if_not_exists: bool = False,
+        replace: bool = False,
     ) -> Table:
         """Create a table, and its namespace if it does not exist.
 
         `schema` is a schema, or rows in any form that `append` accepts, which become the
-        table's first rows. With `if_not_exists`, an existing table is returned unchanged.
+        table's first rows. With `if_not_exists`, an existing table is returned unchanged;
+        with `replace`, it gets this definition and these rows in one commit, and keeps its history.
         `partition_by` lists transforms: `["day(ts)", "bucket[16](id)", "country"]`.
         """
         identifier = Identifier.parse(name)
+        if if_not_exists and replace:
+            raise InvalidInput("give if_not_exists or replace, not both")
         if if_not_exists and self._pointers.table_exists(identifier):
             return self.load_table(identifier)
         columns, rows = _columns_and_rows(schema)
         check_values(properties or {})
+        if replace and self._pointers.table_exists(identifier):
+            table = self.load_table(identifier)
+            if location is not None and checked_location(location) != table.location:
+                raise InvalidInput(
+                    f"location is {location!r}; a table that is replaced stays at {table.location}"
+                )
+            return _replaced(table, columns, rows, partition_by, sort_by, properties)
         self.create_namespace(identifier.namespace, if_not_exists=True)
         metadata = new_table(
             schema=columns,
@@ -420,8 +258,8 @@ class Catalog:
                 raise
             hint = did_you_mean(str(identifier), names)
             if not hint:
-                shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
-                hint = f"; tables: {shown}" if names else "; the catalog has no tables"
+                listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+                hint = f"; tables: {listed}" if names else "; the catalog has no tables"
             raise NotFound(f"table {identifier} does not exist{hint}") from error
 
     def table_exists(self, name: TableName) -> bool:
@@ -434,9 +272,19 @@ class Catalog:
             return [str(name) for name in self._pointers.list_tables(namespace)]
         return sorted(
             str(name)
-            for each in all_namespaces(self._pointers)
-            for name in self._pointers.list_tables(each)
+            for namespace in all_namespaces(self._pointers)
+            for name in self._pointers.list_tables(namespace)
         )
+
+    def list_views(self, namespace: NamespaceName | None = None) -> list[str]:
+        """Names of the views of one namespace, or of all namespaces."""
+        if namespace is None:
+            spaces = all_namespaces(self._pointers)
+        else:
+            spaces = [namespace_of(namespace)]
+            if not self._pointers.namespace_exists(namespace):
+                raise NotFound(f"namespace {dotted(spaces[0])} does not exist")
+        return sorted(str(name) for space in spaces for name in self._pointers.views.list(space))
 
     def register_table(
         self, name: TableName, metadata_location: str, *, location: str | None = None
@@ -457,12 +305,12 @@ class Catalog:
         `source` is a metadata file, a table's folder, a PyIceberg `Table`, or a PyIceberg `Catalog`
         with the table's `name`.
         """
-        from frazil.legacy.open import open_table
+        from frazil.legacy.read.open import open_table
 
         if isinstance(source, str) and not is_text(source):
             raise InvalidInput(f"source is {source!a}; expected text that has a UTF-8 form")
-        found = open_table(source, name, storage=self._pointers.storage, cache=self._cache)
-        return Table(found)
+        opened = open_table(source, name, storage=self._pointers.storage, cache=self._cache)
+        return Table(opened)
 
     def recover_table(self, name: TableName, location: str) -> tuple[Table, Recovered]:
         """Rebuild a lost catalog entry from the newest metadata JSON and the roots written
@@ -471,19 +319,19 @@ class Catalog:
 
         identifier = Identifier.parse(name)
         place = checked_location(location)
-        found = recover(place, self._pointers.storage(place))
+        recovered = recover(place, self._pointers.storage(place))
         self.create_namespace(identifier.namespace, if_not_exists=True)
-        metadata = found.metadata
-        if not found.is_certain:
-            doubts = {**metadata.properties, UNCERTAIN: found.doubts[0][:500]}
+        metadata = recovered.metadata
+        if not recovered.is_certain:
+            doubts = {**metadata.properties, UNCERTAIN: recovered.doubts[0][:500]}
             metadata = replace(metadata, properties=doubts)
-        head = self._pointers.create_table(identifier, metadata, found.history)
-        return self._table(identifier, head), found
+        head = self._pointers.create_table(identifier, metadata, recovered.history)
+        return self._table(identifier, head), recovered
 
     def adopt_paimon(self, name: TableName, source: str, **options: Any) -> Adopted:
         """Adopt a Paimon table in place, or bring an adopted one up to date; the options are
-        those of `frazil.paimon.adopt.adopt`."""
-        from frazil.paimon.adopt import adopt
+        those of `frazil.paimon.adoption.adopt.adopt`."""
+        from frazil.paimon.adoption.adopt import adopt
 
         identifier = Identifier.parse(name)
         self.create_namespace(identifier.namespace, if_not_exists=True)
@@ -498,13 +346,33 @@ class Catalog:
     def drop_table(self, name: TableName, *, purge: bool = False) -> PurgeResult | None:
         """Drop a table from the catalog. `purge` also deletes its files, but nothing that another
         table may use; it then returns what was deleted."""
-        from frazil.maintenance.purge import purge_table
+        from frazil.maintenance.removal.purge import purge_table
 
         with self._naming(Identifier.parse(name)):
             if purge:
                 return purge_table(self._pointers, name)
             self._pointers.drop(name)
         return None
+
+    # Views
+
+    def create_view(self, name: TableName, query: str, *, replace: bool = False) -> None:
+        """Store a query under a name, which SQL then reads as a table."""
+        verb = "CREATE OR REPLACE VIEW" if replace else "CREATE VIEW"
+        self.sql(f"{verb} {_quoted(name)} AS {query}")
+
+    def view_exists(self, name: TableName) -> bool:
+        """Whether a view exists."""
+        return self._pointers.views.exists(Identifier.parse(name))
+
+    def view_query(self, name: TableName) -> str:
+        """The SQL that a view stands for."""
+        identifier = Identifier.parse(name)
+        return view_text(self._pointers.views.load(identifier).metadata, str(identifier))
+
+    def drop_view(self, name: TableName) -> None:
+        """Remove a view."""
+        self._pointers.views.drop(Identifier.parse(name))
 
     def _table(self, identifier: Identifier, head: TableHead) -> Table:
         state = head.state
@@ -517,7 +385,24 @@ class Catalog:
             decoder=LegacyDecoder(),
         )
         handle.after_commit = (_publish_if_asked,)
+        handle.is_live = True
+        handle.note_read(MAIN)
         return Table(handle)
+
+    def as_pyiceberg(self, *, format_version: int = 2, **properties: str) -> RestCatalog:
+        """This catalog as a PyIceberg catalog, without a server: for libraries that take one. It
+        reads and writes tables as `frazil serve` shows them, as Iceberg v2, or v3 (which PyIceberg
+        reads and does not write). `properties` are PyIceberg's; those of `connect` are passed on.
+
+        >>> catalog.as_pyiceberg().load_table("shop.orders").scan()           # doctest: +SKIP
+        """
+        from frazil.serve import need_installed
+
+        check_shown_version(format_version)
+        need_installed()
+        from frazil.serve.pyiceberg_objects import in_process_catalog
+
+        return in_process_catalog(self, format_version, properties)
 
     def __getitem__(self, name: str) -> Table:
         return self.load_table(name)
@@ -529,47 +414,77 @@ class Catalog:
             return False
 
 
-def _publish_if_asked(handle: TableHandle, done: Committed) -> str | None:
-    from frazil.legacy.publish_property import FORMAT_PROPERTY
+def check_shown_version(format_version: int) -> None:
+    """Refuse a version that tables are not shown as."""
+    if format_version not in (2, 3):
+        raise InvalidInput(f"format_version is {format_version}; tables are shown as 2 or 3")
 
-    if FORMAT_PROPERTY not in handle.metadata.properties:
+
+def _quoted(name: TableName) -> str:
+    identifier = Identifier.parse(name)
+    parts = (*identifier.namespace, identifier.name)
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def _publish_if_asked(handle: TableHandle, done: CommitResult) -> str | None:
+
+    if PUBLISH_FORMAT_VERSION.key not in handle.metadata.properties:
         return None
-    from frazil.legacy.publish import publish_if_asked
+    from frazil.legacy.publish.publish import publish_if_asked
 
     return publish_if_asked(handle, done)
 
 
-def _columns_and_rows(given: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:
+def _columns_and_rows(definition: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:
     """The columns of a new table, and its first rows, if rows are given."""
     import pyarrow as pa
     from pyiceberg.schema import Schema
 
-    from frazil.data.row_input import schema_of
     from frazil.data.schema import iceberg_schema
+    from frazil.data.write.row_input import schema_of
 
-    if isinstance(given, Schema):
-        return given, None
-    if isinstance(given, pa.Schema):
-        return iceberg_schema(given), None
-    is_read_once = isinstance(given, Iterator) and not isinstance(given, pa.RecordBatchReader)
-    rows = list(given) if is_read_once else given
+    if isinstance(definition, Schema):
+        return definition, None
+    if isinstance(definition, pa.Schema):
+        return iceberg_schema(definition), None
+    is_python_stream = isinstance(definition, Iterator) and not isinstance(
+        definition, pa.RecordBatchReader
+    )
+    rows = list(definition) if is_python_stream else definition
     try:
         columns = schema_of(rows)
     except (InvalidInput, Unsupported) as error:
-        kind = type(given).__name__
+        kind = type(definition).__name__
         raise InvalidInput(f"schema is a {kind}; expected a schema, or rows: {error}") from error
     if not columns.fields:
         raise InvalidInput("schema is empty rows; a table needs at least one column")
     return columns, rows
 
 
+def _replaced(
+    table: Table,
+    columns: Schema,
+    rows: Rows,
+    partition_by: Sequence[str] | PartitionSpec | None,
+    sort_by: Sequence[str] | SortOrder | None,
+    properties: Mapping[str, str] | None,
+) -> Table:
+    from frazil.table.replacing import replacing
+
+    spec, order = _spec(partition_by, columns), _order(sort_by, columns)
+    with replacing(table, columns, spec=spec, order=order, properties=properties) as tx:
+        if rows is not None:
+            tx.append(rows)
+    return table
+
+
 def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) -> PartitionSpec:
     from pyiceberg.partitioning import PartitionSpec
 
-    from frazil.expr.partition_by import parse_partition_by
+    from frazil.filter.text.partition_by import parse_partition_by
 
     if partition_by is None:
-        from frazil.format.plain import UNPARTITIONED
+        from frazil.format.metadata.defaults import UNPARTITIONED
 
         return UNPARTITIONED
     if isinstance(partition_by, PartitionSpec):
@@ -584,10 +499,10 @@ def _spec(partition_by: Sequence[str] | PartitionSpec | None, schema: Schema) ->
 def _order(sort_by: Sequence[str] | SortOrder | None, schema: Schema) -> SortOrder:
     from pyiceberg.table.sorting import SortOrder
 
-    from frazil.table.evolve import parse_sort_order
+    from frazil.table.columns.evolve import parse_sort_order
 
     if sort_by is None:
-        from frazil.format.plain import UNSORTED
+        from frazil.format.metadata.defaults import UNSORTED
 
         return UNSORTED
     if isinstance(sort_by, SortOrder):

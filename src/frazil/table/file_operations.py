@@ -1,33 +1,40 @@
-"""File-level operations, for engines and for files that exist already."""
+"""File-level operations: files that exist already, and older versions of Iceberg."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from frazil.argument_checks import check_arguments
 from frazil.commit.handle import TableHandle
-from frazil.entrance import entrance
 from frazil.errors import InvalidInput
 from frazil.format import paths
-from frazil.format.metadata import TableMetadata
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.maintenance.progress import silent
+from frazil.properties.registry import (
+    DELETE_ISOLATION,
+    EQUALITY_DELETES_ENABLED,
+    NAME_MAPPING,
+    PUBLISH_FORMAT_VERSION,
+)
+from frazil.table import refs
+from frazil.table.refs import AsOf
 
 if TYPE_CHECKING:
-    import numpy as np
-    from pyiceberg.expressions import BooleanExpression
-
+    from frazil.commit.change import Searched, VectorEdit
     from frazil.commit.result import CommitResult
     from frazil.commit.updates import MetadataUpdate
-    from frazil.data.row_input import Rows
-    from frazil.format.batch import EntryBatch
+    from frazil.data.write.row_input import Rows
+    from frazil.format.entries.batch import EntryBatch
+    from frazil.legacy.publish.publish import Published
+    from frazil.legacy.upgrade.upgrade import UpgradeReport
+    from frazil.maintenance.progress import Progress
     from frazil.table.transaction import Transaction
 
-EQUALITY_DELETES_ENABLED = "write.equality-deletes.enabled"
-DELETE_ISOLATION = "write.delete.isolation-level"
 
-
-@entrance
+@check_arguments
 class FileOperations:
     """The part of a table that works on whole files."""
 
@@ -37,24 +44,30 @@ class FileOperations:
 
     def add_files(
         self,
-        files: Sequence[str],
+        files: str | Sequence[str],
         *,
         check_duplicates: bool = True,
         summary: Mapping[str, str] | None = None,
+        progress: Progress = silent,
     ) -> CommitResult:
         """Add existing Parquet files without copying them; statistics come from their footers.
+
+        A folder stands for the Parquet files below it, and `2024/**/*.parquet` for those that
+        match. A column that the table is partitioned by and a file lacks has the value that the
+        file's path says (`day=2024-01-01/…`).
 
         Files without field ids are read by the table's name mapping, which is extended with the
         current column names. A name that meant a different column in earlier files is rejected.
         """
-        from frazil.data.read_files import NAME_MAPPING
         from frazil.table import adopt_files
 
-        found = adopt_files.describe(self._handle, files, check_duplicates=check_duplicates)
+        entries = adopt_files.describe(
+            self._handle.current(), files, check_duplicates=check_duplicates, progress=progress
+        )
         with self.transaction() as tx:
-            if found.mapping is not None:
-                tx.set_properties({NAME_MAPPING: found.mapping})
-            tx._add_entries(found.entries, summary=summary)
+            if entries.mapping is not None:
+                tx.set_properties({NAME_MAPPING.key: entries.mapping})
+            tx._add_entries(entries.entries, summary=summary)
         return tx.result
 
     def _add_entries(
@@ -67,12 +80,13 @@ class FileOperations:
 
     def row_delta(self) -> RowDelta:
         """Add files, delete rows by position and by equality, in one snapshot."""
-        tip = self._handle.state.tip(self.branch_name)
+        handle = self._handle.current()
+        tip = handle.tip(self.branch_name)
         base = None if tip is None else int(tip.snapshot_id)
-        return RowDelta(_handle=self._handle, branch=self.branch_name, base_snapshot_id=base)
+        return RowDelta(_handle=handle, branch=self.branch_name, base_snapshot_id=base)
 
 
-@entrance
+@check_arguments
 @dataclass(slots=True, kw_only=True)
 class RowDelta:
     """Row-level changes by file and position. Chain calls, then `commit`."""
@@ -82,10 +96,10 @@ class RowDelta:
     base_snapshot_id: int | None
     _added: list[EntryBatch] = field(default_factory=list)
     _removed: list[str] = field(default_factory=list)
-    _vectors: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = field(default_factory=dict)
+    _vectors: list[VectorEdit] = field(default_factory=list)
     _updates: list[MetadataUpdate] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
-    _searched: BooleanExpression | None = None
+    _searched: list[Searched] = field(default_factory=list)
 
     def _add_entries(self, entries: EntryBatch) -> RowDelta:
         """Files to add."""
@@ -99,12 +113,11 @@ class RowDelta:
 
     def delete_rows(self, path: str, positions: Sequence[int]) -> RowDelta:
         """Rows of a file to delete, by position from 0."""
-        from frazil.format import bitmap
+        from frazil.commit.change import VectorEdit
+        from frazil.format.vectors import bitmap
 
-        location = self._location(path)
-        found = bitmap.as_positions(positions)
-        before = self._vectors.get(location)
-        self._vectors[location] = found if before is None else bitmap.union(before, found)
+        rows = bitmap.as_positions(positions)
+        self._vectors.append(VectorEdit(location=self._location(path), positions=rows))
         return self
 
     def add_equality_deletes(self, rows: Rows, on: Sequence[str]) -> RowDelta:
@@ -115,11 +128,11 @@ class RowDelta:
         (`write.equality-deletes.enabled`).
         """
         from frazil.commit.updates import HaveUnpartitionedSpec
-        from frazil.data.delete_files import write_equality_deletes
+        from frazil.data.read.delete_files import write_equality_deletes
         from frazil.rows.equal_rows import key_ids
 
         metadata = self._handle.metadata
-        if not _writes_equality_deletes(metadata.properties):
+        if not EQUALITY_DELETES_ENABLED.of(metadata.properties):
             return self._delete_equal(rows, on)
         schema = metadata.schema()
         deletes = write_equality_deletes(
@@ -139,29 +152,25 @@ class RowDelta:
         return self
 
     def _delete_equal(self, rows: Rows, on: Sequence[str]) -> RowDelta:
-        from pyiceberg.expressions import Or
-
-        from frazil.format import bitmap
+        from frazil.commit.change import Isolation, Searched
         from frazil.rows.equal_rows import equal_rows
 
         base = self.base_snapshot_id
         snapshot = None if base is None else self._handle.snapshot(base)
-        found = equal_rows(self._handle, snapshot, rows, on)
-        for location, positions in found.positions.items():
-            before = self._vectors.get(location)
-            self._vectors[location] = (
-                positions if before is None else bitmap.union(before, positions)
-            )
-        known = self._searched
-        self._searched = found.filter if known is None else Or(known, found.filter)
+        change = equal_rows(self._handle, snapshot, rows, on)
+        self._vectors += change.edits
+        level = Isolation(DELETE_ISOLATION.of(self._handle.metadata.properties))
+        searched = Searched(filter=change.filter, isolation=level)
+        self._searched.append(searched)
         return self
 
     def commit(self, *, summary: Mapping[str, str] | None = None) -> CommitResult:
         """Land the changes as one snapshot."""
-        from frazil.commit.change import Change, Isolation, VectorEdit
+        from frazil.commit.change import Change
+        from frazil.commit.fold import united
         from frazil.commit.loop import discard, undoing
         from frazil.commit.result import CommitResult
-        from frazil.format.batch import EntryBatch
+        from frazil.format.entries.batch import EntryBatch
 
         change = Change(
             branch=self.branch,
@@ -172,18 +181,12 @@ class RowDelta:
                 if self._removed
                 else None
             ),
-            vectors=tuple(
-                VectorEdit(location=location, positions=positions)
-                for location, positions in self._vectors.items()
-            ),
+            vectors=united(self._vectors),
             updates=tuple(self._updates),
-            conflict_filter=self._searched,
-            isolation=Isolation.parse(
-                self._handle.metadata.properties.get(DELETE_ISOLATION, Isolation.SERIALIZABLE)
-            ),
+            searched=tuple(self._searched),
             summary={} if summary is None else summary,
         )
-        if not change.has_content and self._searched is not None:
+        if not change.has_content and self._searched:
             return CommitResult.nothing("no row has one of the values")
         if not change.has_content:
             raise InvalidInput("the row delta is empty")
@@ -202,13 +205,46 @@ def _unpartitioned_spec_id(metadata: TableMetadata) -> int:
     return max(spec.spec_id for spec in metadata.partition_specs) + 1
 
 
-def _writes_equality_deletes(properties: Mapping[str, str]) -> bool:
-    text = properties.get(EQUALITY_DELETES_ENABLED, "false")
-    if text.lower() not in ("true", "false"):
-        raise InvalidInput(
-            f"table property {EQUALITY_DELETES_ENABLED} is {text!r}; expected true or false"
-        )
-    return text.lower() == "true"
+@check_arguments
+class IcebergOperations:
+    """What other Iceberg engines wrote, and what they are given to read."""
+
+    _handle: TableHandle
+    branch_name: str
+
+    def upgrade(self, *, dry_run: bool = False) -> UpgradeReport:
+        """Upgrade a v1, v2 or v3 table to format-version 4 in place; `dry_run` only reports.
+
+        No manifest and no data file is rewritten, and old snapshots stay readable.
+        """
+        from frazil.legacy.upgrade.upgrade import upgrade
+
+        return upgrade(self._handle, dry_run=dry_run)
+
+    def publish(
+        self,
+        *,
+        format_version: int | None = None,
+        snapshot: AsOf | None = None,
+    ) -> Published:
+        """Write a snapshot, by default the current one, as Iceberg v2 or v3 metadata.
+
+        The version defaults to the property `publish.format-version`, else 3. With the property
+        set, every commit on `main` is published.
+        """
+        from frazil.legacy.publish.publish import publish
+
+        handle = self._handle.current()
+        if format_version is None:
+            format_version = PUBLISH_FORMAT_VERSION.of(handle.metadata.properties) or 3
+        at = None
+        if snapshot is not None:
+            at = refs.resolve(handle, snapshot, branch=self.branch_name)
+        return publish(handle, format_version=format_version, snapshot=at)
 
 
-__all__ = ["FileOperations", "RowDelta"]
+__all__ = [
+    "FileOperations",
+    "IcebergOperations",
+    "RowDelta",
+]

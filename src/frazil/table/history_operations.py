@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
+from frazil.argument_checks import check_arguments
+from frazil.catalog.backend import TableName
 from frazil.catalog.names import Identifier
-from frazil.catalog.pointers import TableName
 from frazil.commit.handle import TableHandle
-from frazil.entrance import entrance
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.checks import check_count
-from frazil.format.metadata import RefKind, Snapshot
+from frazil.format.metadata.metadata import RefKind, Snapshot
 from frazil.maintenance.progress import silent
+from frazil.properties.registry import NAME_MAPPING, VERIFY_CHECKSUMS
 from frazil.storage import checked_location
 from frazil.table import refs
 from frazil.table.refs import AsOf
@@ -25,14 +24,16 @@ if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
 
     from frazil.commit.result import CommitResult
-    from frazil.data.read_files import Reading
-    from frazil.expr.condition import Where
+    from frazil.data.read.read_files import Reading
+    from frazil.filter.condition import Where
     from frazil.maintenance.analyze import Health
+    from frazil.maintenance.check.problems import CheckReport
     from frazil.maintenance.compare import ComparedState, Comparison
-    from frazil.maintenance.expire import Expired
-    from frazil.maintenance.orphans import Orphans
-    from frazil.maintenance.problems import CheckReport
     from frazil.maintenance.progress import Progress
+    from frazil.maintenance.purge_deleted import Purged
+    from frazil.maintenance.removal.expire import Expired
+    from frazil.maintenance.removal.orphans import Orphans
+    from frazil.maintenance.table_statistics import Counter, TableStatistics
     from frazil.rows.engine import Engine
     from frazil.scan.change_feed import Changes
     from frazil.table.catalog import Catalog
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 Moment = int | str | date | datetime | timedelta
 
 
-@entrance
+@check_arguments
 class HistoryOperations:
     """What changed, and keeping a table healthy."""
 
@@ -68,16 +69,19 @@ class HistoryOperations:
         """
         from frazil.scan.change_feed import Changes
 
-        handle = replace(self._handle)
-        last = handle.tip(self.branch_name) if until is None else self.snapshot(until)
-        first = None if since is None else self._since(since)
+        handle = self._handle.current().at_rest()
+        if until is None:
+            self._handle.note_read(self.branch_name)
+        last = self._snapshot(handle, until)
+        first = None if since is None else self._since(handle, since)
         chain, starts_whole = _chain(handle, first, last)
         schema = handle.metadata.schema()
         if until is not None and last is not None:
             schema = handle.metadata.schema_of(last)
         return Changes(
             _reader=handle.reader(),
-            _reading=self._feed_reading(schema, columns),
+            _reading=_feed_reading(handle, schema, columns),
+            source=str(handle.metadata.table_uuid),
             since=first,
             snapshots=tuple(chain),
             collapse=collapse,
@@ -87,34 +91,22 @@ class HistoryOperations:
 
     def snapshot(self, as_of: AsOf) -> Snapshot:
         """A snapshot by id, by the name of a branch or tag, or as of a time."""
-        return refs.resolve(self._handle, as_of, branch=self.branch_name)
+        return refs.resolve(self._handle.current(), as_of, branch=self.branch_name)
 
-    def _since(self, since: AsOf) -> Snapshot | None:
+    def _snapshot(self, handle: TableHandle, as_of: AsOf | None) -> Snapshot | None:
+        """The snapshot that is meant, by default the branch's newest."""
+        if as_of is None:
+            return handle.tip(self.branch_name)
+        return refs.resolve(handle, as_of, branch=self.branch_name)
+
+    def _since(self, handle: TableHandle, since: AsOf) -> Snapshot | None:
         """The snapshot to start after; a time before the first one is the beginning."""
         try:
-            return self.snapshot(since)
+            return self._snapshot(handle, since)
         except NotFound:
-            if not _is_time(since, self._handle):
+            if not _is_time(since, handle):
                 raise
             return None
-
-    def _feed_reading(self, schema: Schema, columns: Sequence[str] | None) -> Reading:
-        from frazil.data.metadata_columns import with_dropped
-        from frazil.data.read_files import Reading, name_mapping_of, verifies_checksums
-        from frazil.rows.scan import select_columns
-
-        metadata = self._handle.metadata
-        chosen = schema
-        if columns is not None:
-            chosen = select_columns(schema, columns, specs=metadata.partition_specs)
-        return Reading(
-            storage=self._handle.storage,
-            schema=chosen,
-            table_schema=with_dropped(schema, metadata.schemas),
-            specs=metadata.specs_by_id(),
-            name_mapping=name_mapping_of(metadata.properties),
-            verify_checksums=verifies_checksums(metadata.properties),
-        )
 
     # Comparing and publishing
 
@@ -133,8 +125,8 @@ class HistoryOperations:
     def _side(self, as_of: AsOf | None) -> ComparedState:
         from frazil.maintenance.compare import ComparedState
 
-        handle = replace(self._handle)
-        snapshot = handle.tip(self.branch_name) if as_of is None else self.snapshot(as_of)
+        handle = self._handle.current().at_rest()
+        snapshot = self._snapshot(handle, as_of)
         ref = handle.metadata.refs.get(as_of) if isinstance(as_of, str) else None
         is_branch = as_of is None or (ref is not None and ref.kind is RefKind.BRANCH)
         schema = handle.metadata.schema()
@@ -176,16 +168,17 @@ class HistoryOperations:
 
         >>> orders.expire_snapshots(older_than="7 days")                    # doctest: +SKIP
         """
-        from frazil.maintenance.expire import expire_snapshots
-
-        return expire_snapshots(
-            self._handle,
-            older_than_ms=_moment_ms(older_than, self._handle),
-            keep_last=keep_last,
-            snapshot_ids=snapshot_ids,
-            dry_run=dry_run,
-            progress=progress,
+        return self._expire_snapshots(
+            older_than, keep_last, snapshot_ids=snapshot_ids, dry_run=dry_run, progress=progress
         )
+
+    def _expire_snapshots(
+        self, older_than: Moment | None, keep_last: int | None, **how: Any
+    ) -> Expired:
+        from frazil.maintenance.removal.expire import expire_snapshots
+
+        before = _moment_ms(older_than, self._handle)
+        return expire_snapshots(self._handle, older_than_ms=before, keep_last=keep_last, **how)
 
     def remove_orphan_files(
         self,
@@ -197,7 +190,7 @@ class HistoryOperations:
     ) -> Orphans:
         """Delete files in the table's folders that no snapshot references. Files younger than
         `older_than` (default: three days) are kept."""
-        from frazil.maintenance.orphans import remove_orphan_files
+        from frazil.maintenance.removal.orphans import remove_orphan_files
 
         return remove_orphan_files(
             self._handle,
@@ -232,6 +225,7 @@ class HistoryOperations:
         target_file_bytes: int | None = None,
         min_input_files: int = 5,
         rewrite_all: bool = False,
+        merge_columns: bool = False,
         engine: Engine | None = None,
         summary: Mapping[str, str] | None = None,
         progress: Progress = silent,
@@ -242,9 +236,9 @@ class HistoryOperations:
         hold a matching row. With `sort_by` (`["day", "price desc"]`) or `zorder_by`, each selected
         partition is sorted as a whole. New files aim for `target_file_bytes`, by default
         `write.target-file-size-bytes`; a partition with fewer than `min_input_files` small files is
-        left alone. `rewrite_all` also rewrites files that already have a good size. If another
-        writer deletes or updates rows of these files in the meantime, compaction fails with a
-        conflict; run it again.
+        left alone. `rewrite_all` also rewrites files that already have a good size, `merge_columns`
+        those with columns in column files. If another writer deletes or updates rows of these files
+        in the meantime, compaction fails with a conflict; run it again.
 
         >>> orders.compact(where="day >= '2024-01-01'")                     # doctest: +SKIP
         """
@@ -259,9 +253,33 @@ class HistoryOperations:
             target_file_bytes=target_file_bytes,
             min_input_files=min_input_files,
             rewrite_all=rewrite_all,
+            merge_columns=merge_columns,
             engine=engine,
             summary=summary,
             progress=progress,
+        )
+
+    def purge_deleted(
+        self,
+        where: Where = None,
+        *,
+        summary: Mapping[str, str] | None = None,
+        progress: Progress = silent,
+    ) -> Purged:
+        """Rewrite the data files that hold deleted rows, and no others, without those rows.
+
+        The files before still belong to older snapshots. The report names them; when these
+        snapshots have expired, `files_left()` proves that no file has the rows any more.
+
+        >>> report = customers.purge_deleted()                              # doctest: +SKIP
+        >>> customers.expire_snapshots(older_than="0 days", keep_last=1)    # doctest: +SKIP
+        >>> report.files_left()                                             # doctest: +SKIP
+        []
+        """
+        from frazil.maintenance.purge_deleted import purge_deleted
+
+        return purge_deleted(
+            self._handle, where, branch=self.branch_name, summary=summary, progress=progress
         )
 
     def analyze(self, *, progress: Progress = silent) -> Health:
@@ -269,6 +287,44 @@ class HistoryOperations:
         from frazil.maintenance.analyze import analyze
 
         return analyze(self._handle, branch=self.branch_name, progress=progress)
+
+    def compute_statistics(
+        self, columns: Sequence[str] | None = None, *, as_of: AsOf | None = None
+    ) -> TableStatistics:
+        """Count the distinct values of columns, by default of all primitive ones.
+
+        Reads the rows once and writes a theta sketch per column, as Iceberg's
+        `compute_table_stats` does. The counts are those of one snapshot: after the next commit
+        they are out of date, and ignored.
+        """
+        return self._compute_statistics(columns, as_of)
+
+    def _compute_statistics(
+        self,
+        columns: Sequence[str] | None,
+        as_of: AsOf | None,
+        counter: Counter | None = None,
+    ) -> TableStatistics:
+        from frazil.maintenance.table_statistics import compute_statistics
+
+        handle = self._handle.current()
+        snapshot = self._snapshot(handle, as_of)
+        if snapshot is None:
+            raise InvalidInput(f"{handle.name}: the table has no snapshot to count values of")
+        schema = handle.metadata.schema()
+        if as_of is not None:
+            schema = refs.schema_at(handle.metadata, as_of, snapshot)
+        return compute_statistics(handle, snapshot, schema, columns, counter=counter)
+
+    def distinct_counts(self, *, as_of: AsOf | None = None) -> dict[str, int]:
+        """Distinct values by column, where `compute_statistics` or another engine counted them in
+        this snapshot; counts of others are out of date and left out."""
+        from frazil.format.metadata.statistics_files import distinct_counts
+
+        handle = self._handle.current()
+        counts = distinct_counts(handle.metadata, self._snapshot(handle, as_of))
+        names = {id: handle.metadata.schema().find_column_name(id) for id in counts}
+        return {name: counts[id] for id, name in names.items() if name is not None}
 
     def check(
         self,
@@ -283,7 +339,7 @@ class HistoryOperations:
         `deep` also reads data files. `repair` replaces unusable values in the catalog, such as a
         summary that is not text; files are never changed.
         """
-        from frazil.maintenance.check import check
+        from frazil.maintenance.check.check import check
 
         return check(self._handle, deep=deep, history=history, repair=repair, progress=progress)
 
@@ -306,7 +362,7 @@ class HistoryOperations:
         from frazil.maintenance.clone import clone
 
         identifier = Identifier.parse(name)
-        snapshot = self._handle.tip(self.branch_name) if as_of is None else self.snapshot(as_of)
+        snapshot = self._snapshot(self._handle.current(), as_of)
         place = None if location is None else checked_location(location)
         catalog.create_namespace(identifier.namespace, if_not_exists=True)
         clone(
@@ -340,9 +396,28 @@ class HistoryOperations:
         return cast(Self, catalog.load_table(self._handle.name))
 
 
+def _feed_reading(handle: TableHandle, schema: Schema, columns: Sequence[str] | None) -> Reading:
+    from frazil.data.metadata_columns import with_dropped
+    from frazil.data.read.read_files import Reading
+    from frazil.rows.scan import select_columns
+
+    metadata = handle.metadata
+    chosen = schema
+    if columns is not None:
+        chosen = select_columns(schema, columns, specs=metadata.partition_specs)
+    return Reading(
+        storage=handle.storage,
+        schema=chosen,
+        table_schema=with_dropped(schema, metadata.schemas),
+        specs=metadata.specs_by_id(),
+        name_mapping=NAME_MAPPING.of(metadata.properties),
+        verify_checksums=VERIFY_CHECKSUMS.of(metadata.properties),
+    )
+
+
 def _check_free(catalog: Catalog, name: Identifier) -> None:
     if catalog.table_exists(name):
-        raise AlreadyExists(f"table {name} exists already")
+        raise AlreadyExists(f"table {name} already exists")
 
 
 def _label(as_of: AsOf) -> str:
@@ -356,32 +431,28 @@ def _moment_ms(moment: Moment | None, handle: TableHandle) -> int | None:
     if isinstance(moment, timedelta):
         if moment < timedelta(0):
             raise InvalidInput(f"{moment} is a negative age; expected a time or an age before now")
-        return handle.around.now_ms() - int(moment.total_seconds() * 1000)
+        return handle.context.now_ms() - int(moment.total_seconds() * 1000)
     if isinstance(moment, str):
-        age = _AGE.fullmatch(moment)
-        if age is not None:
-            back = timedelta(**{f"{age['unit']}s": float(age["number"])})
+        back = refs.age(moment)
+        if back is not None:
             return _moment_ms(back, handle)
-        try:
-            moment = datetime.fromisoformat(moment)
-        except ValueError:
+        timestamp_ms = refs.time_ms(handle, moment)
+        if timestamp_ms is None:
             raise InvalidInput(
                 f"{moment!r} is neither a time (ISO 8601) nor an age such as '7 days'"
-            ) from None
+            )
+        return timestamp_ms
     if not isinstance(moment, date):
         return _milliseconds(moment)
     return refs.moment_ms(moment)
 
 
-_AGE = re.compile(
-    r"\s*(?P<number>\d{1,6}(\.\d+)?)\s*(?P<unit>second|minute|hour|day|week)s?\s*", re.IGNORECASE
-)
 _1980_MS = 315_532_800_000
 
 
 def _milliseconds(number: int) -> int:
     """A number is milliseconds since 1970; one that is more likely an age is refused."""
-    if check_count(number, "older_than", least=0) < _1980_MS:
+    if check_count(number, "older_than", minimum=0) < _1980_MS:
         raise InvalidInput(
             f"older_than is {number}; expected a time, or an age with its unit: "
             f"timedelta(days={min(number, 9999)}) or '{number} days'"
@@ -394,11 +465,7 @@ def _is_time(since: AsOf, handle: TableHandle) -> bool:
         return True
     if not isinstance(since, str) or since in handle.metadata.refs or refs.is_id(since):
         return False
-    try:
-        datetime.fromisoformat(since)
-    except ValueError:
-        return False
-    return True
+    return refs.time_ms(handle, since) is not None
 
 
 def _chain(
@@ -419,7 +486,7 @@ def _chain(
             else "it is not in its history"
         )
         raise InvalidInput(
-            f"{handle.name}: changes from snapshot {since.snapshot_id} to {end} cannot be told: "
+            f"{handle.name}: changes from snapshot {since.snapshot_id} to {end} are not available: "
             f"{reason}"
         )
     return chain[::-1], starts_whole

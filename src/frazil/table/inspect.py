@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
+from frazil.argument_checks import check_arguments
 from frazil.commit.handle import TableHandle
-from frazil.entrance import entrance
-from frazil.format import paths, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, partition_key
-from frazil.format.metadata import History, Snapshot
-from frazil.format.tracking import Status
+from frazil.format import paths
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, partition_key
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import History, Snapshot
 from frazil.table.inspect_files import PARTITION_KEYS, ShownEntries
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, labelled
 
@@ -31,7 +32,7 @@ _LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
 _MILLIS = pa.timestamp("ms")
 
 
-@entrance
+@check_arguments
 @dataclass(frozen=True)
 class Inspect:
     """Metadata tables of one snapshot and of the table's history."""
@@ -41,35 +42,39 @@ class Inspect:
 
     def at(self, snapshot: Snapshot | int) -> Inspect:
         """The metadata tables of another snapshot."""
-        found = snapshot if isinstance(snapshot, Snapshot) else self._handle.snapshot(snapshot)
-        return Inspect(self._handle, found)
+        chosen = snapshot if isinstance(snapshot, Snapshot) else self._handle.snapshot(snapshot)
+        return Inspect(self._handle, chosen)
 
     # History
 
     @property
     def snapshots(self) -> pa.Table:
         """Every snapshot that is kept, oldest first."""
-        found = self._history.snapshots
+        snapshots = self._history.snapshots
         location = self._handle.location
         summaries = [
-            [(key, value) for key, value in s.summary.items() if key != "operation"] for s in found
+            [(key, value) for key, value in s.summary.items() if key != "operation"]
+            for s in snapshots
         ]
         return pa.table(
             {
-                "committed_at": pa.array([s.timestamp_ms for s in found], _MILLIS),
-                "snapshot_id": pa.array([s.snapshot_id for s in found], _LONG),
-                "parent_id": pa.array([s.parent_snapshot_id for s in found], _LONG),
-                "operation": pa.array([s.operation for s in found], _TEXT),
-                "manifest_list": pa.array([s.manifest_list for s in found], _TEXT),
+                "committed_at": pa.array([s.timestamp_ms for s in snapshots], _MILLIS),
+                "snapshot_id": pa.array([s.snapshot_id for s in snapshots], _LONG),
+                "parent_id": pa.array([s.parent_snapshot_id for s in snapshots], _LONG),
+                "operation": pa.array([s.operation for s in snapshots], _TEXT),
+                "manifest_list": pa.array([s.manifest_list for s in snapshots], _TEXT),
                 "summary": pa.array(summaries, pa.map_(_TEXT, _TEXT)),
                 "root_manifest": pa.array(
-                    [s.root_manifest and paths.resolve(location, s.root_manifest) for s in found],
+                    [
+                        s.root_manifest and paths.resolve(location, s.root_manifest)
+                        for s in snapshots
+                    ],
                     _TEXT,
                 ),
-                "sequence_number": pa.array([s.sequence_number for s in found], _LONG),
-                "schema_id": pa.array([s.schema_id for s in found], _INT),
-                "first_row_id": pa.array([s.first_row_id for s in found], _LONG),
-                "added_rows": pa.array([s.added_rows for s in found], _LONG),
+                "sequence_number": pa.array([s.sequence_number for s in snapshots], _LONG),
+                "schema_id": pa.array([s.schema_id for s in snapshots], _INT),
+                "first_row_id": pa.array([s.first_row_id for s in snapshots], _LONG),
+                "added_rows": pa.array([s.added_rows for s in snapshots], _LONG),
             }
         )
 
@@ -99,18 +104,18 @@ class Inspect:
     def refs(self) -> pa.Table:
         """Branches and tags."""
         refs = self._handle.metadata.refs
-        found = list(refs.values())
+        listed = list(refs.values())
         return pa.table(
             {
                 "name": pa.array(list(refs), _TEXT),
-                "type": pa.array([ref.kind.name for ref in found], _TEXT),
-                "snapshot_id": pa.array([ref.snapshot_id for ref in found], _LONG),
-                "max_reference_age_in_ms": pa.array([ref.max_ref_age_ms for ref in found], _LONG),
+                "type": pa.array([ref.kind.name for ref in listed], _TEXT),
+                "snapshot_id": pa.array([ref.snapshot_id for ref in listed], _LONG),
+                "max_reference_age_in_ms": pa.array([ref.max_ref_age_ms for ref in listed], _LONG),
                 "min_snapshots_to_keep": pa.array(
-                    [ref.min_snapshots_to_keep for ref in found], _INT
+                    [ref.min_snapshots_to_keep for ref in listed], _INT
                 ),
                 "max_snapshot_age_in_ms": pa.array(
-                    [ref.max_snapshot_age_ms for ref in found], _LONG
+                    [ref.max_snapshot_age_ms for ref in listed], _LONG
                 ),
             }
         )
@@ -144,17 +149,17 @@ class Inspect:
     @property
     def files(self) -> pa.Table:
         """Every data and delete file that is part of the snapshot."""
-        return self._shown.files(self._live())
+        return self._listing.files(self._live())
 
     @property
     def data_files(self) -> pa.Table:
         """The data files of the snapshot."""
-        return self._shown.files(self._live(lambda kind: kind == ContentType.DATA))
+        return self._listing.files(self._live(lambda kind: kind == ContentType.DATA))
 
     @property
     def delete_files(self) -> pa.Table:
         """The delete files of the snapshot; deletion vectors are shown with their data files."""
-        return self._shown.files(self._live(lambda kind: kind != ContentType.DATA))
+        return self._listing.files(self._live(lambda kind: kind != ContentType.DATA))
 
     @property
     def entries(self) -> pa.Table:
@@ -168,7 +173,7 @@ class Inspect:
     @property
     def manifests(self) -> pa.Table:
         """The leaves that the snapshot's root references."""
-        return self._shown.manifests(_manifests_of(self._tree))
+        return self._listing.manifests(_manifests_of(self._tree))
 
     @property
     def partitions(self) -> pa.Table:
@@ -177,9 +182,11 @@ class Inspect:
         keys = {*PARTITION_KEYS, "tracking.sequence_number"}
         keys |= {partition_key(field.field_id) for field in fields}
         batch = self._live(keys=keys)
-        found = sorted(self._history.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms))
-        return self._shown.partitions(
-            batch, [s.snapshot_id for s in found], [s.timestamp_ms for s in found]
+        snapshots = sorted(
+            self._history.snapshots, key=lambda s: (s.sequence_number, s.timestamp_ms)
+        )
+        return self._listing.partitions(
+            batch, [s.snapshot_id for s in snapshots], [s.timestamp_ms for s in snapshots]
         )
 
     # Across snapshots
@@ -191,11 +198,11 @@ class Inspect:
         tables = []
         for snapshot in self._history.snapshots:
             manifests = _manifests_of(self._reader.tree(snapshot))
-            shown = self._shown.manifests(manifests)
-            owner = pa.repeat(pa.scalar(snapshot.snapshot_id, _LONG), shown.num_rows)
-            tables.append(shown.append_column("reference_snapshot_id", owner))
+            rows = self._listing.manifests(manifests)
+            owner = pa.repeat(pa.scalar(snapshot.snapshot_id, _LONG), rows.num_rows)
+            tables.append(rows.append_column("reference_snapshot_id", owner))
         if not tables:
-            empty = self._shown.manifests(EntryBatch.empty())
+            empty = self._listing.manifests(EntryBatch.empty())
             return empty.append_column("reference_snapshot_id", pa.array([], _LONG))
         return pa.concat_tables(tables).combine_chunks()
 
@@ -214,12 +221,12 @@ class Inspect:
             for leaf in tree.leaves():
                 seen.setdefault(leaf.location, leaf)
         leaves = list(seen.values())
-        for leaf, batch in zip(leaves, reader.each(leaves, reader.entries), strict=True):
+        for leaf, batch in zip(leaves, reader.map(leaves, reader.entries), strict=True):
             batches.append(labelled(batch.filter(tracking.live_mask(batch)), leaf))
         merged = _together(batches)
         locations = merged.column("location").combine_chunks()
         _, first = np.unique(np.asarray(pc.dictionary_encode(locations).indices), return_index=True)
-        return self._shown.files(merged.take(np.sort(first)))
+        return self._listing.files(merged.take(np.sort(first)))
 
     @property
     def all_data_files(self) -> pa.Table:
@@ -238,7 +245,7 @@ class Inspect:
         Whether an entry of a leaf is dead is told as of the newest snapshot that has the leaf.
         """
         newest_first = reversed(self._history.snapshots)
-        return self._entries_of([self._reader.tree(each) for each in newest_first])
+        return self._entries_of([self._reader.tree(snapshot) for snapshot in newest_first])
 
     # Reading
 
@@ -256,14 +263,14 @@ class Inspect:
             for leaf in tree.leaves():
                 leaves.setdefault(leaf.location, leaf)
         listed = list(leaves.values())
-        for leaf, batch in zip(listed, reader.each(listed, reader.entries), strict=True):
+        for leaf, batch in zip(listed, reader.map(listed, reader.entries), strict=True):
             mask = tracking.live_mask(batch).copy()
             mask[leaf.dead_positions()] = False
             batches.append(labelled(batch, leaf))
             masks.append(mask)
         if not batches:
             return self._entries_of([reader.tree(None)])
-        return self._shown.entries(_together(batches), np.concatenate(masks))
+        return self._listing.entries(_together(batches), np.concatenate(masks))
 
     @cached_property
     def _history(self) -> History:
@@ -281,7 +288,7 @@ class Inspect:
         return self._reader.tree(self.snapshot)
 
     @property
-    def _shown(self) -> ShownEntries:
+    def _listing(self) -> ShownEntries:
         return ShownEntries(
             location=self._handle.location, metadata=self._handle.metadata, schema=self._schema
         )
@@ -296,19 +303,19 @@ class Inspect:
 
     def _live(
         self,
-        wanted: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = None,
+        keep: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = None,
         *,
         keys: Collection[str] | None = None,
     ) -> EntryBatch:
         """The live files of the snapshot, of the contents that are wanted, as one batch."""
         reader = self._reader
         batch = _together(list(reader.all_live(reader.tree(self.snapshot, keys=keys), keys=keys)))
-        return batch if wanted is None else batch.filter(wanted(batch.numpy("content_type")))
+        return batch if keep is None else batch.filter(keep(batch.numpy("content_type")))
 
 
 def _of_content(files: pa.Table, *, is_data: bool) -> pa.Table:
-    found = pc.equal(files.column("content"), int(ContentType.DATA))
-    chosen = files.filter(found if is_data else pc.invert(found))
+    is_data_file = pc.equal(files.column("content"), int(ContentType.DATA))
+    chosen = files.filter(is_data_file if is_data else pc.invert(is_data_file))
     return chosen if chosen.num_rows else files.schema.empty_table()
 
 

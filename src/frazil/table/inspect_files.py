@@ -16,15 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
-from frazil.format import bitmap, paths
-from frazil.format.batch import EntryBatch, one_piece
-from frazil.format.fields import ContentType, partition_key, split_stats_key
-from frazil.format.metadata import TableMetadata
-from frazil.format.stats import StatsColumn, stats_columns, tracked_fields
-from frazil.format.types import arrow_type, is_floating, promote
-from frazil.legacy.table_types import TableTypes
+from frazil.filter.text.filter_display import human
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch, single_chunk
+from frazil.format.entries.fields import ContentType, partition_key, split_stats_key
+from frazil.format.entries.stats import StatsColumn, stats_columns, tracked_fields
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.values.types import arrow_type, is_floating, promote
+from frazil.format.vectors import bitmap
+from frazil.table.inspect_maps import statistics_maps
 from frazil.tree.read import LEAF, POSITION
+from frazil.tree.table_shape import shape_of
 
+_VERBS: Final = ("added", "existing", "deleted", "replaced", "modified")
 _LONG, _INT, _SMALL = pa.int64(), pa.int32(), pa.int8()
 _MILLIS: Final = pa.timestamp("ms")
 
@@ -100,6 +104,7 @@ class ShownEntries:
             "partition": self.partition(batch),
             "record_count": _flat(batch, "record_count"),
             "file_size_in_bytes": _flat(batch, "file_size_in_bytes"),
+            **statistics_maps(batch, tracked_fields(self.schema)),
             "key_metadata": _flat(batch, "key_metadata"),
             "split_offsets": _flat(batch, "split_offsets"),
             "equality_ids": _flat(batch, "equality_ids"),
@@ -111,9 +116,13 @@ class ShownEntries:
 
     def _spec_ids(self, batch: EntryBatch) -> pa.Array:
         """The spec of each file; none is stored where a file is in no partition."""
-        found = _flat(batch, "spec_id")
-        plain = [s.spec_id for s in self.metadata.partition_specs if not s.fields]
-        return pc.fill_null(found, pa.scalar(plain[0], found.type)) if plain else found
+        spec_ids = _flat(batch, "spec_id")
+        unpartitioned = [s.spec_id for s in self.metadata.partition_specs if not s.fields]
+        return (
+            pc.fill_null(spec_ids, pa.scalar(unpartitioned[0], spec_ids.type))
+            if unpartitioned
+            else spec_ids
+        )
 
     def _path(self, batch: EntryBatch, key: str) -> pa.Array:
         column = batch.column(key)
@@ -121,7 +130,7 @@ class ShownEntries:
             return pa.nulls(batch.num_rows, pa.string())
         if pa.types.is_dictionary(column.type):
             column = column.cast(pa.string())
-        return one_piece(paths.resolve_all(self.location, column))
+        return single_chunk(paths.resolve_all(self.location, column))
 
     # Partitions and metrics
 
@@ -139,7 +148,7 @@ class ShownEntries:
 
     def partition(self, batch: EntryBatch) -> pa.Array:
         """The partition values of all specs as a struct."""
-        types = TableTypes.of(self.metadata).partitions
+        types = shape_of(self.metadata).partition_types
         columns: dict[str, pa.Array] = {}
         for name, key in self.partition_keys().items():
             kind = types.get(int(key.rpartition(".")[2]))
@@ -172,12 +181,16 @@ class ShownEntries:
             "added_snapshot_id": _flat(batch, "tracking.snapshot_id"),
         }
         zero = pa.scalar(0, _INT)
+        files = {
+            verb: pc.fill_null(_flat(batch, f"manifest_info.{verb}_files_count"), zero)
+            for verb in _VERBS
+        }
         for kind, mine in (("data", is_data), ("delete", pc.invert(is_data))):
-            for verb in ("added", "existing", "deleted", "replaced"):
-                files = pc.fill_null(_flat(batch, f"manifest_info.{verb}_files_count"), zero)
-                columns[f"{verb}_{kind}_files_count"] = pc.if_else(mine, files, zero)
+            for verb in _VERBS:
+                columns[f"{verb}_{kind}_files_count"] = pc.if_else(mine, files[verb], zero)
         columns["partition_summaries"] = self._summaries(batch)
-        for verb in ("added", "existing", "deleted", "replaced"):
+        for verb in _VERBS:
+            columns[f"{verb}_files_count"] = files[verb]
             columns[f"{verb}_rows_count"] = _flat(batch, f"manifest_info.{verb}_rows_count")
         columns |= {
             "status": _flat(batch, "tracking.status").cast(_SMALL),
@@ -218,13 +231,12 @@ class ShownEntries:
                 ]
             )
         )
-        found: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
+        summaries: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
         spec_ids = np.asarray(pc.fill_null(self._leaf_specs(batch), -1))
         carried = batch.numpy("manifest_info.format_version") == 0
-        types = TableTypes.of(self.metadata)
         for spec in self.metadata.partition_specs:
             rows = np.flatnonzero(spec_ids == spec.spec_id)
-            about = types.summaries.get(spec.spec_id, ())
+            about = shape_of(self.metadata).summaries.get(spec.spec_id, ())
             for part, source in zip(spec.fields, about, strict=True):
                 if source is None or not rows.size:
                     continue
@@ -243,7 +255,7 @@ class ShownEntries:
                     nulls, nans = (
                         stat[name][at] for name in ("null_value_count", "nan_value_count")
                     )
-                    found[row].append(
+                    summaries[row].append(
                         {
                             "contains_null": _some(nulls, unknown=True if carried[row] else None),
                             "contains_nan": _some(nans, unknown=None if floating else False),
@@ -251,7 +263,7 @@ class ShownEntries:
                             "upper_bound": bounds[1][at],
                         }
                     )
-        return pa.array(found, kind)
+        return pa.array(summaries, kind)
 
     # Partitions
 
@@ -284,13 +296,13 @@ class ShownEntries:
             grouped = grouped.slice(0, 0)
         columns: dict[str, Any] = {}
         if names:
-            parts = {name: one_piece(grouped.column(f"partition.{name}")) for name in names}
+            parts = {name: single_chunk(grouped.column(f"partition.{name}")) for name in names}
             columns["partition"] = _struct(parts, grouped.num_rows)
             columns["spec_id"] = grouped.column("spec_id")
         for name, how in sums[:-1]:
             wide = name.endswith(("record_count", "bytes"))
             columns[name] = grouped.column(f"{name}_{how}").cast(_LONG if wide else _INT)
-        last = one_piece(grouped.column("last_max"))
+        last = single_chunk(grouped.column("last_max"))
         known = pc.if_else(pc.greater_equal(last, 0), last, pa.scalar(None, last.type))
         columns["last_updated_at"] = pa.array(committed_at, _MILLIS).take(known)
         columns["last_updated_snapshot_id"] = pa.array(snapshot_ids, _LONG).take(known)
@@ -325,8 +337,8 @@ def _order_of(
     batch: EntryBatch, key: str, snapshot_ids: Sequence[int]
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Which snapshot of the history an entry names: its index, or -1 when it is gone."""
-    found = pc.index_in(batch.column(key), value_set=pa.array(snapshot_ids, _LONG))
-    return np.asarray(pc.fill_null(found, -1).to_numpy(), dtype=np.int64)
+    index = pc.index_in(batch.column(key), value_set=pa.array(snapshot_ids, _LONG))
+    return np.asarray(pc.fill_null(index, -1).to_numpy(), dtype=np.int64)
 
 
 def _some(count: int | None, *, unknown: bool | None) -> bool | None:
@@ -341,7 +353,7 @@ def _human(batch: EntryBatch, key: str, transform: Any, source: Any) -> list[str
         width = _INT if column.type.bit_width == 32 else _LONG
         column = column.cast(width)
     return [
-        None if value is None else str(transform.to_human_string(source.type, value))
+        None if value is None else human(value, source.type, transform)
         for value in column.to_pylist()
     ]
 
@@ -363,15 +375,15 @@ def _stat(
 
 def _cardinalities(batch: EntryBatch, key: str) -> pa.Array:
     """How many positions each bitmap holds; 0 where there is none."""
-    found = [0 if data is None else bitmap.cardinality(data) for data in batch.pylist(key)]
-    return pa.array(found, _LONG)
+    counts = [0 if data is None else bitmap.cardinality(data) for data in batch.pylist(key)]
+    return pa.array(counts, _LONG)
 
 
 def _flat(batch: EntryBatch, key: str, kind: pa.DataType | None = None) -> pa.Array:
     """A column as one array; nulls of `kind` when it is absent."""
     if kind is not None and not batch.has(key):
         return pa.nulls(batch.num_rows, kind)
-    return one_piece(batch.column(key))
+    return single_chunk(batch.column(key))
 
 
 def _struct(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
 
 from frazil.commit.handle import TableHandle
 from frazil.errors import NotFound
-from frazil.format.metadata import MAIN, RefKind, Snapshot
-from frazil.words import did_you_mean
+from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.text_format import did_you_mean
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
 
 AsOf = int | str | date | datetime | Snapshot
-"""What names a snapshot: an id, a branch or tag, a time, a date (its first moment), or itself."""
+"""What names a snapshot: an id, a branch or tag, a time ("2 minutes ago" is one), a date (its first
+moment), or itself."""
 
 
 def resolve(handle: TableHandle, as_of: AsOf, *, branch: str = MAIN) -> Snapshot:
@@ -27,11 +33,35 @@ def resolve(handle: TableHandle, as_of: AsOf, *, branch: str = MAIN) -> Snapshot
         return handle.snapshot(ref.snapshot_id)
     if is_id(as_of):
         return _by_id(handle, int(as_of))
+    timestamp_ms = time_ms(handle, as_of)
+    if timestamp_ms is None:
+        raise missing(handle, as_of)
+    return at_time(handle, timestamp_ms, branch=branch)
+
+
+def time_ms(handle: TableHandle, text: str) -> int | None:
+    """The time that a text means, in milliseconds since 1970: ISO 8601, or "2 minutes ago"."""
+    ago = _AGO.fullmatch(text)
+    if ago is not None and (back := age(ago["age"])) is not None:
+        return handle.context.now_ms() - int(back.total_seconds() * 1000)
     try:
-        moment = datetime.fromisoformat(as_of)
+        return moment_ms(datetime.fromisoformat(text))
     except ValueError:
-        raise missing(handle, as_of) from None
-    return at_time(handle, moment_ms(moment), branch=branch)
+        return None
+
+
+def age(text: str) -> timedelta | None:
+    """An age with its unit, such as "7 days", or None for other text."""
+    found = _AGE.fullmatch(text)
+    if found is None:
+        return None
+    return timedelta(**{f"{found['unit'].lower()}s": float(found["number"])})
+
+
+_AGO = re.compile(r"(?P<age>.+\S)\s+ago\s*", re.IGNORECASE)
+_AGE = re.compile(
+    r"\s*(?P<number>\d{1,6}(\.\d+)?)\s*(?P<unit>second|minute|hour|day|week)s?\s*", re.IGNORECASE
+)
 
 
 def missing(
@@ -40,7 +70,8 @@ def missing(
     """The error for a name that is not there, with those that are."""
     names = [key for key, ref in sorted(handle.metadata.refs.items()) if ref.kind in kinds]
     if len(kinds) == 1:
-        what, all_of = f"a {kinds[0].value}", f"{kinds[0].value}es"
+        plurals = {RefKind.BRANCH: "branches", RefKind.TAG: "tags"}
+        what, all_of = f"a {kinds[0].value}", plurals[kinds[0]]
     else:
         what, all_of = "a branch, tag, snapshot id or time", "branches and tags"
     return NotFound(
@@ -66,15 +97,15 @@ def at_time(handle: TableHandle, timestamp_ms: int, *, branch: str = MAIN) -> Sn
     """The snapshot that was current at a time: by the log for main, by ancestry elsewhere."""
     as_of = getattr(handle.head, "snapshot_id_as_of", None)
     if branch == MAIN and as_of is not None:
-        found = as_of(timestamp_ms)
-        if found is not None:
-            return handle.snapshot(int(found))
+        latest = as_of(timestamp_ms)
+        if latest is not None:
+            return handle.snapshot(int(latest))
     else:
         for snapshot in ancestors(handle, handle.tip(branch)):
             if snapshot.timestamp_ms <= timestamp_ms:
                 return snapshot
     raise NotFound(
-        f"{handle.name}: no snapshot of {branch} is as old as {_shown(timestamp_ms)}; "
+        f"{handle.name}: no snapshot of {branch} is as old as {_time_text(timestamp_ms)}; "
         f"{_oldest(handle)}"
     )
 
@@ -87,13 +118,13 @@ def _by_id(handle: TableHandle, snapshot_id: int) -> Snapshot:
 
 
 def _oldest(handle: TableHandle) -> str:
-    found = min(handle.head.snapshots(), key=lambda each: each.timestamp_ms, default=None)
-    if found is None:
+    oldest = min(handle.head.snapshots(), key=lambda snapshot: snapshot.timestamp_ms, default=None)
+    if oldest is None:
         return "the table has no snapshots"
-    return f"the oldest is {found.snapshot_id} of {_shown(found.timestamp_ms)}"
+    return f"the oldest is {oldest.snapshot_id} of {_time_text(oldest.timestamp_ms)}"
 
 
-def _shown(timestamp_ms: int) -> str:
+def _time_text(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat()
 
 
@@ -113,4 +144,12 @@ def ancestors(handle: TableHandle, start: Snapshot | None) -> Iterator[Snapshot]
 
 def is_ancestor(handle: TableHandle, candidate: Snapshot, of: Snapshot | None) -> bool:
     """Whether a snapshot is in another's history, itself included."""
-    return any(each.snapshot_id == candidate.snapshot_id for each in ancestors(handle, of))
+    return any(snapshot.snapshot_id == candidate.snapshot_id for snapshot in ancestors(handle, of))
+
+
+def schema_at(metadata: TableMetadata, as_of: AsOf, snapshot: Snapshot) -> Schema:
+    """Branches are read in the current schema, tags and times in the schema of their time."""
+    ref = metadata.refs.get(as_of) if isinstance(as_of, str) else None
+    if ref is not None and ref.kind is RefKind.BRANCH:
+        return metadata.schema()
+    return metadata.schema_of(snapshot)

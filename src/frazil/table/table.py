@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from frazil.catalog.pointers import TableHead
+from frazil.argument_checks import check_arguments
+from frazil.catalog.backend import TableHead
 from frazil.commit.handle import TableHandle
-from frazil.entrance import entrance
-from frazil.errors import AlreadyExists, InvalidInput
-from frazil.format.metadata import (
+from frazil.errors import AlreadyExists, InvalidInput, NotFound
+from frazil.format.metadata.metadata import (
     MAIN,
     RefKind,
     Snapshot,
@@ -19,36 +19,42 @@ from frazil.format.metadata import (
     TableMetadata,
 )
 from frazil.table import refs
-from frazil.table.file_operations import FileOperations
+from frazil.table.column_operations import ColumnOperations
+from frazil.table.file_operations import FileOperations, IcebergOperations
 from frazil.table.history_operations import HistoryOperations
-from frazil.table.iceberg import IcebergOperations
 from frazil.table.refs import AsOf
-from frazil.words import card
 
 if TYPE_CHECKING:
-    from pyiceberg.expressions import BooleanExpression
+    import pandas
+    import polars
+    import pyarrow as pa
     from pyiceberg.partitioning import PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.sorting import SortOrder
 
     from frazil.commit.change import Change
     from frazil.commit.result import CommitResult
-    from frazil.data.row_input import Rows
-    from frazil.expr.condition import Where
-    from frazil.expr.sql_text import Expression
+    from frazil.data.write.row_input import Rows
+    from frazil.filter.condition import Matching, Where
+    from frazil.filter.text.sql_text import Expression
     from frazil.rows.editor import RowEditor
     from frazil.rows.engine import Engine
     from frazil.rows.merge import Merge
     from frazil.rows.scan import Scan
-    from frazil.table.evolve import EvolvePartitions, EvolveSchema
+    from frazil.scan.change_feed import Changes
+    from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
     from frazil.table.inspect import Inspect
     from frazil.table.transaction import Transaction
 
 
-@entrance
+@check_arguments
 @dataclass(eq=False)
-class Table(FileOperations, HistoryOperations, IcebergOperations):
-    """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`."""
+class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperations):
+    """One table, seen on one branch. Made by a catalog: `catalog.load_table("shop.orders")`.
+
+    A table is live: whatever is asked of it starts from the state that the catalog has now, whoever
+    changed it. `pinned` gives one that stays at a state.
+    """
 
     _handle: TableHandle
     branch_name: str = MAIN
@@ -58,22 +64,20 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         return f"Table({self.name}{on})"
 
     def _repr_html_(self) -> str:
-        tip = self.current_snapshot()
-        summary = {} if tip is None else tip.summary
-        facts = {
-            "location": self.location,
-            "branch": self.branch_name,
-            "columns": ", ".join(f"{each.name} {each.field_type}" for each in self.schema.fields),
-            "partitioned by": ", ".join(each.name for each in self.spec.fields),
-            "snapshot": None if tip is None else tip.snapshot_id,
-            "rows": summary.get("total-records"),
-            "files": summary.get("total-data-files"),
-        }
-        return card(self.name, facts)
+        from frazil.table.table_card import table_card
+
+        return table_card(self._handle.current(), self.branch_name)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows for any library that takes Arrow data."""
         return self.scan().to_reader().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return self.scan().count()
+
+    def __bool__(self) -> bool:
+        return True  # a table without rows is a table
 
     # What it is
 
@@ -89,8 +93,8 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
     @property
     def metadata(self) -> TableMetadata:
-        """The metadata as last loaded; `refresh` reloads it."""
-        return self._handle.metadata
+        """The current metadata."""
+        return self._handle.current().metadata
 
     @property
     def schema(self) -> Schema:
@@ -112,14 +116,31 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         """Table properties."""
         return self.metadata.properties
 
+    def pinned(self) -> Table:
+        """This table at the state it has now: commits of others are not seen until `refresh`.
+
+        A change through a pinned table is planned on its state and conflicts with what others
+        changed since; the state moves on with its own commits.
+
+        >>> yesterday = orders.pinned()                                  # doctest: +SKIP
+        """
+        return Table(self._handle.current().at_rest(), branch_name=self.branch_name)
+
+    def _as_loaded(self) -> Table:
+        """This table at the state it has seen last, for code that works on one state throughout."""
+        return Table(self._handle.at_rest(), branch_name=self.branch_name)
+
     def refresh(self) -> Table:
-        """Reload the table's state from the catalog; returns the table itself."""
+        """Bring a pinned table to the current state; returns the table itself. Any other table is
+        up to date by itself: for it this says that its rows are known as they are now, so that an
+        `overwrite` replaces them."""
         self._handle.refresh()
+        self._handle.note_read(self.branch_name)
         return self
 
     def current_snapshot(self) -> Snapshot | None:
         """The current snapshot of this branch, or None if the table is empty."""
-        return self._handle.state.tip(self.branch_name)
+        return self._handle.current().tip(self.branch_name)
 
     def snapshots(self) -> list[Snapshot]:
         """All snapshots, oldest first."""
@@ -137,10 +158,10 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         case_sensitive: bool = True,
         params: Sequence[Any] = (),
     ) -> Scan:
-        """Read rows lazily. `as_of` is a snapshot id, a branch, a tag or a time.
+        """Read rows lazily, as they are now. `as_of` is a snapshot id, a branch, a tag or a time.
 
-        `where` is any SQL condition, or a PyIceberg expression; `params` holds the values of its
-        `?` placeholders.
+        `where` is any SQL condition, or an expression of PyIceberg, polars, pyarrow or pandas;
+        `params` holds the values of its `?` placeholders.
 
         >>> table.scan(where="price > 100", columns=["id"]).to_arrow()   # doctest: +SKIP
         """
@@ -148,50 +169,109 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
         if limit is not None and limit < 0:
             raise InvalidInput(f"limit is {limit}; expected 0 or more")
-        snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
+        handle = self._handle.current().at_rest()
+        if as_of is None:
+            self._handle.note_read(self.branch_name)
+            snapshot, schema = handle.tip(self.branch_name), handle.metadata.schema()
+        else:
+            snapshot = refs.resolve(handle, as_of, branch=self.branch_name)
+            schema = refs.schema_at(handle.metadata, as_of, snapshot)
         return Scan(
-            _handle=replace(self._handle),
+            _handle=handle,
             snapshot=snapshot,
             matching=where,
             columns=None if columns is None else tuple(columns),
             max_rows=limit,
             case_sensitive=case_sensitive,
             params=tuple(params),
-            schema_override=self.schema if as_of is None else self._schema_at(as_of, snapshot),
+            schema_override=schema,
         )
 
-    def _schema_at(self, as_of: AsOf, snapshot: Snapshot | None) -> Schema:
-        """Branches are read in the current schema, tags and times in the schema of their time."""
-        ref = self.metadata.refs.get(as_of) if isinstance(as_of, str) else None
-        if snapshot is None or (ref is not None and ref.kind is RefKind.BRANCH):
-            return self.schema
-        return self.metadata.schema_of(snapshot)
+    def head(self, rows: int = 5) -> pa.Table:
+        """The first rows, as an Arrow table."""
+        return self.scan(limit=rows).to_arrow()
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as an Arrow table; `scan` chooses some."""
+        return self.scan().to_arrow()
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All rows as a pandas frame; `scan` chooses some."""
+        return self.scan().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows as a polars frame; `scan` chooses some."""
+        return self.scan().to_polars()
 
     @property
     def inspect(self) -> Inspect:
         """Metadata as Arrow tables: snapshots, files, manifests, partitions, …"""
         from frazil.table.inspect import Inspect
 
-        return Inspect(self._handle, self.current_snapshot())
+        handle = self._handle.current().at_rest()
+        return Inspect(handle, handle.tip(self.branch_name))
 
     # Writing rows
 
     def transaction(self, *, engine: Engine | None = None) -> Transaction:
-        """Several changes as one snapshot, all or nothing. Pass an engine to configure it:
-        `DuckDbEngine(memory_limit="2GB")`."""
+        """Several changes as one snapshot, all or nothing. It sees the state of its beginning.
+        Pass an engine to configure it: `DuckDbEngine(memory_limit="2GB")`."""
         from frazil.table.transaction import Transaction
 
-        return Transaction(self._handle, branch=self.branch_name, engine=engine)
+        return Transaction(self._handle.current(), branch=self.branch_name, engine=engine)
 
-    def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows: Arrow, pandas, polars, or dictionaries."""
-        with self.transaction() as tx:
-            tx.append(rows, summary=summary)
+    def _recomputed(
+        self, change: Callable[[Transaction], object], *, source: Rows = None
+    ) -> CommitResult:
+        """Land a change that is computed from the table, and again if others change the same."""
+        from frazil.table.recompute import recomputed
+
+        def attempt() -> CommitResult:
+            with self.transaction() as tx:
+                change(tx)
+            return tx.result
+
+        return recomputed(self._handle, attempt, source=source)
+
+    def append(
+        self,
+        rows: Rows,
+        *,
+        schema: str = "strict",
+        summary: Mapping[str, str] | None = None,
+    ) -> CommitResult:
+        """Add rows: Arrow, pandas, polars, or dictionaries.
+
+        With `schema="merge"` columns that the table lacks are added to it, and types widened, in
+        the same commit; otherwise such rows are refused.
+        """
+        if schema != "strict":
+            return self._recomputed(
+                lambda tx: tx.append(rows, schema=schema, summary=summary), source=rows
+            )
+        from frazil.table.recompute import is_read_once
+        from frazil.table.transaction import Transaction
+
+        # An append fits any newer state, so the state known already will do: nothing is asked for.
+        # Only rows that do not fit are held against the newest columns, too.
+        known = self._handle.metadata.current_schema_id
+        handle = self._handle.current() if is_read_once(rows) else self._handle
+        try:
+            with Transaction(handle, branch=self.branch_name) as tx:
+                tx.append(rows, summary=summary)
+        except NotFound:
+            self._handle.current()  # says whether another table has its name now
+            raise
+        except InvalidInput:
+            if self._handle.current().metadata.current_schema_id == known:
+                raise
+            with self.transaction() as tx:
+                tx.append(rows, summary=summary)
         return tx.result
 
     def delete(
         self,
-        where: str | BooleanExpression,
+        where: Matching,
         *,
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
@@ -200,9 +280,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
         >>> orders.delete("id = ?", params=[7])                          # doctest: +SKIP
         """
-        with self.transaction() as tx:
-            tx.delete(where, params=params, summary=summary)
-        return tx.result
+        return self._recomputed(lambda tx: tx.delete(where, params=params, summary=summary))
 
     def update(
         self,
@@ -210,17 +288,22 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         where: Where = None,
         *,
         params: Sequence[Any] = (),
+        mode: str | None = None,
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
         """Update matching rows, or all rows without `where`. Values are literals;
         `frazil.expr("price * 2")` is an SQL expression over the old row.
 
+        `mode` is "rows" (new rows replace the old ones), "columns" (the new values of each file
+        touched go to a column file beside it) or "auto" (by file, what is less); by default what
+        `write.column-update.mode` says. Other readers do not know column files yet.
+
         >>> orders.update({"status": "shipped"}, where="id = 7")         # doctest: +SKIP
         >>> orders.update({"price": frazil.expr("price * 1.1")})         # doctest: +SKIP
         """
-        with self.transaction() as tx:
-            tx.update(assignments, where, params=params, summary=summary)
-        return tx.result
+        return self._recomputed(
+            lambda tx: tx.update(assignments, where, params=params, mode=mode, summary=summary)
+        )
 
     def upsert(
         self,
@@ -236,16 +319,18 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
         Matched rows keep the values of columns that `rows` does not have.
         """
-        keys = on if on is not None else sorted(self.schema.identifier_field_names())
-        with self.transaction() as tx:
+
+        def change(tx: Transaction) -> None:
+            names = tx.metadata.schema().identifier_field_names()
             tx.upsert(
                 rows,
-                keys,
+                sorted(names) if on is None else on,
                 update_matched=update_matched,
                 insert_unmatched=insert_unmatched,
                 summary=summary,
             )
-        return tx.result
+
+        return self._recomputed(change, source=rows)
 
     def merge(self, source: Rows, on: str | Expression | Sequence[str]) -> Merge:
         """Merge rows into the table. `on` lists key columns that both sides have, or is an SQL
@@ -261,9 +346,9 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         from frazil.rows.merge import merge
 
         def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
-            with self.transaction() as tx:
-                tx._apply_edit(change, summary=summary)
-            return tx.result
+            return self._recomputed(
+                lambda tx: tx._apply_edit(change, summary=summary), source=source
+            )
 
         return merge(self.schema, source, on, run)
 
@@ -275,7 +360,12 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
     ) -> CommitResult:
-        """Replace matching rows (all rows without `where`) with new ones, in one snapshot."""
+        """Replace matching rows (all rows without `where`) with new ones, in one snapshot.
+
+        The new rows may have been computed from rows that this table read before. If others changed
+        matching rows since, this is a CommitConflict: read again, or repeat the call to replace
+        those rows too.
+        """
         with self.transaction() as tx:
             tx.overwrite(rows, where, params=params, summary=summary)
         return tx.result
@@ -288,25 +378,60 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
             tx.overwrite_partitions(rows, summary=summary)
         return tx.result
 
+    def apply(
+        self, changes: Changes, on: str | Sequence[str] | None = None, *, schema: str = "strict"
+    ) -> CommitResult:
+        """Apply the changes of another table to this one, each exactly once.
+
+        This table remembers up to which snapshot it has the changes of a source, in the same commit
+        as the rows; what it has already is left out, so that the call can be repeated at any time.
+        `on` names the columns that tell rows apart, by default the identifier fields. With
+        `schema="merge"` columns that are new in the source are added here.
+
+        >>> replica.apply(orders.changes(since=replica.applied_from(orders)), on="id")
+        ... # doctest: +SKIP
+        """
+        from frazil.table import apply_changes
+
+        def change(tx: Transaction) -> None:
+            keys = [on] if isinstance(on, str) else on
+            keys = keys or sorted(tx.metadata.schema().identifier_field_names())
+            if not keys:
+                raise InvalidInput(
+                    f"{self.name} has no identifier fields; name the columns that tell rows apart: "
+                    'apply(changes, on="id")'
+                )
+            apply_changes.apply(tx, changes, keys, name=self.name, schema=schema)
+
+        return self._recomputed(change)
+
+    def applied_from(self, source: Table) -> int | None:
+        """The snapshot of another table up to which its changes were applied here, or None."""
+        from frazil.table import apply_changes
+
+        return apply_changes.position(self.metadata, str(source.metadata.table_uuid))
+
     # Definition
 
     def evolve_schema(self) -> EvolveSchema:
         """Add, drop, rename, widen and reorder columns."""
-        from frazil.table.evolve import EvolveSchema
+        from frazil.table.columns.evolve import EvolveSchema
 
-        return EvolveSchema(self.metadata, self._handle.commit)
+        handle = self._handle.current()
+        return EvolveSchema(handle.metadata, handle.commit)
 
     def evolve_partitions(self) -> EvolvePartitions:
         """Change how new files are partitioned; old files stay as they are."""
-        from frazil.table.evolve import EvolvePartitions
+        from frazil.table.columns.evolve import EvolvePartitions
 
-        return EvolvePartitions(self.metadata, self._handle.commit)
+        handle = self._handle.current()
+        return EvolvePartitions(handle.metadata, handle.commit)
 
     def sort_by(self, *columns: str) -> CommitResult:
         """Set the order of rows in new files: `sort_by("day", "price desc")`."""
-        from frazil.table.evolve import sort_order_update
+        from frazil.table.columns.evolve import sort_order_update
 
-        return self._update(sort_order_update(self.metadata, columns))
+        return self._update(sort_order_update(self._handle.current().metadata, columns))
 
     def set_properties(
         self, updates: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()
@@ -314,37 +439,42 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
         """Set and remove table properties."""
         from frazil.commit.updates import SetProperties
 
-        return self._update(SetProperties.of(updates, remove))
+        update = SetProperties.of(updates, remove)
+        self._handle.current()
+        return self._update(update)
 
     def export(self) -> str:
         """Write the metadata JSON of the current state and return its location."""
-        return cast(TableHead, self._handle.head).export()
+        return cast(TableHead, self._handle.current().head).export()
 
     # Branches and tags
 
     def branch(self, name: str, *, create: bool = False, as_of: AsOf | None = None) -> Table:
         """This table on another branch. With `create`, a missing branch is created at the current
         snapshot, or at `as_of`."""
-        ref = self.metadata.refs.get(name)
+        handle = self._handle.current()
+        ref = handle.metadata.refs.get(name)
         if ref is not None and ref.kind is RefKind.TAG:
             raise InvalidInput(f"{name!r} is a tag, not a branch")
         if ref is None:
             if not create:
-                raise refs.missing(self._handle, name, kinds=(RefKind.BRANCH,))
-            start = self.current_snapshot() if as_of is None else self.snapshot(as_of)
+                raise refs.missing(handle, name, kinds=(RefKind.BRANCH,))
+            start = self._snapshot(handle, as_of)
             if start is not None:
                 self._set_ref(name, start, RefKind.BRANCH)
-        return Table(self._handle, branch_name=name)
+        handle.last_read(name)
+        return Table(handle, branch_name=name)
 
     def tag(
         self, name: str, as_of: AsOf | None = None, *, max_age_ms: int | None = None
     ) -> CommitResult:
         """Give a snapshot, by default the current one, a name that keeps it from expiring."""
-        snapshot = self.current_snapshot() if as_of is None else self.snapshot(as_of)
+        handle = self._handle.current()
+        snapshot = self._snapshot(handle, as_of)
         if snapshot is None:
             raise InvalidInput(f"{self.name} has no snapshot to tag yet")
-        if name in self.metadata.refs:
-            raise AlreadyExists(f"{self.name}: {name!r} exists already; drop it first")
+        if name in handle.metadata.refs:
+            raise AlreadyExists(f"{self.name}: {name!r} already exists; drop it first")
         return self._set_ref(name, snapshot, RefKind.TAG, max_ref_age_ms=max_age_ms)
 
     def drop_ref(self, name: str) -> CommitResult:
@@ -353,12 +483,29 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
 
         if name == MAIN:
             raise InvalidInput("the main branch cannot be removed")
+        self._handle.current()
         return self._update(RemoveRef(name=name))
+
+    def drop_branch(self, name: str) -> CommitResult:
+        """Drop a branch. Its snapshots stay until they expire."""
+        return self._drop_ref(name, RefKind.BRANCH)
+
+    def drop_tag(self, name: str) -> CommitResult:
+        """Drop a tag. Its snapshot stays until it expires."""
+        return self._drop_ref(name, RefKind.TAG)
+
+    def _drop_ref(self, name: str, kind: RefKind) -> CommitResult:
+        handle = self._handle.current()
+        ref = handle.metadata.refs.get(name)
+        if ref is None or ref.kind is not kind:
+            raise refs.missing(handle, name, kinds=(kind,))
+        return self.drop_ref(name)
 
     def rollback(self, to: AsOf) -> CommitResult:
         """Reset the branch to an earlier snapshot of its own history."""
-        target = self.snapshot(to)
-        if not refs.is_ancestor(self._handle, target, self.current_snapshot()):
+        handle = self._handle.current()
+        target = refs.resolve(handle, to, branch=self.branch_name)
+        if not refs.is_ancestor(handle, target, handle.tip(self.branch_name)):
             raise InvalidInput(
                 f"snapshot {target.snapshot_id} is not in the history of {self.branch_name}; "
                 "use set_current to point the branch anywhere"
@@ -372,7 +519,7 @@ class Table(FileOperations, HistoryOperations, IcebergOperations):
     def _move(self, target: Snapshot) -> CommitResult:
         from frazil.commit.updates import SetRef
 
-        now = self.metadata.refs.get(self.branch_name)
+        now = self._handle.metadata.refs.get(self.branch_name)
         ref = (
             SnapshotRef(snapshot_id=target.snapshot_id)
             if now is None

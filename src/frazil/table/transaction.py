@@ -12,20 +12,19 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, cast
 
-from pyiceberg.expressions import BooleanExpression
+from pyiceberg.expressions import AlwaysTrue
 
-from frazil.catalog.pointers import Pointers, TableHead
+from frazil.argument_checks import check_arguments
+from frazil.catalog.backend import CatalogBackend, TableHead
 from frazil.commit.build import Builder
-from frazil.commit.change import Change
+from frazil.commit.change import Change, Isolation, RowsRead, Searched
 from frazil.commit.fold import fold
 from frazil.commit.handle import TableHandle, now_ms
 from frazil.commit.head import State
-from frazil.commit.loop import Committed, discard, undoing
-from frazil.commit.result import STAGED, CommitResult, Counts
-from frazil.commit.together import Work, commit_together
+from frazil.commit.loop import TableCommit, commit_tables, discard, replayed, undoing
+from frazil.commit.result import STAGED, CommitResult
 from frazil.commit.updates import MetadataUpdate, SetProperties
-from frazil.data.row_input import Rows
-from frazil.entrance import entrance
+from frazil.data.write.row_input import Rows
 from frazil.errors import (
     CommitConflict,
     Conflict,
@@ -33,21 +32,23 @@ from frazil.errors import (
     InvalidInput,
     NotFound,
 )
-from frazil.expr.condition import Where
-from frazil.expr.sql_text import Expression
+from frazil.filter.condition import Matching, Where
+from frazil.filter.text.sql_text import Expression
 from frazil.format import paths
-from frazil.format.batch import EntryBatch
 from frazil.format.checks import check_summary
-from frazil.format.metadata import MAIN, RefKind, Snapshot, TableMetadata
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import all_locations
+from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.rows.editor import RowEditor
 from frazil.rows.engine import Engine
 from frazil.rows.merge import Merge, merge
 from frazil.rows.scan import Scan
 from frazil.storage import Places
-from frazil.table.evolve import EvolvePartitions, EvolveSchema
+from frazil.table.column_operations import add_columns, merge_columns
+from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
 
 
-@entrance
+@check_arguments
 class Transaction:
     """Collects changes; `commit`, or leaving the `with` block without an error, lands them.
 
@@ -60,7 +61,10 @@ class Transaction:
         self, handle: TableHandle, *, branch: str = MAIN, engine: Engine | None = None
     ) -> None:
         handle.check_writable()
-        self._handle = handle
+        self._origin = handle
+        self._handle = handle.at_rest()
+        self._has_read = not handle.is_live
+        self._overwrites = False
         self._state = handle.state
         self._branch = branch
         self._engine = engine
@@ -87,12 +91,27 @@ class Transaction:
             self.commit()
         else:
             self.abort()
+            if isinstance(error, CommitConflict):
+                self._move_on()
             if isinstance(error, NotFound) and self._base_is_gone():
                 raise CommitConflict(
-                    "the snapshot that the change was planned on has expired; refresh the table "
-                    "and run it again",
+                    "the snapshot that the change was planned on has expired; run it again",
                     [Conflict(what="history was expired", where=self._branch)],
                 ) from error
+
+    def _move_on(self) -> None:
+        """After a conflict: its caller knows of it, so the same overwrite may be tried again."""
+        if self._overwrites and self._origin.is_live:
+            self._origin.refresh()
+            self._origin.note_read(self._branch)
+
+    def _rows_read(self) -> RowsRead:
+        """Where rows to overwrite with come from: what this transaction reads, or else what was
+        read of the table before."""
+        if not self._has_read:
+            return RowsRead(snapshot_id=self._origin.last_read(self._branch))
+        base = self._base()
+        return RowsRead(snapshot_id=None if base is None else int(base.snapshot_id))
 
     def _base_is_gone(self) -> bool:
         base = self._base()
@@ -108,14 +127,35 @@ class Transaction:
 
     # Rows
 
-    def append(self, rows: Rows, *, summary: Mapping[str, str] | None = None) -> Transaction:
-        """Add rows: Arrow, pandas, polars, or dictionaries."""
+    def append(
+        self,
+        rows: Rows,
+        *,
+        schema: str = "strict",
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Add rows: Arrow, pandas, polars, or dictionaries. With `schema="merge"` columns that the
+        table lacks are added to it."""
         check_summary(summary)
+        rows = self._merge_columns(rows, schema)
         return self._apply(self._editor(plans=False).append(rows), summary=summary)
+
+    def _merge_columns(self, rows: Rows, schema: str) -> Rows:
+        """Give the table the columns that rows have more, if asked to; the rows to write then."""
+        if schema == "strict":
+            return rows
+        if schema != "merge":
+            raise InvalidInput(f"schema is {schema!r}; expected 'strict' or 'merge'")
+        from frazil.table.columns.merge_on_write import columns_to_merge
+
+        wanted, rows = columns_to_merge(rows, self.metadata.schema())
+        if wanted.names:
+            self.evolve_schema().union_by_name(wanted).commit()
+        return rows
 
     def delete(
         self,
-        where: str | BooleanExpression,
+        where: Matching,
         *,
         params: Sequence[Any] = (),
         summary: Mapping[str, str] | None = None,
@@ -130,13 +170,36 @@ class Transaction:
         where: Where = None,
         *,
         params: Sequence[Any] = (),
+        mode: str | None = None,
         summary: Mapping[str, str] | None = None,
     ) -> Transaction:
         """Update matching rows. `frazil.expr("price * 2")` is an expression; any other value is a
-        literal."""
+        literal. `mode` is as in `Table.update`."""
         check_summary(summary)
-        change = self._editor().update(assignments, where, params)
+        change = self._editor().update(assignments, where, params, mode=mode)
         return self._apply(change, summary=summary)
+
+    def add_columns(
+        self,
+        columns: Mapping[str, Any],
+        *,
+        read_columns: Sequence[str] | None = None,
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Add columns with values for every row, as `Table.add_columns` does."""
+        add_columns(self, columns, read_columns=read_columns, summary=summary)
+        return self
+
+    def merge_columns(
+        self,
+        rows: Rows,
+        on: str | Sequence[str],
+        *,
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Take values of columns from rows with the same key, as `Table.merge_columns` does."""
+        merge_columns(self, rows, on, summary=summary)
+        return self
 
     def upsert(
         self,
@@ -176,6 +239,18 @@ class Transaction:
     ) -> Transaction:
         """Replace matching rows (all rows without `where`) with new ones."""
         check_summary(summary)
+        return self._overwrite(rows, where, params, summary=summary)
+
+    def _overwrite(
+        self,
+        rows: Rows,
+        where: Where,
+        params: Sequence[Any] = (),
+        *,
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """The same, with a condition that may have been judged before."""
+        self._overwrites = True
         return self._apply(self._editor().overwrite(rows, where, params), summary=summary)
 
     def overwrite_partitions(
@@ -183,15 +258,26 @@ class Transaction:
     ) -> Transaction:
         """Replace every partition that the new rows touch."""
         check_summary(summary)
+        self._overwrites = True
         return self._apply(self._editor().overwrite_partitions(rows), summary=summary)
 
     # Files, for engines that write their own
 
     def _add_entries(
-        self, entries: EntryBatch, *, summary: Mapping[str, str] | None = None
+        self,
+        entries: EntryBatch,
+        *,
+        summary: Mapping[str, str] | None = None,
+        reads_table: bool = False,
     ) -> Transaction:
-        """Add files that have already been written."""
-        return self._apply(self._plain(added=entries), summary=summary)
+        """Add files that have already been written; `reads_table` if their rows come from this
+        table, as it is where the transaction begins."""
+        searched: tuple[Searched, ...] = ()
+        if reads_table:
+            base = self._base()
+            read = RowsRead(snapshot_id=None if base is None else int(base.snapshot_id))
+            searched = (Searched(filter=AlwaysTrue(), isolation=Isolation.SNAPSHOT, read=read),)
+        return self._apply(self._new_change(added=entries, searched=searched), summary=summary)
 
     # Metadata
 
@@ -211,24 +297,28 @@ class Transaction:
 
     def _apply_update(self, update: MetadataUpdate) -> Transaction:
         """Add a metadata change."""
-        return self._apply(self._plain(updates=(update,)))
+        return self._apply(self._new_change(updates=(update,)))
 
     def _apply_updates(self, change: Change) -> Transaction:
         """A builder's change knows neither branch nor base: only its updates count."""
-        return self._apply(self._plain(updates=change.updates))
+        return self._apply(self._new_change(updates=change.updates))
 
     # Reading what is staged
 
     def scan(self, where: Where = None, **options: Any) -> Scan:
         """A scan that sees this transaction's changes."""
         editor = self._editor()
+        self._has_read = True
         columns = options.pop("columns", None)
         return replace(editor.scan(where, columns), **options)
 
     # Ending
 
     def _apply_edit(
-        self, edit: Callable[[RowEditor], Change], *, summary: Mapping[str, str] | None = None
+        self,
+        edit: Callable[[RowEditor], Change],
+        *,
+        summary: Mapping[str, str] | None = None,
     ) -> Transaction:
         """Add a change that is computed on the transaction's own state."""
         return self._apply(edit(self._editor()), summary=summary)
@@ -242,13 +332,13 @@ class Transaction:
         if self._change is None:
             self._change = change
         else:
-            around = self._handle.around
+            context = self._handle.context
             self._change = fold(
                 self._change,
                 change,
-                storage=around.storage,
-                location=around.location,
-                new_id=around.new_id,
+                storage=context.storage,
+                location=context.location,
+                new_id=context.new_id,
                 written=self._written,
             )
         self._unstage()
@@ -264,7 +354,12 @@ class Transaction:
             self.result = CommitResult.nothing(self._nothing, ms=self._elapsed_ms())
             return self.result
         with undoing(lambda: discard(self._handle.storage, self._written)):
-            done = self._handle.commit(self._change)
+            try:
+                done = self._handle.commit(self._change)
+            except CommitConflict:
+                self._move_on()
+                raise
+        self._origin.follow(self._handle, self._branch, done)
         self.result = replace(done, ms=self._elapsed_ms())
         self._discard_unused(self._change)
         return self.result
@@ -273,7 +368,7 @@ class Transaction:
     def _nothing(self) -> str:
         if self._change is None:
             return "the transaction is empty"
-        return "no row to add" if self._change.conflict_filter is None else "no row matched"
+        return "no row matched" if self._change.searched else "no row to add"
 
     def _elapsed_ms(self) -> float:
         return (time.perf_counter() - self._began) * 1000
@@ -291,25 +386,17 @@ class Transaction:
         unused = _unused(self._written, change, self._handle.location)
         discard(self._handle.storage, unused)
 
-    def _took(self, state: State) -> None:
-        """Take the state of a commit of several tables, and do what follows a commit."""
-        self._handle.state = state
-        done = Committed(
-            state=state,
-            snapshot=state.tip(self._branch),
-            counts=Counts(),
-            attempts=1,
-            metadata_files=0,
-            metadata_bytes=0,
-        )
-        for step in self._handle.after_commit:
-            step(self._handle, done)
+    def _took(self, result: CommitResult) -> None:
+        """Take what a commit of several tables did with this one."""
+        done = self._handle.took(result, self._branch)
+        self._origin.follow(self._handle, self._branch, done)
+        self.result = replace(done, ms=self._elapsed_ms())
 
     def _check_open(self) -> None:
         if self._ended:
             raise InvalidInput("the transaction has ended; start a new one")
 
-    def _plain(self, **parts: Any) -> Change:
+    def _new_change(self, **parts: Any) -> Change:
         tip = self._base()
         base = None if tip is None else int(tip.snapshot_id)
         return Change(branch=self._branch, base_snapshot_id=base, **parts)
@@ -330,25 +417,27 @@ class Transaction:
             branch=self._branch,
             written=self._written,
             given_engine=self._engine,
+            read=self._rows_read(),
         )
 
     def _staged_snapshot(self) -> Snapshot | None:
         if self._change is None or not self._change.has_content:
             return self._base()
         if self._staged is None:
-            builder = Builder(self._change, self._handle.around, self._handle.head, is_staged=True)
+            builder = Builder(self._change, self._handle.context, self._handle.head, is_staged=True)
             try:
                 built = builder.build(self._state)
             except FrazilError:
                 discard(self._handle.storage, builder.written)
                 raise
-            assert built.snapshot is not None
+            snapshot = built.result.snapshot
+            assert snapshot is not None
             staged = replace(
                 self._state,
                 metadata=built.draft.metadata,
                 snapshots={
                     **self._state.snapshots,
-                    int(built.snapshot.snapshot_id): built.snapshot,
+                    int(snapshot.snapshot_id): snapshot,
                 },
             )
             self._staged = (staged, builder)
@@ -364,11 +453,13 @@ class Transaction:
 def _unused(written: Sequence[str], change: Change, location: str) -> list[str]:
     """Files that no entry of a change points at, however either spells them: `write.data.path`
     may be `/data` where entries say `file:///data`."""
-    if change.added is None:
-        return list(written)
     if not written:
         return []
-    names = (*change.added.pylist("location"), *change.added.pylist("deletion_vector.location"))
+    names = [edit.file.location for edit in change.columns]
+    if change.added is not None:
+        names += change.added.pylist("location")
+        names += change.added.pylist("deletion_vector.location")
+        names += all_locations(change.added).to_pylist()
     pointed_at = {paths.resolve(location, name) for name in names if name is not None}
     doubtful = [path for path in written if path not in pointed_at]
     if not doubtful:
@@ -378,35 +469,37 @@ def _unused(written: Sequence[str], change: Change, location: str) -> list[str]:
     return [path for path in doubtful if places.file(path) not in used]
 
 
-def commit_all(opened: Sequence[Transaction], pointers: Pointers) -> None:
+def commit_all(opened: Sequence[Transaction], pointers: CatalogBackend) -> None:
     """Land transactions of several tables of one catalog at once: all of them, or none."""
     for tx in opened:
         tx._check_open()
         tx._ended = True
         tx._unstage()
-    changed = [(tx, tx._change) for tx in opened if tx._change is not None]
-    works = [_work(tx, change) for tx, change in changed if change.has_content or change.updates]
-    if not works:
-        return
+    changed = [
+        (tx, tx._change)
+        for tx in opened
+        if tx._change is not None and (tx._change.has_content or tx._change.updates)
+    ]
+    tables = [
+        TableCommit(head=tx._handle.head, context=tx._handle.context, plan=replayed(change))
+        for tx, change in changed
+    ]
 
     def discard_all() -> None:
         for tx in opened:
             discard(tx._handle.storage, tx._written)
 
     with undoing(discard_all):
-        states = commit_together(
-            works,
+        results = commit_tables(
+            tables,
             lambda drafts: pointers.swap_all(
-                [(cast(TableHead, work.head), base, draft) for work, base, draft in drafts]
+                [(cast(TableHead, table.head), base, draft) for table, base, draft in drafts]
             ),
         )
-    landed = {id(work.head): state for work, state in zip(works, states, strict=True)}
-    for tx, change in changed:
-        state = landed.get(id(tx._handle.head))
-        if state is not None:
-            tx._took(state)
+    for (tx, change), result in zip(changed, results, strict=True):
+        tx._took(result)
         tx._discard_unused(change)
-
-
-def _work(tx: Transaction, change: Change) -> Work:
-    return Work(head=tx._handle.head, around=tx._handle.around, plan=lambda state: [change])
+    for tx in opened:
+        if not tx.result.committed:
+            discard(tx._handle.storage, tx._written)
+            tx.result = CommitResult.nothing(tx._nothing, ms=tx._elapsed_ms())

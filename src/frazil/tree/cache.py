@@ -1,7 +1,8 @@
 """Decoded manifests, kept by location with a bound on their size.
 
 Manifests are immutable, so what was decoded stays true. Columns are cached as they are asked for:
-a second plan that needs two more columns reads only those two.
+a second plan that needs two more columns reads only those two. Small manifests of object stores
+come in one request, whatever columns are asked for; the last of them are kept as they came.
 """
 
 from __future__ import annotations
@@ -10,12 +11,18 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from frazil.properties.registry import CACHE_MANIFEST_BYTES
+from frazil.storage.base import InMemory, RandomAccess
 
 if TYPE_CHECKING:
-    from frazil.format.batch import EntryBatch
+    import pyarrow as pa
 
-DEFAULT_BYTES = 256 * 1024 * 1024
+    from frazil.format.entries.batch import EntryBatch
+
+_MAX_FILE_BYTES: Final = 16 * 1024 * 1024
+
 
 Load: TypeAlias = "Callable[[Collection[str] | None], EntryBatch]"
 
@@ -33,11 +40,30 @@ class _Held:
 class ManifestCache:
     """Least recently used manifests leave first. Safe to share between threads."""
 
-    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(self, max_bytes: int = CACHE_MANIFEST_BYTES.default) -> None:
         self._max_bytes = max_bytes
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
+        self._files: OrderedDict[str, InMemory] = OrderedDict()
+        self._file_bytes = 0
+        self._max_file_bytes = min(_MAX_FILE_BYTES, max_bytes)
+
+    def opened(self, path: str, open: Callable[[], RandomAccess]) -> pa.NativeFile:
+        """A manifest's file, opened again only if it is not in memory."""
+        with self._lock:
+            file: InMemory | RandomAccess | None = self._files.get(path)
+        if file is None:
+            file = open()
+        source = file.arrow()
+        if isinstance(file, InMemory) and file.is_in_memory:
+            with self._lock:
+                self._forget_file(path)
+                self._files[path] = file
+                self._file_bytes += file.size
+                while self._file_bytes > self._max_file_bytes:
+                    self._forget_file(next(iter(self._files)))
+        return source
 
     def fetch(self, path: str, keys: Collection[str] | None, load: Load) -> EntryBatch:
         """The manifest with at least these columns, loaded through `load` where missing."""
@@ -52,7 +78,7 @@ class ManifestCache:
         else:
             assert held.keys is not None
             missing = frozenset(keys) - held.keys
-            batch = held.batch.beside(load(missing))
+            batch = held.batch.with_columns(load(missing))
             known = held.keys | missing
         self.put(path, batch, keys=known)
         return batch
@@ -64,6 +90,8 @@ class ManifestCache:
             before = self._held.pop(path, None)
             if before is not None:
                 self._bytes -= before.size
+            if keys is None:
+                self._forget_file(path.partition("\n")[0])  # nothing of it is missing
             if size > self._max_bytes:
                 return
             self._held[path] = _Held(batch=batch, keys=keys, size=size)
@@ -76,7 +104,13 @@ class ManifestCache:
         """Forget everything, so that the next read is a cold one."""
         with self._lock:
             self._held.clear()
-            self._bytes = 0
+            self._files.clear()
+            self._bytes = self._file_bytes = 0
+
+    def _forget_file(self, path: str) -> None:
+        dropped = self._files.pop(path, None)
+        if dropped is not None:
+            self._file_bytes -= dropped.size
 
     def __reduce__(self) -> tuple[type[ManifestCache], tuple[int]]:
         return (ManifestCache, (self._max_bytes,))

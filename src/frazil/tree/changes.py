@@ -14,12 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from frazil.format import bitmap, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import VECTOR_KEYS, partition_key
-from frazil.format.metadata import Snapshot
-from frazil.format.tracking import Status
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import VECTOR_KEYS, partition_key
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import Snapshot
+from frazil.format.vectors import bitmap
 from frazil.tree.locate import Rows
+from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled
 
 CHANGE_KEYS = (
@@ -55,34 +57,41 @@ class TreeChanges:
     replaced: EntryBatch
     modified: EntryBatch
 
+    def column_updates(self) -> EntryBatch:
+        """Files whose columns it updated: their sequence number was raised."""
+        numbers = self.modified.numpy("tracking.sequence_number")
+        return self.modified.filter(numbers == self.snapshot.sequence_number)
+
 
 def changes_of(
     reader: TreeReader, snapshot: Snapshot, *, keys: Collection[str] | None = CHANGE_KEYS
 ) -> TreeChanges:
     """The change set of a snapshot; `keys` None reads whole entries."""
-    wanted = None if keys is None else _with_partitions(reader, keys)
-    tree = reader.tree(snapshot, keys=wanted)
-    found: dict[Status, list[EntryBatch]] = {
+    entry_keys = None if keys is None else _with_partitions(reader, keys)
+    tree = reader.tree(snapshot, keys=entry_keys)
+    by_status: dict[Status, list[EntryBatch]] = {
         status: [] for status in (Status.ADDED, Status.DELETED, Status.REPLACED, Status.MODIFIED)
     }
-    _sort_out(found, labelled(tree.root.filter(~tracking.leaf_mask(tree.root)), None))
-    refs = [ref for ref in tree.leaves() if _speaks(tree, ref)]
+    _sort_out(by_status, labelled(tree.root.filter(~tracking.leaf_mask(tree.root)), None))
+    refs = [ref for ref in tree.leaves() if _has_changes(tree, ref)]
     for ref, batch in zip(
-        refs, reader.each(refs, lambda leaf: reader.entries(leaf, keys=wanted)), strict=True
+        refs, reader.map(refs, lambda leaf: reader.entries(leaf, keys=entry_keys)), strict=True
     ):
-        _from_leaf(found, tree, ref, labelled(batch, ref))
+        _from_leaf(by_status, tree, ref, labelled(batch, ref))
     return TreeChanges(
         snapshot=snapshot,
-        added=EntryBatch.concat(found[Status.ADDED]),
-        deleted=EntryBatch.concat(found[Status.DELETED]),
-        replaced=EntryBatch.concat(found[Status.REPLACED]),
-        modified=EntryBatch.concat(found[Status.MODIFIED]),
+        added=EntryBatch.concat(by_status[Status.ADDED]),
+        deleted=EntryBatch.concat(by_status[Status.DELETED]),
+        replaced=EntryBatch.concat(by_status[Status.REPLACED]),
+        modified=EntryBatch.concat(by_status[Status.MODIFIED]),
     )
 
 
 def _with_partitions(reader: TreeReader, keys: Collection[str]) -> list[str]:
     specs = reader.metadata.partition_specs
-    return [*keys, *(partition_key(field.field_id) for spec in specs for field in spec.fields)]
+    tuples = (partition_key(field.field_id) for spec in specs for field in spec.fields)
+    columns = PartitionColumns.of(reader.metadata)
+    return [*keys, *tuples, *columns.stats_keys({spec.spec_id for spec in specs})]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,6 +133,7 @@ _NOT_ONLY_ADDS = (
 
 
 def _only_adds(snapshot: Snapshot) -> bool:
+    # Where nothing is removed, the last root of a run still names all that the run added.
     summary = snapshot.summary
     return (
         snapshot.root_manifest is not None
@@ -148,15 +158,18 @@ def appended(reader: TreeReader, run: Sequence[Snapshot]) -> AppendedFiles | Non
         for leaf in data_leaves(tree.leaves())
         if leaf.sequence_number >= run[0].sequence_number
     ]
-    found = reader.each(leaves, lambda leaf: labelled(reader.live(leaf, keys=keys), leaf))
+    batches = reader.map(leaves, lambda leaf: labelled(reader.live(leaf, keys=keys), leaf))
+    # Appends remove nothing, so whatever they added is still live in the last tree.
     ids = np.array([snapshot.snapshot_id for snapshot in run], dtype=np.int64)
-    parts = [_added_by(ids, batch) for batch in (labelled(tree.content(), None), *found)]
+    parts = [_added_by(ids, batch) for batch in (labelled(tree.content(), None), *batches)]
     files = EntryBatch.concat(parts)
     place = np.argsort(ids)
     by = place[np.searchsorted(ids, files.numpy("tracking.snapshot_id"), sorter=place)]
     counts = np.bincount(by, minlength=len(run))
     records = np.zeros(len(run), dtype=np.int64)
     np.add.at(records, by, files.numpy("record_count", missing=0))
+    # A file that another commit moved here meanwhile would be missed or counted twice: the counts
+    # that each append stated tell.
     for index, snapshot in enumerate(run):
         stated = (int(snapshot.summary[_ADDED_FILES]), int(snapshot.summary[_ADDED_RECORDS]))
         if (counts[index], records[index]) != stated:
@@ -169,7 +182,7 @@ def _added_by(ids: Rows, batch: EntryBatch) -> EntryBatch:
     return batch.filter(np.isin(batch.numpy("tracking.snapshot_id"), ids))
 
 
-def _speaks(tree: Tree, ref: LeafRef) -> bool:
+def _has_changes(tree: Tree, ref: LeafRef) -> bool:
     """Whether a leaf contains changes of this snapshot."""
     root = tree.root
     return (
@@ -180,7 +193,7 @@ def _speaks(tree: Tree, ref: LeafRef) -> bool:
 
 
 def _from_leaf(
-    found: dict[Status, list[EntryBatch]], tree: Tree, ref: LeafRef, batch: EntryBatch
+    by_status: dict[Status, list[EntryBatch]], tree: Tree, ref: LeafRef, batch: EntryBatch
 ) -> None:
     if int(tree.root.numpy("tracking.status")[ref.row]) == Status.ADDED:
         own = np.ones(batch.num_rows, dtype=np.bool_)
@@ -188,7 +201,7 @@ def _from_leaf(
         if ref.format_version == 0 and tree.snapshot is not None:
             # An old manifest that was merged repeats what earlier snapshots did.
             own &= batch.numpy("tracking.snapshot_id") == tree.snapshot.snapshot_id
-        _sort_out(found, batch.filter(own))
+        _sort_out(by_status, batch.filter(own))
     for key, status in (
         ("tracking.deleted_positions", Status.DELETED),
         ("tracking.replaced_positions", Status.REPLACED),
@@ -196,12 +209,12 @@ def _from_leaf(
         positions = tree.root.column(key)[ref.row].as_py()
         if positions:
             rows = bitmap.decode(positions, limit=ref.record_count, path=ref.location, field=key)
-            found[status].append(batch.take(rows))
+            by_status[status].append(batch.take(rows))
 
 
-def _sort_out(found: dict[Status, list[EntryBatch]], batch: EntryBatch) -> None:
+def _sort_out(by_status: dict[Status, list[EntryBatch]], batch: EntryBatch) -> None:
     status = batch.numpy("tracking.status")
-    for kind, batches in found.items():
+    for kind, batches in by_status.items():
         mask = status == kind
         if mask.any():
             batches.append(batch.filter(mask))

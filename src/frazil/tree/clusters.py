@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.metadata import TableMetadata
-from frazil.format.stats import tracked_fields
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+from frazil.format.entries.stats import tracked_fields
+from frazil.format.metadata.metadata import TableMetadata
 
 _COLUMNS = 3
 """Columns whose bounds are compared: later ones hardly distinguish leaves."""
@@ -24,14 +24,18 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 def cluster_columns(metadata: TableMetadata) -> list[tuple[int, str]]:
     """Columns by which entries are ordered in leaves, first ones first."""
     derived = {column.partition_field_id: column for column in metadata.expressions}
-    found: list[tuple[int, str]] = []
+    columns: list[tuple[int, str]] = []
     for part in metadata.spec().fields:
         column = derived.get(part.field_id)
-        found.append((part.source_id, part.name) if column is None else (column.expr_id, part.name))
+        columns.append(
+            (part.source_id, part.name) if column is None else (column.expr_id, part.name)
+        )
     schema = metadata.schema()
     names = {field.id: field.full_name for field in tracked_fields(schema)}
-    sources = [field.source_id for field in metadata.sort_order().fields] or list(names)[:2]
-    return found + [(id, names[id]) for id in sources if id in names]
+    order = metadata.row_order()
+    sources = [field.source_id for field in order.fields] if order is not None else []
+    sources = sources or list(names)[:2]
+    return columns + [(id, names[id]) for id in sources if id in names]
 
 
 def entries_within(entries: EntryBatch, leaves: EntryBatch, metadata: TableMetadata) -> Counts:
@@ -42,22 +46,22 @@ def entries_within(entries: EntryBatch, leaves: EntryBatch, metadata: TableMetad
     for lower, upper in _bounds(entries, leaves, metadata):
         low, high = entries.column(lower), entries.column(upper)
         for index in range(leaves.num_rows):
-            least, most = leaves.column(lower)[index], leaves.column(upper)[index]
-            if least.is_valid and most.is_valid:
-                inside[index] &= _between(low, high, least, most)
+            lowest, highest = leaves.column(lower)[index], leaves.column(upper)[index]
+            if lowest.is_valid and highest.is_valid:
+                inside[index] &= _between(low, high, lowest, highest)
                 compared[index] = True
     return np.where(compared, inside.sum(axis=1), 0).astype(np.int64)
 
 
-def strays(entries: EntryBatch, others: EntryBatch, metadata: TableMetadata) -> Mask:
+def outside_bounds(entries: EntryBatch, others: EntryBatch, metadata: TableMetadata) -> Mask:
     """Which entries would widen the bounds that the others have together."""
     if not others.num_rows:
         return np.ones(entries.num_rows, dtype=np.bool_)
     outside = np.zeros(entries.num_rows, dtype=np.bool_)
     for lower, upper in _bounds(entries, others, metadata):
-        least, most = pc.min(others.column(lower)), pc.max(others.column(upper))
-        if least.is_valid and most.is_valid:
-            outside |= ~_between(entries.column(lower), entries.column(upper), least, most)
+        lowest, highest = pc.min(others.column(lower)), pc.max(others.column(upper))
+        if lowest.is_valid and highest.is_valid:
+            outside |= ~_between(entries.column(lower), entries.column(upper), lowest, highest)
     return outside
 
 
@@ -74,10 +78,10 @@ def _bounds(
             yield keys
 
 
-def _between(low: Any, high: Any, least: pa.Scalar, most: pa.Scalar) -> Mask:
+def _between(low: Any, high: Any, lowest: pa.Scalar, highest: pa.Scalar) -> Mask:
     """Where bounds lie between two others; those that are not known do."""
-    fits = pc.and_(pc.greater_equal(low, least), pc.less_equal(high, most))
+    fits = pc.and_(pc.greater_equal(low, lowest), pc.less_equal(high, highest))
     return np.asarray(pc.fill_null(fits, True))
 
 
-__all__ = ["cluster_columns", "entries_within", "strays"]
+__all__ = ["cluster_columns", "entries_within", "outside_bounds"]

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from frazil.format.metadata import Snapshot
+from frazil.format.metadata.metadata import Snapshot
 
 if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
 
-    from frazil.format.batch import EntryBatch
+    from frazil.format.entries.batch import EntryBatch
     from frazil.tree.read import LeafRef, Tree, TreeReader
 
 Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"

@@ -15,10 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format import bitmap, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import STATS_PREFIX, ContentType
-from frazil.format.tracking import ONE_SNAPSHOT_KEYS, Status
+from frazil import arrow_values
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import STATS_PREFIX, ContentType
+from frazil.format.entries.tracking import ONE_SNAPSHOT_KEYS, Status
+from frazil.format.vectors import bitmap
 from frazil.tree.row_ids import counted
 
 Positions = np.ndarray[Any, np.dtype[Any]]
@@ -71,7 +73,8 @@ class Edited:
 def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
     """The root of the next snapshot.
 
-    `modified` are live entries with their new deletion vector, tracking as before the change.
+    `modified` are live entries with their new deletion vector, tracking as before the change; those
+    with new columns have no sequence number, and get that of the snapshot.
     """
     next_row_id = stamp.first_row_id
     parts: list[EntryBatch] = []
@@ -89,6 +92,10 @@ def apply(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> Edited:
         parts.append(files)
     if edit.modified is not None and edit.modified.num_rows:
         changed = edit.modified.with_constant("tracking.status", Status.MODIFIED)
+        numbers = changed.column("tracking.sequence_number")
+        if numbers.null_count:
+            numbers = pc.fill_null(numbers, arrow_values.scalar(stamp.sequence_number))
+            changed = changed.with_column("tracking.sequence_number", numbers)
         parts.append(changed.with_constant("tracking.modified_snapshot_id", stamp.snapshot_id))
     if edit.added is not None and edit.added.num_rows:
         added, next_row_id = _new_files(edit.added, stamp, next_row_id)
@@ -123,12 +130,17 @@ def _carried(parent: EntryBatch, edit: RootEdit, stamp: Stamp) -> EntryBatch:
     status[list(edit.leaf_edits)] = Status.MODIFIED
     keep = tracking.live_mask(parent)
     keep[edit.dropped_rows] = False
-    batch = parent.without(*ONE_SNAPSHOT_KEYS).with_column("tracking.status", pa.array(status))
+    batch = parent.without(*ONE_SNAPSHOT_KEYS).with_column(
+        "tracking.status", arrow_values.array(status)
+    )
     dead = ~tracking.live_mask(batch)
     if dead.any():
         ids = batch.column("tracking.snapshot_id")
         batch = batch.with_column(
-            "tracking.snapshot_id", pc.if_else(pa.array(dead), stamp.snapshot_id, ids)
+            "tracking.snapshot_id",
+            pc.if_else(
+                arrow_values.array(dead), arrow_values.scalar(stamp.snapshot_id, pa.int64()), ids
+            ),
         )
     if edit.leaf_edits:
         batch = _with_leaf_edits(batch, edit.leaf_edits, stamp)
@@ -155,7 +167,7 @@ def _with_leaf_edits(batch: EntryBatch, edits: Mapping[int, LeafEdit], stamp: St
         deleted[row] = bitmap.encode(edit.deleted) if edit.deleted.size else None
         replaced[row] = bitmap.encode(edit.replaced) if edit.replaced.size else None
         touched[row] = True
-    mask = pa.array(touched)
+    mask = arrow_values.array(touched)
     batch = (
         batch.with_column("manifest_info.dv", vectors)
         .with_column("tracking.deleted_positions", deleted)
@@ -186,16 +198,17 @@ def _stamped(batch: EntryBatch, status: Status, stamp: Stamp) -> EntryBatch:
 
 def _new_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[EntryBatch, int]:
     """ADDED leaves: their null entries inherit the sequence number and count row ids from here."""
-    least = batch.column("manifest_info.min_sequence_number")
+    min_sequence = batch.column("manifest_info.min_sequence_number")
     data = batch.numpy("content_type") == ContentType.DATA_MANIFEST
     rows = np.where(data, batch.numpy("manifest_info.added_rows_count", missing=0), 0)
     starts, next_row_id = counted(rows, next_row_id)
     stamped = (
         _stamped(batch, Status.ADDED, stamp)
         .with_column(
-            "manifest_info.min_sequence_number", pc.fill_null(least, stamp.sequence_number)
+            "manifest_info.min_sequence_number",
+            pc.fill_null(min_sequence, arrow_values.scalar(stamp.sequence_number)),
         )
-        .with_column("tracking.first_row_id", pa.array(starts, pa.int64(), mask=~data))
+        .with_column("tracking.first_row_id", arrow_values.array(starts, pa.int64(), mask=~data))
     )
     return stamped, next_row_id
 
@@ -206,23 +219,26 @@ def _moved_leaves(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> EntryBat
     Their own first row id numbers nothing, but Iceberg Java takes the ids of a leaf without one as
     unknown.
     """
-    least = batch.column("manifest_info.min_sequence_number")
+    min_sequence = batch.column("manifest_info.min_sequence_number")
     data = batch.numpy("content_type") == ContentType.DATA_MANIFEST
     starts = np.full(batch.num_rows, next_row_id, dtype=np.int64)
     return (
         _stamped(batch, Status.EXISTING, stamp)
-        .with_column("manifest_info.min_sequence_number", pc.fill_null(least, 0))
-        .with_column("tracking.first_row_id", pa.array(starts, pa.int64(), mask=~data))
+        .with_column(
+            "manifest_info.min_sequence_number", pc.fill_null(min_sequence, arrow_values.scalar(0))
+        )
+        .with_column("tracking.first_row_id", arrow_values.array(starts, pa.int64(), mask=~data))
     )
 
 
 def _new_files(batch: EntryBatch, stamp: Stamp, next_row_id: int) -> tuple[EntryBatch, int]:
     """ADDED files. A sequence number given by the caller stays: a rewrite keeps the data's age."""
-    given = batch.column("tracking.sequence_number")
+    sequence = batch.column("tracking.sequence_number")
     stamped = _stamped(batch, Status.ADDED, stamp)
-    if given.null_count < batch.num_rows:
+    if sequence.null_count < batch.num_rows:
         stamped = stamped.with_column(
-            "tracking.sequence_number", pc.fill_null(given, stamp.sequence_number)
+            "tracking.sequence_number",
+            pc.fill_null(sequence, arrow_values.scalar(stamp.sequence_number)),
         )
     rows = tracking.unnumbered_rows(stamped)
     return tracking.assign_row_ids(stamped, first_row_id=next_row_id), next_row_id + rows

@@ -1,25 +1,89 @@
-"""Find files in a tree by location.
+"""Find entries in a tree by the location of their file.
 
 A file is listed in the root, or at a position of a leaf. Addresses remembered from planning are
 hints: one holds while its leaf is in the root and lists the file, alive, at that position. What a
-concurrent flush or compaction moved is found again by reading the leaves' locations.
+concurrent flush or compaction moved is found again by reading the leaves' locations. A tree may
+list a file twice; the entries' first row ids, where both sides know them, tell them apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format import tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
+from frazil import arrow_values
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader
 
+_T = TypeVar("_T")
+
+
+class EntryKey(NamedTuple):
+    """What an entry is known by."""
+
+    location: str
+    first_row_id: int | None
+    file_sequence_number: int | None
+
+    def is_same(self, other: EntryKey) -> bool:
+        """Whether nothing says that these are two entries."""
+        return self.location == other.location and all(
+            mine is None or its is None or mine == its
+            for mine, its in zip(self[1:], other[1:], strict=True)
+        )
+
+
+def entry_keys(batch: EntryBatch) -> Iterator[EntryKey]:
+    """The keys of entries, in their order."""
+    columns = (
+        batch.pylist("location"),
+        batch.pylist("tracking.first_row_id"),
+        batch.pylist("tracking.file_sequence_number"),
+    )
+    return map(EntryKey, *columns)
+
+
+class ByEntry(Generic[_T]):
+    """Values by entry. Of two that cannot be told apart, the one that came first is found first."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, list[tuple[EntryKey, _T]]] = {}
+
+    def put(self, key: EntryKey, value: _T) -> None:
+        self._values.setdefault(key.location, []).append((key, value))
+
+    def find(self, key: EntryKey, accept: Callable[[_T], bool] = lambda _: True) -> _T | None:
+        """The value of an entry, of those that `accept` admits."""
+        for known, value in self._values.get(key.location, ()):
+            if known.is_same(key) and accept(value):
+                return value
+        return None
+
+    def pop(self, key: EntryKey) -> _T | None:
+        """The value of an entry, which is taken out."""
+        kept = self._values.get(key.location, [])
+        for place, (known, value) in enumerate(kept):
+            if known.is_same(key):
+                del kept[place]
+                return value
+        return None
+
+    def values(self) -> Iterator[_T]:
+        """Every value, those of one file together."""
+        for kept in self._values.values():
+            yield from (value for _, value in kept)
+
+
+FIRST_ROW_ID = "tracking.first_row_id"
+ADDRESS = ("location", LEAF, POSITION, FIRST_ROW_ID)
+"""What names an entry to be found again."""
 Rows = np.ndarray[Any, np.dtype[np.int64]]
 _IN_ROOT = -1
 _MISSING = -2
@@ -42,10 +106,10 @@ class Located:
         return tuple(self.locations[index] for index in np.flatnonzero(self.leaf == _MISSING))
 
     @property
-    def missing_all(self) -> frozenset[str]:
+    def never_found(self) -> frozenset[str]:
         """Files of which no mention was found."""
-        found = np.flatnonzero(self.leaf != _MISSING)
-        return frozenset(self.missing).difference(self.locations[index] for index in found)
+        located = np.flatnonzero(self.leaf != _MISSING)
+        return frozenset(self.missing).difference(self.locations[index] for index in located)
 
     @property
     def root_rows(self) -> Rows:
@@ -95,95 +159,127 @@ class Located:
         return merged.take(np.argsort(np.concatenate(order))) if order else merged
 
 
-def locate(reader: TreeReader, tree: Tree, wanted: EntryBatch) -> Located:
-    """Find each file of `wanted` by its `location`; `@leaf` and `@position` are hints."""
-    count = wanted.num_rows
+def locate(reader: TreeReader, tree: Tree, entries: EntryBatch) -> Located:
+    """Find each file of `entries` by its `location`; `@leaf` and `@position` are hints."""
+    count = entries.num_rows
     leaf = np.full(count, _MISSING, dtype=np.int64)
     position = np.full(count, _MISSING, dtype=np.int64)
-    names = wanted.column("location")
-    _in_root(tree, names, leaf, position)
+    # From cheap to dear: the place where planning saw it, the root in memory, every leaf.
     leaves = tree.leaves()
-    if (leaf == _MISSING).any() and wanted.has(LEAF):
-        _by_hint(reader, leaves, wanted, leaf, position)
+    if entries.has(LEAF):
+        _by_hint(reader, leaves, entries, leaf, position)
     if (leaf == _MISSING).any():
-        _by_search(reader, leaves, names, leaf, position)
-    return Located(locations=tuple(names.to_pylist()), leaf=leaf, position=position)
+        _in_root(tree, entries, leaf, position)
+    if (leaf == _MISSING).any():
+        _by_search(reader, leaves, entries, leaf, position)
+    names = entries.column("location").to_pylist()
+    return Located(locations=tuple(names), leaf=leaf, position=position)
 
 
-def locate_apart(
-    reader: TreeReader, tree: Tree, wanted: Sequence[tuple[str, str | None, int | None]]
-) -> Located:
-    """Find files, given by location, leaf and position, that the tree may list more than once.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mention:
+    """One entry that is looked for: the file, where it was listed, and its first row id."""
+
+    location: str
+    leaf: str | None = None
+    position: int | None = None
+    first_row_id: int | None = None
+
+    def choose(self, free: dict[tuple[int, int], int | None]) -> tuple[int, int]:
+        """Take the address of an entry that this may be, one with the same first row id first."""
+        first = self.first_row_id
+        alike = [at for at, known in free.items() if known == first and first is not None]
+        untold = [at for at, known in free.items() if known is None or first is None]
+        for address in (*alike, *untold):
+            del free[address]
+            return address
+        return (_MISSING, _MISSING)
+
+
+def locate_apart(reader: TreeReader, tree: Tree, mentions: Sequence[Mention]) -> Located:
+    """Find files that the tree may list more than once.
 
     Each mention of a location gets an entry of its own: the one at its address where that is still
-    right, the next one otherwise. A mention too many is missing.
+    right, else the one with its first row id, else the next one. A mention too many is missing.
     """
-    names = {location for location, _, _ in wanted}
-    free: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
-    listed = pa.array(sorted(names), pa.string())
+    names = {mention.location for mention in mentions}
+    free: dict[str, dict[tuple[int, int], int | None]] = {name: {} for name in names}
+    listed = arrow_values.array(sorted(names), pa.string())
     kind = tree.root.numpy("content_type")
     rows = np.flatnonzero(tracking.live_mask(tree.root) & (kind < ContentType.DATA_MANIFEST))
-    for row, name in zip(rows.tolist(), tree.root.pylist("location", rows), strict=True):
+    columns = (tree.root.pylist(key, rows) for key in ("location", FIRST_ROW_ID))
+    for row, name, first in zip(rows.tolist(), *columns, strict=True):
         if name in free:
-            free[name].append((_IN_ROOT, row))
+            free[name][(_IN_ROOT, row)] = first
     leaves = tree.leaves()
     row_of = {ref.location: ref.row for ref in leaves}
-    batches = reader.each(leaves, lambda ref: reader.live(ref, keys=["location"]))
+    batches = reader.map(leaves, lambda ref: reader.live(ref, keys=["location", FIRST_ROW_ID]))
     for ref, batch in zip(leaves, batches, strict=True):
-        mine = batch.filter(np.asarray(pc.is_in(batch.column("location"), value_set=listed)))
-        places = mine.numpy(POSITION).tolist()
-        for place, name in zip(places, mine.pylist("location"), strict=True):
-            free[name].append((ref.row, place))
-    found: list[tuple[int, int]] = [(_MISSING, _MISSING)] * len(wanted)
-    for at, (name, leaf, place) in enumerate(wanted):
-        address = (row_of.get(leaf or "", _MISSING), -1 if place is None else place)
-        if address in free[name]:
-            free[name].remove(address)
-            found[at] = address
-    for at, (name, _, _) in enumerate(wanted):
-        if found[at][0] == _MISSING and free[name]:
-            found[at] = free[name].pop(0)
+        mine = batch.filter(
+            arrow_values.to_numpy(pc.is_in(batch.column("location"), value_set=listed))
+        )
+        columns = (mine.pylist(key) for key in ("location", FIRST_ROW_ID))
+        for place, name, first in zip(mine.numpy(POSITION).tolist(), *columns, strict=True):
+            free[name][(ref.row, place)] = first
+    places: list[tuple[int, int]] = [(_MISSING, _MISSING)] * len(mentions)
+    for at, mention in enumerate(mentions):
+        place = -1 if mention.position is None else mention.position
+        address = (row_of.get(mention.leaf or "", _MISSING), place)
+        if address in free[mention.location]:
+            del free[mention.location][address]
+            places[at] = address
+    for at, mention in enumerate(mentions):
+        if places[at][0] == _MISSING:
+            places[at] = mention.choose(free[mention.location])
     return Located(
-        locations=tuple(name for name, _, _ in wanted),
-        leaf=np.array([leaf for leaf, _ in found], dtype=np.int64),
-        position=np.array([place for _, place in found], dtype=np.int64),
+        locations=tuple(mention.location for mention in mentions),
+        leaf=np.array([leaf for leaf, _ in places], dtype=np.int64),
+        position=np.array([place for _, place in places], dtype=np.int64),
     )
 
 
-def _in_root(tree: Tree, names: pa.ChunkedArray, leaf: Rows, position: Rows) -> None:
+def _in_root(tree: Tree, entries: EntryBatch, leaf: Rows, position: Rows) -> None:
     kind = tree.root.numpy("content_type")
     rows = np.flatnonzero(tracking.live_mask(tree.root) & (kind < ContentType.DATA_MANIFEST))
     if not rows.size:
         return
-    listed = tree.root.column("location").take(pa.array(rows))
-    found = _index_in(names, listed)
-    hit = found >= 0
-    leaf[hit] = _IN_ROOT
-    position[hit] = rows[found[hit]]
+    open_rows = np.flatnonzero(leaf == _MISSING)
+    listed = tree.root.select(("location", FIRST_ROW_ID)).take(rows)
+    index = _index_in(entries.take(open_rows), listed)
+    hit = index >= 0
+    leaf[open_rows[hit]] = _IN_ROOT
+    position[open_rows[hit]] = rows[index[hit]]
 
 
 def _by_hint(
     reader: TreeReader,
     leaves: tuple[LeafRef, ...],
-    wanted: EntryBatch,
+    entries: EntryBatch,
     leaf: Rows,
     position: Rows,
 ) -> None:
-    hints = wanted.column(LEAF).cast(pa.string())
-    names = wanted.column("location")
-    places = wanted.numpy(POSITION)
+    hints = entries.column(LEAF).cast(pa.string())
+    names = entries.column("location")
+    places = entries.numpy(POSITION)
     by_location = {ref.location: ref for ref in leaves}
     for hint in pc.unique(hints).to_pylist():
         ref = by_location.get(hint)
         if ref is None:
             continue
-        mine = np.asarray(pc.fill_null(pc.equal(hints, hint), False)) & (leaf == _MISSING)
+        mine = arrow_values.to_numpy(
+            pc.fill_null(
+                pc.equal(hints, arrow_values.scalar(hint, hints.type)), arrow_values.scalar(False)
+            )
+        ) & (leaf == _MISSING)
         rows = np.flatnonzero(mine & (places >= 0) & (places < ref.record_count))
         batch = reader.entries(ref, keys=["location"])
         alive = tracking.live_mask(batch)
         alive[ref.dead_positions()] = False
-        listed = batch.column("location").take(pa.array(places[rows]))
-        holds = alive[places[rows]] & np.asarray(pc.equal(listed, names.take(pa.array(rows))))
+        listed = batch.column("location").take(arrow_values.array(places[rows]))
+        # A hint may be stale: it holds only where the entry is live and names this file.
+        holds = alive[places[rows]] & arrow_values.to_numpy(
+            pc.equal(listed, names.take(arrow_values.array(rows)))
+        )
         leaf[rows[holds]] = ref.row
         position[rows[holds]] = places[rows[holds]]
 
@@ -191,21 +287,38 @@ def _by_hint(
 def _by_search(
     reader: TreeReader,
     leaves: tuple[LeafRef, ...],
-    names: pa.ChunkedArray,
+    entries: EntryBatch,
     leaf: Rows,
     position: Rows,
 ) -> None:
-    listed = reader.each(leaves, lambda ref: reader.live(ref, keys=["location"]))
+    keys = ["location", FIRST_ROW_ID] if entries.has(FIRST_ROW_ID) else ["location"]
+    listed = reader.map(leaves, lambda ref: reader.live(ref, keys=keys))
     for ref, batch in zip(leaves, listed, strict=True):
         open_rows = np.flatnonzero(leaf == _MISSING)
         if not open_rows.size:
             continue
-        found = _index_in(names.take(pa.array(open_rows)), batch.column("location"))
-        hit = found >= 0
+        index = _index_in(entries.take(open_rows), batch)
+        hit = index >= 0
         leaf[open_rows[hit]] = ref.row
-        position[open_rows[hit]] = batch.numpy(POSITION)[found[hit]]
+        position[open_rows[hit]] = batch.numpy(POSITION)[index[hit]]
 
 
-def _index_in(names: pa.ChunkedArray, listed: pa.ChunkedArray) -> Rows:
-    index = pc.index_in(names, value_set=listed.combine_chunks())
-    return np.asarray(pc.fill_null(index, -1).to_numpy(), dtype=np.int64)
+def _index_in(entries: EntryBatch, listed: EntryBatch) -> Rows:
+    """For each wanted file the row that lists it, with the same first row id; -1 for none."""
+    names = listed.column("location").combine_chunks()
+    index = pc.index_in(entries.column("location"), value_set=names)
+    rows = np.array(
+        arrow_values.to_numpy(pc.fill_null(index, arrow_values.scalar(-1, index.type))),
+        dtype=np.int64,
+    )
+    if not entries.has(FIRST_ROW_ID) or not listed.num_rows:
+        return rows
+    mine, its = entries.numpy(FIRST_ROW_ID), listed.numpy(FIRST_ROW_ID)
+    others = (rows >= 0) & (mine >= 0) & (its[rows] >= 0) & (its[rows] != mine)
+    if others.any():  # listed twice, or again after it was removed
+        keys = zip(names.to_pylist(), its.tolist(), strict=True)
+        by_id = {key: row for row, key in enumerate(keys)}
+        for row in np.flatnonzero(others).tolist():
+            name = entries.column("location")[row].as_py()
+            rows[row] = by_id.get((name, int(mine[row])), -1)
+    return rows

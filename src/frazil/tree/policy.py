@@ -1,8 +1,9 @@
 """When the tree adapts: arithmetic on shapes, no files and no clock.
 
-A root keeps entries while it is small (`Keep`), moves carried ones to a leaf when it is not
+A root keeps entries while it is small, moves carried ones to a leaf when it is not
 (`flush`), sends a large commit straight to leaves (`new_to_leaf`), and folds leaves that are mostly
-dead or small into new ones, one bounded group per commit (`compact`).
+dead or small into new ones, one bounded group per commit (`compact`). A commit with no such group
+converts a few manifests of v1 to v3 instead.
 """
 
 from __future__ import annotations
@@ -10,77 +11,66 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from frazil.errors import InvalidInput
-from frazil.format.bitmap import MAX_POSITIONS
-
-ROOT_MAX_DATA_ENTRIES = "write.root.max-data-entries"
-ROOT_MAX_DELETE_ENTRIES = "write.root.max-delete-entries"
-ROOT_TARGET_BYTES = "write.root.target-bytes"
-LEAF_TARGET_ENTRIES = "write.leaf.target-entries"
-LEAF_MAX_DEAD_RATIO = "write.leaf.max-dead-ratio"
+from frazil.properties.registry import (
+    LEAF_MAX_DEAD_RATIO,
+    LEAF_TARGET_ENTRIES,
+    ROOT_MAX_DATA_ENTRIES,
+    ROOT_MAX_DELETE_ENTRIES,
+    ROOT_TARGET_BYTES,
+)
 
 _ABSORBED = 8
 """How many times the root's share of entries a leaf may hold that takes modified entries in."""
 _MERGE_FANOUT = 8
 """Leaves of one size class that are merged at once: each entry is rewritten log₈(n) times."""
+_MOST_LEAVES = 500
+"""Full leaves a table may have before those written in bulk become larger: each costs every commit
+about 20 µs, as all are in the root."""
+_MOST_GROWN = 16 * LEAF_TARGET_ENTRIES.default
+_MOST_STATISTICS = 12 * _MOST_GROWN
+"""Entries times columns of a leaf that has grown: it is written from memory."""
+_AGED_OUT = 4
+"""Manifests of v1 to v3 that one commit converts: few, so that a small commit stays quick."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """Where the tree adapts. Defaults were chosen by measurement; see docs/decisions."""
 
-    root_max_data_entries: int = 100
-    root_max_delete_entries: int = 100
-    root_target_bytes: int = 512 * 1024
-    leaf_target_entries: int = 20_000
-    leaf_max_dead_ratio: float = 0.5
+    root_max_data_entries: int = ROOT_MAX_DATA_ENTRIES.default
+    root_max_delete_entries: int = ROOT_MAX_DELETE_ENTRIES.default
+    root_target_bytes: int = ROOT_TARGET_BYTES.default
+    leaf_target_entries: int = LEAF_TARGET_ENTRIES.default
+    leaf_max_dead_ratio: float = LEAF_MAX_DEAD_RATIO.default
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> Thresholds:
         """The thresholds that table properties ask for."""
-        usual = _USUAL
         return Thresholds(
-            root_max_data_entries=_integer(
-                properties, ROOT_MAX_DATA_ENTRIES, usual.root_max_data_entries
-            ),
-            root_max_delete_entries=_integer(
-                properties, ROOT_MAX_DELETE_ENTRIES, usual.root_max_delete_entries
-            ),
-            root_target_bytes=_integer(properties, ROOT_TARGET_BYTES, usual.root_target_bytes),
-            leaf_target_entries=_integer(
-                properties, LEAF_TARGET_ENTRIES, usual.leaf_target_entries, most=MAX_POSITIONS
-            ),
-            leaf_max_dead_ratio=_ratio(properties, LEAF_MAX_DEAD_RATIO, usual.leaf_max_dead_ratio),
+            root_max_data_entries=ROOT_MAX_DATA_ENTRIES.of(properties),
+            root_max_delete_entries=ROOT_MAX_DELETE_ENTRIES.of(properties),
+            root_target_bytes=ROOT_TARGET_BYTES.of(properties),
+            leaf_target_entries=LEAF_TARGET_ENTRIES.of(properties),
+            leaf_max_dead_ratio=LEAF_MAX_DEAD_RATIO.of(properties),
         )
 
 
-_USUAL = Thresholds()
+def bulk_leaf_entries(properties: Mapping[str, str], *, files: int, columns: int) -> int:
+    """Entries of a leaf that is written in bulk, by a large commit or a rewrite, in a table of so
+    many files: what the property says, or else more the more files there are.
 
-
-def _integer(
-    properties: Mapping[str, str], name: str, default: int, *, most: int | None = None
-) -> int:
-    text = properties.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise InvalidInput(f"table property {name} is {text!r}; expected a whole number above 0")
-    if most is not None and int(text) > most:
-        raise InvalidInput(f"table property {name} is {text}; expected at most {most}")
-    return int(text)
-
-
-def _ratio(properties: Mapping[str, str], name: str, default: float) -> float:
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 1:
-        raise InvalidInput(f"table property {name} is {text!r}; expected a number in (0, 1]")
-    return value
+    Leaves that a small commit merges keep to the default, so that it stays quick.
+    """
+    entries = LEAF_TARGET_ENTRIES.of(properties)
+    if LEAF_TARGET_ENTRIES.key in properties:
+        return entries
+    while (
+        files > _MOST_LEAVES * entries
+        and entries < _MOST_GROWN
+        and 2 * entries * columns <= _MOST_STATISTICS
+    ):
+        entries *= 2
+    return entries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,13 +98,14 @@ class RootShape:
     new_data: int
     new_deletes: int
     leaves: Sequence[LeafShape] = ()
+    old_leaves: Sequence[LeafShape] = ()
+    """Data manifests of v1 to v3 that could be converted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What to do in addition to writing the root. If every field is false or empty, the tree is
-    left
-    unchanged."""
+    left unchanged."""
 
     flush_data: bool = False
     flush_deletes: bool = False
@@ -132,7 +123,7 @@ def decide(shape: RootShape, limits: Thresholds) -> Decision:
         flush_deletes=shape.carried_deletes >= limits.root_max_delete_entries,
         new_data_to_leaf=shape.new_data > limits.root_max_data_entries,
         new_deletes_to_leaf=shape.new_deletes > limits.root_max_delete_entries,
-        compact=compaction(shape.leaves, limits),
+        compact=compaction(shape.leaves, limits) or aging(shape.old_leaves, limits),
     )
 
 
@@ -144,15 +135,23 @@ def compaction(leaves: Sequence[LeafShape], limits: Thresholds) -> tuple[int, ..
         if leaf.live and leaf.entries and leaf.dead / leaf.entries > limits.leaf_max_dead_ratio
     ]
     if crowded:
-        return _fitting(crowded, limits.leaf_target_entries, least=1)
+        return _fitting(crowded, limits.leaf_target_entries, min_leaves=1)
     classes: dict[tuple[bool, int], list[LeafShape]] = {}
     for leaf in leaves:
         if 0 < leaf.live <= limits.leaf_target_entries // 2:
             classes.setdefault((leaf.holds_data, _size_class(leaf.live)), []).append(leaf)
     for group in classes.values():
         if len(group) >= _MERGE_FANOUT:
-            return _fitting(group, limits.leaf_target_entries, least=2)
+            return _fitting(group, limits.leaf_target_entries, min_leaves=2)
     return ()
+
+
+def aging(leaves: Sequence[LeafShape], limits: Thresholds) -> tuple[int, ...]:
+    """A few manifests of v1 to v3 to convert now: together they fit one leaf, or it is one."""
+    alive = [leaf for leaf in leaves if leaf.live]
+    if not alive:
+        return ()
+    return _fitting(alive, limits.leaf_target_entries, min_leaves=1)[:_AGED_OUT]
 
 
 def absorbing(
@@ -173,7 +172,7 @@ def absorbing(
     return tuple(chosen)
 
 
-def _fitting(leaves: Sequence[LeafShape], target: int, *, least: int) -> tuple[int, ...]:
+def _fitting(leaves: Sequence[LeafShape], target: int, *, min_leaves: int) -> tuple[int, ...]:
     """The first leaves of one kind whose live entries fit one leaf together."""
     first = leaves[0]
     chosen = [first]
@@ -182,7 +181,7 @@ def _fitting(leaves: Sequence[LeafShape], target: int, *, least: int) -> tuple[i
         if leaf.holds_data == first.holds_data and total + leaf.live <= target:
             chosen.append(leaf)
             total += leaf.live
-    return tuple(leaf.row for leaf in chosen) if len(chosen) >= least else ()
+    return tuple(leaf.row for leaf in chosen) if len(chosen) >= min_leaves else ()
 
 
 def _size_class(entries: int) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -17,12 +16,16 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from frazil import arrow_values, cancellation
 from frazil.errors import FormatError, Unsupported
-from frazil.format import bitmap, manifest, paths, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.format.metadata import Snapshot, TableMetadata
+from frazil.format import paths
+from frazil.format.entries import manifest, tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.format.vectors import bitmap
 from frazil.storage import Storage, readers_at
+from frazil.threads import in_threads
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
 
@@ -156,14 +159,24 @@ class TreeReader:
         self.cache = cache if cache is not None else ManifestCache()
         self.decoder = decoder
 
+    def keeping_nothing(self) -> TreeReader:
+        """The same reader without a cache, for work that reads every leaf once."""
+        return TreeReader(
+            self.storage,
+            self.metadata,
+            location=self.location,
+            cache=ManifestCache(0),
+            decoder=self.decoder,
+        )
+
     def tree(self, snapshot: Snapshot | None, *, keys: Collection[str] | None = None) -> Tree:
         """The snapshot's root: whole, or with the columns of `keys` and those always needed."""
         if snapshot is None:
             return Tree(snapshot=None, root=EntryBatch.empty())
-        wanted = None if keys is None else ROOT_KEYS | frozenset(keys)
+        entry_keys = None if keys is None else ROOT_KEYS | frozenset(keys)
         if snapshot.root_manifest is not None:
             path = paths.resolve(self.location, snapshot.root_manifest)
-            root = self.cache.fetch(path, wanted, lambda part: self._read_root(path, part))
+            root = self.cache.fetch(path, entry_keys, lambda part: self._read_root(path, part))
         else:
             name = snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
             root = self.cache.fetch(
@@ -172,9 +185,8 @@ class TreeReader:
         return Tree(snapshot=snapshot, root=root)
 
     def _read_root(self, path: str, keys: Collection[str] | None) -> EntryBatch:
-        read = manifest.decode(
-            self.storage.open(path).arrow(), path=path, keys=keys, limits=self.storage.limits
-        )
+        source = self.cache.opened(path, lambda: self.storage.open(path))
+        read = manifest.decode(source, path=path, keys=keys, limits=self.storage.limits)
         if read.content != "root":
             raise FormatError(f"content is {read.content!r}; expected root", path=path)
         return read.batch
@@ -190,15 +202,15 @@ class TreeReader:
 
     def entries(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
         """Every entry of a leaf, dead ones included, with explicit tracking and its position."""
-        wanted: frozenset[str] | None = None
+        leaf_keys: frozenset[str] | None = None
         if keys is not None:
-            wanted = _ALWAYS.union(keys)
+            leaf_keys = _ALWAYS.union(keys)
         path = paths.resolve(self.location, leaf.location)
         known_as = self._own(path) if leaf.format_version == 0 else path
         # What entries inherit is kept with them, and so are the columns it was worked out from.
-        given = f"{leaf.snapshot_id} {leaf.sequence_number} {leaf.first_row_id}"
+        inherited = f"{leaf.snapshot_id} {leaf.sequence_number} {leaf.first_row_id}"
         batch = self.cache.fetch(
-            f"{known_as}\n{given}", wanted, lambda part: self._explicit(leaf, path, part)
+            f"{known_as}\n{inherited}", leaf_keys, lambda part: self._explicit(leaf, path, part)
         )
         if batch.num_rows != leaf.record_count:
             raise FormatError(
@@ -230,7 +242,9 @@ class TreeReader:
     def _read_leaf(self, leaf: LeafRef, path: str, keys: Collection[str] | None) -> EntryBatch:
         if leaf.format_version == 0:
             return self.older(path).entries(self, leaf, keys)
-        source = self.storage.open(path, size=leaf.file_size_in_bytes).arrow()
+        source = self.cache.opened(
+            path, lambda: self.storage.open(path, size=leaf.file_size_in_bytes)
+        )
         return manifest.decode(source, path=path, keys=keys, limits=self.storage.limits).batch
 
     def live(self, leaf: LeafRef, *, keys: Collection[str] | None = None) -> EntryBatch:
@@ -242,25 +256,24 @@ class TreeReader:
             mask[leaf.dead_positions()] = False
         return batch.filter(mask)
 
-    def each(
+    def map(
         self, leaves: Sequence[_T], work: Callable[[_T], _R], *, parallel: bool = True
     ) -> Iterator[_R]:
         """Apply `work` to leaves, in order, across threads when there are several."""
-        if len(leaves) < 2 or not parallel:
-            yield from map(work, leaves)
-            return
-        with ThreadPoolExecutor(max_workers=min(len(leaves), readers_at(self.location))) as pool:
-            yield from pool.map(work, leaves)
+        threads = readers_at(self.location) if parallel else 1
+        for done in in_threads(leaves, work, threads=threads):
+            cancellation.check()
+            yield done
 
     def revisions(self, tree: Tree) -> dict[str, int]:
         """How many manifests of a tree have each revision of the format, from their footers. Those
         of v1 to v3 have none and are left out."""
         leaves = [leaf for leaf in tree.leaves() if leaf.format_version > 0]
         places = [(leaf.location, leaf.file_size_in_bytes) for leaf in leaves]
-        found = Counter(self.each(places, lambda place: self._revision(*place)))
+        revisions = Counter(self.map(places, lambda place: self._revision(*place)))
         if tree.snapshot is not None and tree.snapshot.root_manifest is not None:
-            found[self._revision(tree.snapshot.root_manifest, None)] += 1
-        return dict(sorted(found.items()))
+            revisions[self._revision(tree.snapshot.root_manifest, None)] += 1
+        return dict(sorted(revisions.items()))
 
     def _revision(self, location: str, size: int | None) -> str:
         path = paths.resolve(self.location, location)
@@ -272,7 +285,7 @@ class TreeReader:
         yield labelled(tree.content(), None)
         leaves = tree.leaves()
         for leaf, batch in zip(
-            leaves, self.each(leaves, lambda ref: self.live(ref, keys=keys)), strict=True
+            leaves, self.map(leaves, lambda ref: self.live(ref, keys=keys)), strict=True
         ):
             yield labelled(batch, leaf)
 
@@ -280,16 +293,16 @@ class TreeReader:
 @lru_cache(maxsize=4)
 def _positions(rows: int) -> pa.Array:
     """Most leaves are of one size, so they share their positions."""
-    return pa.array(np.arange(rows, dtype=np.int64))
+    return arrow_values.array(np.arange(rows, dtype=np.int64))
 
 
 def labelled(batch: EntryBatch, leaf: LeafRef | None) -> EntryBatch:
     """The batch with a column that names the leaf its entries came from."""
     if leaf is None:
-        indices, names = pa.nulls(batch.num_rows, pa.int32()), pa.array([], pa.string())
+        indices, names = pa.nulls(batch.num_rows, pa.int32()), arrow_values.array([], pa.string())
     else:
-        indices = pa.array(np.zeros(batch.num_rows, dtype=np.int32))
-        names = pa.array([leaf.location])
+        indices = arrow_values.array(np.zeros(batch.num_rows, dtype=np.int32))
+        names = arrow_values.array([leaf.location])
     return batch.with_column(LEAF, pa.DictionaryArray.from_arrays(indices, names))
 
 
@@ -303,6 +316,19 @@ def delete_leaves(leaves: Iterable[LeafRef]) -> list[LeafRef]:
     return [leaf for leaf in leaves if leaf.content_type is ContentType.DELETE_MANIFEST]
 
 
+def equality_deletes(reader: TreeReader, tree: Tree, *, younger_than: int) -> EntryBatch:
+    """The equality deletes in force whose sequence number is larger than the one given."""
+    leaves = [leaf for leaf in delete_leaves(tree.leaves()) if leaf.sequence_number > younger_than]
+    batches = [tree.content(), *reader.map(leaves, reader.live)]
+    return EntryBatch.concat(
+        batch.filter(
+            (batch.numpy("content_type") == ContentType.EQUALITY_DELETES)
+            & (batch.numpy("tracking.sequence_number") > younger_than)
+        )
+        for batch in batches
+    )
+
+
 __all__ = [
     "LEAF",
     "POSITION",
@@ -312,6 +338,7 @@ __all__ = [
     "TreeReader",
     "data_leaves",
     "delete_leaves",
+    "equality_deletes",
     "labelled",
     "leaf_refs",
 ]

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.format import tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import FORMAT_VERSION_KEY, ContentType
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import FORMAT_VERSION_KEY, ContentType
 
 Rows = np.ndarray[Any, np.dtype[Any]]
 
@@ -42,8 +42,8 @@ def numbered(root: EntryBatch, next_row_id: int) -> tuple[EntryBatch, int]:
         for kind in ("added", "existing", "modified")
     )
     numbers, next_row_id = counted(np.where(unnumbered, rows, 0), next_row_id)
-    given = pa.array(numbers, pa.int64(), mask=~unnumbered)
-    return root.with_column("tracking.first_row_id", pc.coalesce(starts, given)), next_row_id
+    row_ids = pa.array(numbers, pa.int64(), mask=~unnumbered)
+    return root.with_column("tracking.first_row_id", pc.coalesce(starts, row_ids)), next_row_id
 
 
 def counted(rows: Rows, start: int) -> tuple[Rows, int]:

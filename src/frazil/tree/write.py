@@ -15,28 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.errors import InvalidInput
-from frazil.format import (
-    aggregate,
-    fields,
-    manifest,
-    metadata_json,
-    paths,
-    revisions,
-    stats,
-    tracking,
-)
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import PARTITION_PREFIX, ContentType, stats_key
-from frazil.format.metadata import MAIN, Snapshot, TableMetadata
-from frazil.format.revisions import revision_to_write
-from frazil.format.tracking import Status
-from frazil.storage import Storage
-from frazil.tree.layout import column_names, layout_of, tracked_fields
+from frazil.format import paths
+from frazil.format.entries import aggregate, fields, manifest, revisions, stats, tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import PARTITION_PREFIX, ContentType, stats_key
+from frazil.format.entries.revisions import revision_to_write
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
+from frazil.properties.registry import METADATA_COMPRESSION
+from frazil.storage import Storage, is_local, readers_at
+from frazil.threads import in_threads
+from frazil.tree.table_shape import shape_of
 
-COMPRESSION = "write.metadata.compression-codec"
 _SMALL_ROOT_ENTRIES = 500
-_CODECS = {"zstd", "snappy", "lz4", "gzip", "none", "uncompressed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +54,24 @@ class TreeWriter:
         self._metadata = metadata
         self._location = location
         self._new_id = new_id
-        self._layout = layout_of(metadata)
+        self._shape = shape_of(metadata)
         self._revision = revision_to_write(metadata.properties)
         self.written: list[WrittenManifest] = []
 
     def root(
         self, batch: EntryBatch, snapshot: Snapshot, *, branch: str | None = MAIN
     ) -> EntryBatch:
-        """Write the root at the place the snapshot names; returns its entries as written. A branch
-        other than main is noted, for the day the catalog is lost."""
+        """Write the root at the place the snapshot names; returns its entries as they are read.
+
+        A branch other than main is noted, for the day the catalog is lost.
+        """
         assert snapshot.root_manifest is not None
         batch = revisions.shaped(self._conformed(batch), self._revision)
         data = manifest.encode(
             batch,
             revision=self._revision,
             content="root",
-            names=self._layout.names,
+            names=self._shape.names,
             codec=self._codec("lz4" if batch.num_rows <= _SMALL_ROOT_ENTRIES else "zstd"),
             metadata={
                 "table-uuid": str(self._metadata.table_uuid),
@@ -88,7 +82,7 @@ class TreeWriter:
             },
         )
         self._write(snapshot.root_manifest, data)
-        return batch
+        return revisions.as_read(batch, self._revision)
 
     def root_location(self, sequence_number: int) -> str:
         """Where a new root goes."""
@@ -101,7 +95,7 @@ class TreeWriter:
         leaf covers little of the table.
         """
         name = self._new_id()
-        rows: list[EntryBatch] = []
+        jobs: list[tuple[EntryBatch, ContentType, str]] = []
         batch = self._conformed(batch)
         kind = batch.numpy("content_type")
         for content in (ContentType.DATA, ContentType.EQUALITY_DELETES):
@@ -112,9 +106,13 @@ class TreeWriter:
             count = -(-part.num_rows // target_entries)
             size = -(-part.num_rows // count)
             for start in range(0, part.num_rows, size):
-                location = f"metadata/leaf-{name}-{len(rows)}.parquet"
-                rows.append(self._leaf(part.slice(start, size), content, location))
-        return EntryBatch.concat(rows)
+                location = f"metadata/leaf-{name}-{len(jobs)}.parquet"
+                jobs.append((part.slice(start, size), content, location))
+        # A store is waited for, so leaves go side by side; a disk takes them as they are encoded.
+        threads = 1 if is_local(self._location) else readers_at(self._location)
+        return EntryBatch.concat(
+            list(in_threads(jobs, lambda job: self._leaf(*job), threads=threads))
+        )
 
     def _leaf(self, batch: EntryBatch, content: ContentType, location: str) -> EntryBatch:
         holds_data = content is ContentType.DATA
@@ -122,7 +120,7 @@ class TreeWriter:
             batch,
             revision=self._revision,
             content="data" if holds_data else "delete",
-            names=self._layout.names,
+            names=self._shape.names,
             codec=self._codec("zstd"),
         )
         written = self._write(location, data)
@@ -138,15 +136,15 @@ class TreeWriter:
             "file_size_in_bytes": written.size,
             "spec_id": self._leaf_spec(batch),
             **leaf_counts(batch),
-            **aggregate.aggregate(batch, self._layout.fields, has_manifest_dv=False),
+            **aggregate.aggregate(batch, self._shape.fields, has_manifest_dv=False),
         }
-        return EntryBatch.from_rows([row], self._layout.types)
+        return EntryBatch.from_rows([row], self._shape.stats_types)
 
     def _conformed(self, batch: EntryBatch) -> EntryBatch:
-        batch = self._layout.conformed(batch)
+        batch = self._shape.conformed(batch)
         if self._revision is fields.REVISION_1_12:
             return batch
-        return self._layout.with_partitions(batch)
+        return self._shape.with_partitions(batch)
 
     def _leaf_spec(self, batch: EntryBatch) -> int | None:
         """Revision 1.12 states the spec of leaves whose entries share one."""
@@ -161,11 +159,7 @@ class TreeWriter:
         return written
 
     def _codec(self, default: str) -> str:
-        codec = self._metadata.properties.get(COMPRESSION, default).lower()
-        if codec not in _CODECS:
-            raise InvalidInput(
-                f"table property {COMPRESSION} is {codec!r}; expected one of {sorted(_CODECS)}"
-            )
+        codec = METADATA_COMPRESSION.of(self._metadata.properties) or default
         return "none" if codec == "uncompressed" else codec
 
 
@@ -194,23 +188,34 @@ def leaf_counts(batch: EntryBatch) -> dict[str, Any]:
 
 def clustered(batch: EntryBatch, metadata: TableMetadata) -> EntryBatch:
     """Entries ordered by partition, then by the lower bounds of the sort order's columns."""
+    order = cluster_order(batch, metadata)
+    return batch if order is None else batch.take(order)
+
+
+def cluster_keys(batch: EntryBatch, metadata: TableMetadata) -> list[str]:
+    """The columns that entries are ordered by, first ones first."""
     keys = ["spec_id"] if batch.has("spec_id") else []
     keys += sorted(
         (key for key in batch.keys if key.startswith(PARTITION_PREFIX)),
         key=lambda key: int(key.removeprefix(PARTITION_PREFIX)),
     )
-    sources = [field.source_id for field in metadata.sort_order().fields]
+    order = metadata.row_order()
+    sources = [field.source_id for field in order.fields] if order is not None else []
     if not sources:
         sources = [field.id for field in stats.tracked_fields(metadata.schema())[:2]]
     bounds = [stats_key(source, "lower_bound") for source in sources]
     keys += [key for key in bounds if batch.has(key) and key not in keys]
-    sortable = [key for key in keys if _sortable(batch.column(key).type)]
-    if not sortable:
-        return batch
-    names = [f"k{index}" for index in range(len(sortable))]
-    table = pa.table([batch.column(key) for key in sortable], names=names)
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names])
-    return batch.take(np.asarray(order))
+    return [key for key in keys if _sortable(batch.column(key).type)]
+
+
+def cluster_order(batch: EntryBatch, metadata: TableMetadata) -> np.ndarray[Any, Any] | None:
+    """Rows in the order of their keys, equal ones as they were; None where there are no keys."""
+    keys = cluster_keys(batch, metadata)
+    if not keys:
+        return None
+    names = [f"k{index}" for index in range(len(keys))]
+    table = pa.table([batch.column(key) for key in keys], names=names)
+    return np.asarray(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
 
 def _sortable(kind: pa.DataType) -> bool:
@@ -223,11 +228,10 @@ def _only(column: pa.ChunkedArray) -> int | None:
 
 
 __all__ = [
-    "COMPRESSION",
     "TreeWriter",
     "WrittenManifest",
+    "cluster_keys",
+    "cluster_order",
     "clustered",
-    "column_names",
     "leaf_counts",
-    "tracked_fields",
 ]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from frazil.format import manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import REVISION_1_12
-from frazil.format.nest import ColumnNames
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import REVISION_1_12
+from frazil.format.entries.nest import ColumnNames
 from tests.interop.java import scenarios
 from tests.interop.java.scenarios import (
     SCHEMA_WITH_DERIVED,

@@ -28,7 +28,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
-from frazil.format import bitmap
+from frazil.format.vectors import bitmap
 from tests.support.values import arrow_type, to_json
 
 TABLE_LOCATION = "file:/warehouse/every_type"

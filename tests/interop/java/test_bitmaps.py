@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.format import bitmap, pfor
+from frazil.format.vectors import bitmap, pfor
 from tests.support.java import JavaOracle
 
 pytestmark = pytest.mark.java

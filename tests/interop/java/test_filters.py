@@ -15,9 +15,10 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from frazil.expr import PruneContext, might_match, parse
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import DerivedColumn, FieldId
+from frazil.filter.prune.prune import PruneContext, might_match
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import DerivedColumn, FieldId
 from tests.interop.java import filters, scenarios
 from tests.interop.java.conftest import JavaReader
 from tests.interop.java.filters import DIFFERS, Test, Tree
@@ -42,6 +43,19 @@ def _kept_by_us(entries: list[Entry], tree: Tree, context: PruneContext = CONTEX
 
 def _tuple(entry: Entry) -> list[object]:
     return [value for key, value in entry.items() if key.startswith("partition.")]
+
+
+def _lacks_its_tuple(entry: Entry) -> bool:
+    """Whether bounds tell of values where the tuple has none: it is missing to us, null to Java."""
+    spec = CONTEXT.specs.get(entry.get("spec_id", 0))
+    return spec is not None and any(
+        entry.get(f"partition.{field.field_id}") is None
+        and any(
+            entry.get(f"content_stats.{field.source_id}.{name}") is not None
+            for name in ("lower_bound", "upper_bound")
+        )
+        for field in spec.fields
+    )
 
 
 def _why_we_drop_more(entry: Entry, test: Test) -> str | None:
@@ -97,7 +111,9 @@ def test_all_evidence_together_never_keeps_what_java_drops(
 ) -> None:
     """We weigh tuple and bounds predicate by predicate, Java the whole filter twice."""
     entries, tree = case
-    assert _kept_by_us(entries, tree) <= _kept_by_java(java_reader, entries, tree)
+    lacking = {number for number, entry in enumerate(entries) if _lacks_its_tuple(entry)}
+    ours = _kept_by_us(entries, tree) - lacking
+    assert ours <= _kept_by_java(java_reader, entries, tree)
 
 
 def test_derived_columns_let_us_drop_manifests_that_java_keeps(java_reader: JavaReader) -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import GeometryType, NestedField
 
-from frazil.format import fields, manifest, stats, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.nest import ColumnNames
+from frazil.format.entries import fields, manifest, stats, tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.nest import ColumnNames
 from tests.interop.java import scenarios
 from tests.interop.java.conftest import NAMES, JavaReader
 from tests.interop.java.scenarios import Entry, Inherited

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import frazil
 from frazil import Table, Unsupported
 from tests.interop.legacy.test_read import READABLE
 from tests.interop.peers import readers
@@ -120,3 +122,17 @@ def test_every_commit_is_published_when_the_table_asks(
         location = f"{table.location}/metadata/v{hint}.metadata.json"
         assert canonical_rows(readers.read_with_java(java, location)) == rows
         assert canonical_rows(readers.read_with_duckdb(location)) == rows
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_partitions_of_several_columns_are_read_by_everybody(
+    java: JavaOracle, tmp_path: Path, version: int
+) -> None:
+    rows = pa.table({"a": list(range(40)), "b": [f"text {i % 7}" for i in range(40)]})
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        table = catalog.create_table("s.t", rows.schema, partition_by=["bucket[4](b, a)", "b"])
+        table.append(rows)
+        location = table.publish(format_version=version).metadata_location
+    expected = sorted(rows["a"].to_pylist())
+    assert sorted(readers.read_with_java(java, location)["a"].to_pylist()) == expected
+    assert sorted(readers.read_with_pyiceberg(location)["a"].to_pylist()) == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as PyIcebergSqlCatalog
 
-from frazil import FormatError, Table, Unsupported, connect
+from frazil import FormatError, Table, connect
 from frazil.table import Catalog
 from tests.interop.peers import tables
 from tests.interop.peers.tables import PeerTable, local_path
@@ -18,7 +18,6 @@ pytestmark = [pytest.mark.java, pytest.mark.peers]
 Tables = dict[str, PeerTable]
 
 UNREADABLE = {
-    "java_avro_v2": Unsupported,  # data files in Avro
     "java_orc_v2": FormatError,  # a time that Arrow's ORC reader cannot hold
 }
 READABLE = [name for name in tables.NAMES if name not in UNREADABLE]

@@ -60,6 +60,13 @@ TRACKED_FILE: dict[int, Declared] = {
     131: ("key_metadata", "binary", False),
     132: ("split_offsets", "list<element: int64 not null>", False),
     135: ("equality_ids", "list<element: int32 not null>", False),
+    158: (
+        "column_files",
+        "list<element: struct<location: string not null, field_ids: list<element: int32 not null> "
+        "not null, file_format: string not null, file_size_in_bytes: int64 not null, "
+        "key_metadata: binary> not null>",
+        False,
+    ),
 }
 STRUCTS: dict[int, tuple[str, Mapping[int, Declared], bool]] = {
     147: ("tracking", TRACKING, True),

@@ -131,8 +131,12 @@ def main() -> None:
     command, warehouse = sys.argv[1], Path(sys.argv[2])
     if command == "write":
         write(warehouse, int(sys.argv[3]))
+        Path(sys.argv[4]).touch()  # complete, however the process ends
     else:
-        print(json.dumps(listed(warehouse)))
+        listing = Path(sys.argv[3])
+        draft = listing.with_suffix(".draft")
+        draft.write_text(json.dumps(listed(warehouse)))
+        draft.rename(listing)
 
 
 if __name__ == "__main__":

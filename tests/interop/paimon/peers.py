@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.java import maven_jar
+from tests.support.peer_process import write_samples
 from tests.support.project import CACHE, ROOT, locked
 from tests.support.venvs import Venv
 
@@ -65,16 +66,13 @@ def pypaimon_tables() -> PeerTables:
 
 def _made(kind: str, sources: list[Path], make: Callable[[Path], None]) -> PeerTables:
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    # Written where they stay: external paths in manifests are absolute.
     folder = CACHE / "paimon" / f"{kind}-{digest}"
     done = folder / "done"
     if not done.exists():
         with locked(f"paimon-{kind}"):
             if not done.exists():
-                # Made in place: external paths in manifests are absolute.
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir(parents=True)
                 make(folder)
-                done.touch()
     return PeerTables(root=folder)
 
 
@@ -84,24 +82,25 @@ def _run_java(folder: Path) -> None:
     jars = Path(str(pyspark.__file__)).parent / "jars"
     hosts = sorted(jar for jar in jars.glob("*.jar") if jar.name.startswith(_HOST_JARS))
     path = os.pathsep.join(str(jar) for jar in [maven_jar(PAIMON_BUNDLE), *hosts])
-    classes = folder / "classes"
+    classes = folder.with_name(f"{folder.name}-classes")
     compile = ["javac", "-nowarn", "-cp", path, "-d", str(classes), str(_JAVA_SOURCE)]
-    _run(compile, folder)
+    subprocess.run(compile, check=True)
     java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC"]
     command = [*java, "-cp", f"{classes}{os.pathsep}{path}", "PaimonTables"]
-    _run([*command, str(folder / "warehouse"), str(folder / "expected")], folder)
+    _write("Paimon (Java)", command, folder)
 
 
 def _run_pypaimon(folder: Path) -> None:
     python = PYPAIMON.ready().python
-    command = [str(python), str(_PYTHON_SOURCE)]
-    _run([*command, str(folder / "warehouse"), str(folder / "expected")], folder)
+    _write("pypaimon", [str(python), str(_PYTHON_SOURCE)], folder)
 
 
-def _run(command: list[str], folder: Path) -> None:
-    with (folder / "log.txt").open("a") as log:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, stdout=log, stderr=log, env=environment, check=False)
-    if done.returncode:
-        tail = (folder / "log.txt").read_text()[-2000:]
-        raise RuntimeError(f"{command[0]} failed for {folder.name}:\n{tail}")
+def _write(peer: str, command: list[str], folder: Path) -> None:
+    def empty() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+
+    done = folder / "done"
+    places = [str(folder / "warehouse"), str(folder / "expected"), str(done)]
+    log = folder.with_name(f"{folder.name}.log")
+    write_samples(peer, [*command, *places], complete=done, log=log, prepare=empty)

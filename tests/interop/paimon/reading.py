@@ -8,17 +8,18 @@ from pathlib import Path
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
-from frazil.catalog.pointers import Pointers
+from frazil.catalog.backend import CatalogBackend
 from frazil.commit.handle import TableHandle
-from frazil.data.read_files import Reading, name_mapping_of
-from frazil.expr.parse import parse
-from frazil.format.metadata import Snapshot
+from frazil.data.read.read_files import Reading
+from frazil.filter.text.filter_text import parse
+from frazil.format.metadata.metadata import Snapshot
+from frazil.properties.registry import NAME_MAPPING
 from frazil.scan.plan import plan
 from frazil.scan.tasks import TaskReader, tasks_of
 from tests.interop.paimon.text_form import row_lines
 
 
-def handle_of(catalog: Pointers, name: str) -> TableHandle:
+def handle_of(catalog: CatalogBackend, name: str) -> TableHandle:
     """A handle on a table of the catalog."""
     head = catalog.load(name)
     return TableHandle.of(name, head, catalog.storage(head.state.metadata.location))
@@ -38,7 +39,7 @@ def rows_of(
         table_schema=schema,
         row_filter=condition,
         specs=metadata.specs_by_id(),
-        name_mapping=name_mapping_of(metadata.properties),
+        name_mapping=NAME_MAPPING.of(metadata.properties),
     )
     reader = TaskReader(reading)
     batches = [

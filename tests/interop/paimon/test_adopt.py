@@ -11,7 +11,7 @@ import pytest
 import frazil
 from frazil.commit.change import Change
 from frazil.errors import InvalidInput, NotFound, Unsupported
-from frazil.format.metadata import RefKind
+from frazil.format.metadata.metadata import RefKind
 from frazil.paimon import adopt, dry_run
 from frazil.tree.changes import changes_of
 from tests.interop.paimon.peers import PeerTables

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import shutil
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
 
-from frazil.expr.parse import parse
+from frazil.filter.text.filter_text import parse
 from frazil.paimon import PaimonTable, adopt
 from frazil.scan.plan import plan
 from tests.interop.paimon.peers import PYPAIMON
 from tests.interop.paimon.reading import handle_of
 from tests.support.memory_catalog import MemoryCatalog
+from tests.support.peer_process import write_samples
 
 pytestmark = [pytest.mark.peers]
 
@@ -27,11 +28,18 @@ def test_all_files_are_listed_adopted_into_leaves_and_pruned(
 ) -> None:
     python = str(PYPAIMON.ready().python)
     warehouse = str(tmp_path / "paimon")
-    subprocess.run([python, str(SCRIPT), "write", warehouse, str(FILES)], check=True)
-    listing = subprocess.run(
-        [python, str(SCRIPT), "list", warehouse], check=True, capture_output=True, text=True
+    written, listing, log = tmp_path / "written", tmp_path / "listing.json", tmp_path / "log.txt"
+    write = [python, str(SCRIPT), "write", warehouse, str(FILES), str(written)]
+    write_samples(
+        "pypaimon",
+        write,
+        complete=written,
+        log=log,
+        prepare=lambda: shutil.rmtree(warehouse, ignore_errors=True),
     )
-    peer = json.loads(listing.stdout.splitlines()[-1])
+    read = [python, str(SCRIPT), "list", warehouse, str(listing)]
+    write_samples("pypaimon", read, complete=listing, log=log)
+    peer = json.loads(listing.read_text())
     source = f"{warehouse}/db.db/big"
     names = PaimonTable.open(source).state().files["file_name"]
     assert names.length() == peer["files"] == FILES

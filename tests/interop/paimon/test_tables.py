@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import Unsupported
-from frazil.paimon import PaimonTable, adopt, dry_run, overview
+from frazil.paimon import PaimonTable, adopt, dry_run
+from frazil.paimon.read import overview
 from frazil.storage import local_path
 from tests.interop.paimon.peers import PeerTables
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
@@ -27,7 +28,8 @@ JAVA_TABLES = [
     *("append_types", "append_nested", "append_partitions", "append_bucketed", "append_evolved"),
     *("append_orc", "append_dv32", "append_dv64", "append_external", "append_rowtracking"),
     *("append_orc_manifests", "pk_compacted", "pk_disjoint", "pk_dv32", "pk_dv64"),
-    *("pk_first_row", "pk_first_row_level0", "pk_postpone"),
+    *("pk_first_row", "pk_first_row_level0", "pk_postpone", "append_indexed"),
+    "append_indexed_beside",
     *(f"append_by_{name}{form}" for name in PARTITION_TYPES for form in ("", "_named")),
 ]
 PYPAIMON_TABLES = [
@@ -42,6 +44,9 @@ REFUSED = {
     "pk_sequence": "key range overlaps.*merge_paimon",
     "pk_partial": "merge engine partial-update.*full compaction",
     "pk_aggregate": "merge engine aggregation.*full compaction",
+    "pk_aggregates": "merge engine aggregation.*full compaction",
+    "pk_grouped": "merge engine partial-update.*full compaction",
+    "pk_changelog": "key range overlaps.*merge_paimon",
     "py_avro": "format 'avro' is not read",
     "py_reused": "has no field ids.*the name x",
     "py_data_evolution": "some columns of its rows only",

@@ -12,7 +12,6 @@ import hashlib
 import json
 import shutil
 import sqlite3
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ import pyarrow.parquet as pq
 from tests.interop.peers import java_tables, pyiceberg_tables
 from tests.interop.peers.readers import LINEAGE_COLUMNS, read_with_java, read_with_pyiceberg
 from tests.support.java import HARNESS, ICEBERG_RUNTIME, SQLITE_JDBC, JavaOracle, maven_jar
+from tests.support.peer_process import write_samples
 from tests.support.project import CACHE, ROOT, locked
 from tests.support.venvs import ICEBERG_SPARK
 
@@ -174,13 +174,19 @@ def _make(java: JavaOracle, folder: Path) -> Iterator[PeerTable]:
 
 
 def _spark(folder: Path) -> Iterator[tuple[str, str, str, int | None]]:
-    folder.mkdir()
     report = folder / "report.json"
     jars = ",".join(str(maven_jar(jar)) for jar in (ICEBERG_RUNTIME, SQLITE_JDBC))
     python = ICEBERG_SPARK.ready().python
     command = [str(python), str(_SPARK_SCRIPT), str(folder), jars, str(report)]
-    with (folder / "spark.log").open("w") as log:
-        subprocess.run(command, check=True, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+    log = folder.with_name("spark.log")
+    write_samples(
+        "Iceberg on Spark",
+        command,
+        complete=report,
+        log=log,
+        prepare=lambda: _emptied(folder),
+        cwd=folder,
+    )
     with sqlite3.connect(folder / "catalog.db") as catalog:
         found = catalog.execute("SELECT table_name, metadata_location FROM iceberg_tables")
         locations: dict[str, str] = dict(found.fetchall())
@@ -189,6 +195,11 @@ def _spark(folder: Path) -> Iterator[tuple[str, str, str, int | None]]:
     location = without_manifest_lists(local_path(locations["v1_appends"]))
     notes = "v1; snapshots list their manifests themselves"
     yield "v1_without_manifest_lists", location, notes, None
+
+
+def _emptied(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
 
 
 def without_manifest_lists(metadata: Path) -> str:

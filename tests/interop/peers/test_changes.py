@@ -18,8 +18,8 @@ from tests.support.upgrading import entered
 
 pytestmark = [pytest.mark.java, pytest.mark.peers]
 
-UNREADABLE = {"java_avro_v2", "java_orc_v2"}
-"""Data files of formats, or with values, that Arrow does not read."""
+UNREADABLE = {"java_orc_v2"}
+"""Data files with values that Arrow does not read."""
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in UNREADABLE])

@@ -1,4 +1,5 @@
-"""DuckDB that appends to a served table until its time is up. Runs in its own virtual environment.
+"""DuckDB that appends to a served table until its time is up and a row has landed. Runs in its own
+virtual environment.
 
     python duckdb_writer.py <uri> <first id> <seconds>
 
@@ -18,7 +19,7 @@ def main() -> None:
     connection = import_module("duckdb_session").connect(sys.argv[1])
     number, end = int(sys.argv[2]), time.monotonic() + float(sys.argv[3])
     landed: list[int] = []
-    while time.monotonic() < end:
+    while time.monotonic() < end or not landed:
         try:
             connection.execute(f"INSERT INTO lake.shop.orders VALUES ({number}, 'duckdb')")
             landed.append(number)

@@ -1,6 +1,6 @@
 """Iceberg's own REST Compatibility Kit against `frazil serve`, as any catalog is tested by it.
 
-The kit lets its client expire snapshots, so the server runs with `--clients-collect`, and keeps
+The kit lets its client expire snapshots, so the server runs with `--allow-client-gc`, and keeps
 tables in the machine's temporary folder, which is allowed.
 """
 
@@ -18,6 +18,7 @@ import frazil
 from frazil import serve
 from frazil.serve.running import Running
 from frazil.serve.settings import Settings
+from tests.support.peer_process import fetch
 from tests.support.project import CACHE, locked
 
 POM = Path(__file__).parent / "rck-pom.xml"
@@ -34,15 +35,18 @@ def class_path() -> str:
     if not resolved.exists():
         with locked("jars"):
             resolved.parent.mkdir(parents=True, exist_ok=True)
+            draft = resolved.with_suffix(".draft")
             command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:build-classpath"]
-            subprocess.run([*command, f"-Dmdep.outputFile={resolved}"], check=True)
+            command.append(f"-Dmdep.outputFile={draft}")
+            fetch("the conformance kit", command, log=CACHE / "logs" / "maven.log")
+            draft.rename(resolved)
     return resolved.read_text().strip()
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Running]:
     # The kit commits names of files that lie anywhere; the reference server takes them all.
-    settings = Settings(clients_collect=True, allowed=("file:///",))
+    settings = Settings(allow_client_gc=True, allowed=("file:///",))
     with (
         frazil.connect(tmp_path / "warehouse") as catalog,
         serve.start(catalog, settings=settings) as running,

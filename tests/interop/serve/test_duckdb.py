@@ -15,6 +15,7 @@ import frazil
 from frazil import serve
 from frazil.serve.running import Running
 from frazil.table import Catalog
+from tests.support.mortal import Mortal
 from tests.support.project import ROOT
 from tests.support.venvs import Venv
 
@@ -45,17 +46,21 @@ def server(catalog: Catalog) -> Iterator[Running]:
 
 
 def duckdb(server: Running, *statements: str) -> list[list[Any]]:
-    done = subprocess.run(
-        [str(DUCKDB_REST.ready().python), str(SCRIPT), server.uri],
+    done = started(server.uri, *statements)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows: list[list[Any]] = json.loads(done.stdout)
+    return rows
+
+
+def started(uri: str, *statements: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(DUCKDB_REST.ready().python), str(SCRIPT), uri],
         input="\n".join(statements) + "\n",
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    rows: list[list[Any]] = json.loads(done.stdout)
-    return rows
 
 
 def check(catalog: Catalog, rows: list[list[Any]], *expected: int) -> None:
@@ -107,3 +112,22 @@ def test_queries_make_tables_and_transactions_span_them(catalog: Catalog, server
     check(catalog, rows, 0, 1, 9, 10)
     assert sorted(catalog["shop.other"].scan().to_arrow()["id"].to_pylist()) == [7, 11]
     assert not catalog["shop.other"].check(deep=True).problems
+
+
+def test_rows_stay_when_the_server_dies_before_it_answers(tmp_path: Path) -> None:
+    """DuckDB deletes its files then, although they are the table's."""
+    with frazil.connect(tmp_path / "lake") as catalog:
+        table = catalog.create_table("shop.orders", pa.table({"id": [1]}))
+        with Mortal(tmp_path / "lake") as server:
+            server.live("dies")
+            lost = started(server.uri, "INSERT INTO lake.shop.orders VALUES (2)")
+            assert lost.returncode != 0
+            assert server.end() != 0
+            assert [one.operation for one in table.refresh().snapshots()] == ["append", "append"]
+            (problem,) = table.check().problems
+            assert "its writer deleted it" in str(problem)
+            server.live("lives")
+            seen = started(server.uri, "SELECT 1")
+        assert json.loads(seen.stdout) == [[1], [2]]
+        assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+        assert not table.check(deep=True).problems

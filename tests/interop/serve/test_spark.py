@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from frazil.commit import together
-from frazil.serve import commits
+from frazil.commit import loop
+from frazil.serve.rest import commits
 from frazil.table import Catalog
 from tests.interop.serve.spark_client import Spark, SparkFailed, check, make
 
@@ -332,14 +332,14 @@ def test_a_native_commit_meanwhile_is_seen_or_refused(
 ) -> None:
     name = f"race_{meanwhile.__name__}_{statement[:6].lower()}"
     make(spark, name)
-    original, pending = together.commit_together, [meanwhile]
+    original, pending = loop.commit_tables, [meanwhile]
 
     def racing(*arguments: Any) -> Any:
         while pending:
             pending.pop()(catalog[f"shop.{name}"])
         return original(*arguments)
 
-    monkeypatch.setattr(commits, "commit_together", racing)
+    monkeypatch.setattr(commits, "commit_tables", racing)
     sql = statement.format(f"shop.{name}")
     if expected is not None:
         spark.sql(sql)

@@ -6,12 +6,15 @@ from datetime import date
 from typing import Any
 
 import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import GeometryType, NestedField
 
-from frazil.serve.exchange import Call
-from frazil.serve.explorer import plan_page as endpoint
+from frazil.serve.exchange import Request
+from frazil.serve.explorer.pages import plan_page as endpoint
 from frazil.serve.service import Service
 from frazil.table import Catalog, Table
-from tests.serve.explorer.conftest import Get
+from tests.serve.explorer.conftest import API, Get, browse
+from tests.support.wkb import point
 
 FILTERS = [
     "",
@@ -186,14 +189,28 @@ def test_a_plan_opens_the_files_that_a_scan_opens(shop_folder: Any) -> None:
             with table._handle.storage.recording() as calls:
                 ask(catalog)
             read = [call for call in calls if call.bytes]
-            return {call.path for call in read}, len({call.path for call in calls})
+            opened = {call.path for call in calls if call.verb != "list"}  # a server looks around
+            return {call.path for call in read}, len(opened)
 
     def native(catalog: Catalog) -> None:
         catalog.load_table("shop.orders").scan(where).plan()
 
     def explored(catalog: Catalog) -> None:
         names = {"namespace": "shop", "table": "orders"}
-        call = Call(method="GET", path="", parameters=names, query={"where": where}, headers={})
+        call = Request(method="GET", path="", parameters=names, query={"where": where}, headers={})
         endpoint.show(Service(catalog), call)
 
     assert paths(explored) == paths(native)
+
+
+def test_a_window_prunes_by_boxes(own: Catalog) -> None:
+    schema = Schema(NestedField(1, "geom", GeometryType()))
+    table = own.create_table("shop.places", schema)
+    for x in (1, 5, 9):
+        table.append([{"geom": point(x, x)}])
+    page = browse(own)
+    address = f"{API}/tables/shop/places/plan"
+    answer = page.get(address, params={"where": "bbox(geom, 4, 4, 6, 6)"}).json()
+    assert (answer["files"], answer["prunable"]) == (1, True)
+    assert [reason["text"] for reason in answer["reasons"]] == ["bbox(geom, 4, 4, 6, 6)"]
+    assert {reason["by"] for reason in answer["reasons"]} == {"bounds"}

@@ -215,6 +215,12 @@ def test_any_records_read_back_as_fastavro_wrote_them(
     check(records, data, None)
 
 
+def test_a_key_named_twice_stays_with_its_record() -> None:
+    twice = [{"key": 1, "value": 7}, {"key": 1, "value": 8}]
+    records = [record(counts=twice), record(counts=None)]
+    check(records, container(records), None)
+
+
 @pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
 @pytest.mark.parametrize("block", [1, 100_000])
 def test_every_codec_reads_back(codec: str, block: int) -> None:
@@ -330,7 +336,7 @@ def test_other_files_are_refused_by_name() -> None:
 
 def test_an_unknown_codec_is_unsupported_by_name() -> None:
     data = _header({"avro.schema": json.dumps(SCHEMA), "avro.codec": "lzo"})
-    with pytest.raises(Unsupported, match=r"m\.avro: codec 'lzo'"):
+    with pytest.raises(Unsupported, match=r"m\.avro: unknown codec 'lzo'"):
         avro.decode(data, LEAVES, path="m.avro")
 
 

@@ -3,55 +3,85 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from frazil.catalog import export
-from frazil.catalog.storages import Storages, masked
+from frazil.catalog.storages import Storages
 from frazil.commit.head import State
+from frazil.credentials import masked
 from frazil.errors import FormatError, InvalidInput
-from frazil.format.metadata import History
+from frazil.format.metadata.metadata import History
 from frazil.storage import LocalStorage
 from tests.support.catalogs import ORDERS, append, orders, snapshot_after
 
 
 @pytest.mark.parametrize(
-    ("every", "version", "rendered", "expected"),
+    ("every", "version", "rendered", "snapshots", "expected"),
     [
-        (None, 99, 0, False),
-        (None, 100, 0, True),
-        (None, 150, 100, False),
-        (None, 5, None, True),
-        ("1", 1, 0, True),
-        ("0", 1000, None, False),
-        ("10", 12, 3, False),
-        ("10", 13, 3, True),
+        (None, 99, 0, 99, False),
+        (None, 100, 0, 100, True),
+        (None, 150, 100, 150, False),
+        (None, 5, None, 5, True),
+        (None, 900, 800, 400, True),  # the others have expired
+        (None, 900, 800, 401, False),
+        (None, 999, 800, 4, False),  # asked once in a hundred versions
+        (None, 1000, 800, 800, True),
+        ("1", 1, 0, 1, True),
+        ("0", 1000, None, 1000, False),
+        ("10", 12, 3, 12, False),
+        ("10", 13, 3, 13, True),
+        ("10", 1010, 1000, 9999, True),
     ],
 )
 def test_json_is_due_after_so_many_versions(
-    every: str | None, version: int, rendered: int | None, expected: bool
+    every: str | None, version: int, rendered: int | None, snapshots: int, expected: bool
 ) -> None:
     properties = {} if every is None else {"write.metadata.json-every": every}
     before = orders("/t", properties)
     after = append(State(version=version - 1, metadata=before), 1).metadata
-    assert export.is_due(before, after, version=version, rendered_version=rendered) is expected
+    due = export.is_due(
+        before,
+        after,
+        version=version,
+        rendered_version=rendered,
+        snapshot_count=lambda: snapshots,
+    )
+    assert due is expected
+
+
+def test_json_files_of_a_long_history_stay_in_proportion_to_it() -> None:
+    table = orders("/t")
+    rendered, sizes = 0, []
+    for version in range(1, 20_001):
+        if export.is_due(
+            table,
+            table,
+            version=version,
+            rendered_version=rendered,
+            snapshot_count=partial(int, version),
+        ):
+            rendered = version
+            sizes.append(version)  # a file has every snapshot
+    assert sum(sizes) < 5 * 20_000 + 100 * 20
+    assert rendered > 20_000 * 3 // 4
 
 
 def test_json_is_due_when_the_shape_of_the_table_changes() -> None:
+    one_later: Any = {"version": 1, "rendered_version": 0, "snapshot_count": lambda: 1}
     before = orders("/t")
     renamed = ORDERS.model_copy()
     assert not export.is_due(
         before,
         before.with_properties({"owner": "x"}, now_ms=2),
-        version=1,
-        rendered_version=0,
+        **one_later,
     )
-    assert not export.is_due(
-        before, before.with_schema(renamed, now_ms=2), version=1, rendered_version=0
-    )
+    assert not export.is_due(before, before.with_schema(renamed, now_ms=2), **one_later)
     unpartitioned = before.with_spec(before.spec().__class__(), now_ms=2)
-    assert export.is_due(before, unpartitioned, version=1, rendered_version=0)
+    assert export.is_due(before, unpartitioned, **one_later)
 
 
 @pytest.mark.parametrize("text", ["-1", "often", "", "1.5", "²"])

@@ -12,8 +12,8 @@ import pytest
 from frazil.catalog import export
 from frazil.catalog.recover import recover
 from frazil.errors import NotFound
-from frazil.format import metadata_json
-from frazil.format.metadata import (
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import (
     History,
     RefKind,
     SchemaId,

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from frazil.catalog.remote_answers import RawAnswer, read_answer
+from frazil.catalog.remote.remote_answers import RawAnswer, read_answer
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-def answered(*pieces: bytes, most_bytes: int = 1000, keeps_open: bool = False) -> RawAnswer:
+def answered(*pieces: bytes, max_bytes: int = 1000, keeps_open: bool = False) -> RawAnswer:
     """What is read of pieces that arrive one after the other."""
     ours, theirs = socket.socketpair()
     ours.settimeout(20)
@@ -29,7 +29,7 @@ def answered(*pieces: bytes, most_bytes: int = 1000, keeps_open: bool = False) -
     sender = threading.Thread(target=send)
     sender.start()
     try:
-        return read_answer(ours, most_bytes=most_bytes)
+        return read_answer(ours, max_bytes=max_bytes)
     finally:
         sender.join()
         ours.close()

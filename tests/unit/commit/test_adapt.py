@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from pyiceberg.transforms import IdentityTransform
 from frazil.commit.adapt import added_entries
 from frazil.commit.change import Change
 from frazil.errors import InvalidInput
-from frazil.format import bitmap, manifest
-from frazil.format.batch import EntryBatch
-from frazil.tree.layout import column_names
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.vectors import bitmap
+from frazil.properties.registry import LEAF_TARGET_ENTRIES
+from frazil.tree import policy
+from frazil.tree.table_shape import shape_of
 from tests.support.trees import Bench, bounds, located, seen
 from tests.support.upgraded import legacy_table, rows, upgraded
 
@@ -174,7 +178,7 @@ class _Foreign(Bench):
             )
 
         self._rewrite(self.tip.root_manifest or "", edited)
-        self.around = self.surroundings()
+        self.context = self.new_context()
 
     def _rewrite(self, location: str, change: Any) -> None:
         path = f"{self.location}/{location}"
@@ -183,7 +187,7 @@ class _Foreign(Bench):
         data = manifest.encode(
             change(read.batch),
             content=read.content,
-            names=column_names(self.metadata),
+            names=shape_of(self.metadata).names,
             codec="zstd",
         )
         self.storage.write_new(path, data)
@@ -269,6 +273,27 @@ def test_a_group_that_does_not_fit_one_leaf_is_split(tmp_path: Path) -> None:
     assert done["frazil.entries-flushed"] == "4"
     assert done["frazil.leaves-split"] == "2"
     assert done["frazil.leaves-written"] == "2"
+
+
+def test_large_commits_and_rewrites_write_larger_leaves_as_the_table_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With sizes of a millionth: leaves of 4, and more where 2 of them do not hold the table."""
+    monkeypatch.setattr(policy, "LEAF_TARGET_ENTRIES", replace(LEAF_TARGET_ENTRIES, default=4))
+    monkeypatch.setattr(policy, "_MOST_LEAVES", 2)
+    monkeypatch.setattr(policy, "_MOST_GROWN", 16)
+    bench = Bench(tmp_path, properties={"write.root.max-data-entries": "2"})
+
+    def leaves() -> list[int]:
+        return [leaf.record_count for leaf in bench.tree().leaves()]
+
+    bench.append(*(f"A{n}" for n in range(8)))
+    assert leaves() == [4, 4]
+    bench.append(*(f"B{n}" for n in range(9)))  # 17 files: leaves of 16
+    assert leaves() == [4, 4, 9]
+    names = tuple(leaf.location for leaf in bench.tree().leaves())
+    bench.commit(Change(rewrite_leaves=names, base_snapshot_id=bench.tip_id()))
+    assert leaves() == [9, 8]
 
 
 def _leaves(bench: Bench) -> list[str]:

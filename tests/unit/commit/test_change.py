@@ -7,8 +7,8 @@ import pytest
 
 from frazil.commit.change import Change, Isolation, VectorEdit
 from frazil.errors import InvalidInput
-from frazil.format.batch import EntryBatch
-from frazil.format.tracking import Status
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.tracking import Status
 from tests.support.trees import located
 
 DATA = EntryBatch.from_rows([{"content_type": 0, "location": "D"}])

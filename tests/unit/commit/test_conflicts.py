@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.transforms import IdentityTransform
 
-from frazil.commit.change import Change, Isolation
+from frazil.commit.change import Change, Isolation, Searched
 from frazil.commit.head import Draft
+from frazil.commit.updates import HaveUnpartitionedSpec
 from frazil.errors import CommitConflict, InvalidInput
-from frazil.expr.parse import parse
-from frazil.format.metadata import SnapshotId, SnapshotRef
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata.metadata import SnapshotId, SnapshotRef
 from tests.support.trees import Bench, bounds, located, seen
 
 SMALL_ROOT = {"write.root.max-data-entries": "2"}
@@ -98,7 +103,7 @@ def test_files_removed_by_a_filter_may_have_got_a_vector(tmp_path: Path) -> None
         removed=located("D1"),
         added=bench.files("D2"),
         base_snapshot_id=1,
-        conflict_filter=parse("id < 100", bench.metadata.schema()),
+        searched=(Searched(filter=parse("id < 100", bench.metadata.schema())),),
     )
     bench.other(Change(vectors=(bench.vector("D1", 0),), base_snapshot_id=1))
     bench.commit(overwrite)
@@ -122,8 +127,7 @@ def _deletion(bench: Bench, isolation: Isolation) -> Change:
     return Change(
         removed=located("D1"),
         base_snapshot_id=1,
-        conflict_filter=parse("id < 15", bench.metadata.schema()),
-        isolation=isolation,
+        searched=(Searched(filter=parse("id < 15", bench.metadata.schema()), isolation=isolation),),
     )
 
 
@@ -166,6 +170,34 @@ def test_files_added_meanwhile_in_a_leaf_are_checked_too(tmp_path: Path) -> None
     assert _whats(error) == [("file added that could match", "D0", 2)]
 
 
+def test_files_that_a_rewrite_added_hold_no_new_rows(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.commit(Change(added=bench.entries([{"location": "D1", **bounds(1, 1, 10)}])))
+    bench.append("D2", "D3")
+    deletion = replace(_deletion(bench, Isolation.SERIALIZABLE), base_snapshot_id=2)
+    together = bench.entries([{"location": "D4", **bounds(1, 10, 20)}])
+    rewrite = Change(
+        replaced=located("D2", "D3"), added=together, is_rewrite=True, base_snapshot_id=2
+    )
+    bench.other(rewrite)
+    bench.commit(deletion)
+    assert bench.live() == {"D4": ()}
+
+
+def test_what_was_added_and_then_rewritten_still_conflicts(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.commit(Change(added=bench.entries([{"location": "D1", **bounds(1, 1, 10)}])))
+    deletion = _deletion(bench, Isolation.SERIALIZABLE)
+    bench.other(Change(added=bench.entries([{"location": "D2", **bounds(1, 10, 20)}])))
+    rewrite = Change(
+        replaced=located("D2"), added=bench.files("D3"), is_rewrite=True, base_snapshot_id=2
+    )
+    bench.other(rewrite)
+    with pytest.raises(CommitConflict) as error:
+        bench.commit(deletion)
+    assert _whats(error) == [("file added that could match", "D2", 2)]
+
+
 def test_an_insert_planned_on_a_filter_conflicts_with_a_matching_insert(tmp_path: Path) -> None:
     """An upsert that found no row of its key must not land beside another one's row."""
     bench = Bench(tmp_path)
@@ -173,7 +205,7 @@ def test_an_insert_planned_on_a_filter_conflicts_with_a_matching_insert(tmp_path
     insert = Change(
         added=bench.files("D2"),
         base_snapshot_id=1,
-        conflict_filter=parse("id = 7", bench.metadata.schema()),
+        searched=(Searched(filter=parse("id = 7", bench.metadata.schema())),),
     )
     bench.other(Change(added=bench.entries([{"location": "D3", **bounds(1, 7, 7)}])))
     with pytest.raises(CommitConflict):
@@ -183,7 +215,8 @@ def test_an_insert_planned_on_a_filter_conflicts_with_a_matching_insert(tmp_path
 def test_a_change_planned_on_an_empty_table_sees_all_that_came_since(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     insert = Change(
-        added=bench.files("D2"), conflict_filter=parse("id = 7", bench.metadata.schema())
+        added=bench.files("D2"),
+        searched=(Searched(filter=parse("id = 7", bench.metadata.schema())),),
     )
     bench.other(Change(added=bench.entries([{"location": "D1", **bounds(1, 7, 7)}])))
     with pytest.raises(CommitConflict) as error:
@@ -283,3 +316,109 @@ def test_a_file_named_twice_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="more than once"):
             bench.commit(change)
     assert bench.live() == {"D1": (), "D2": ()}
+
+
+# Equality deletes
+
+BY_COUNTRY = PartitionSpec(
+    PartitionField(source_id=2, field_id=1000, transform=IdentityTransform(), name="country"),
+    spec_id=0,
+)
+
+
+def _equality_delete(name: str, lower: int, upper: int, **more: object) -> dict[str, object]:
+    """A delete of ids; its bounds of the country count for nothing."""
+    return {
+        "location": name,
+        "content_type": int(ContentType.EQUALITY_DELETES),
+        "equality_ids": [1],
+        **bounds(1, lower, upper),
+        **bounds(2, "AT", "AT"),
+        **more,
+    }
+
+
+def _update(bench: Bench, where: str, isolation: Isolation) -> Change:
+    return Change(
+        vectors=(bench.vector("D1", 1, exclusive=True),),
+        added=bench.files("D2"),
+        base_snapshot_id=1,
+        searched=(Searched(filter=parse(where, bench.metadata.schema()), isolation=isolation),),
+    )
+
+
+@pytest.mark.parametrize("isolation", Isolation)
+def test_an_update_conflicts_with_an_equality_delete_that_could_take_its_row(
+    tmp_path: Path, isolation: Isolation
+) -> None:
+    bench = Bench(tmp_path, properties=SMALL_ROOT)
+    bench.append("D1")
+    one, other = _update(bench, "id = 7", isolation), _update(bench, "country = 'DE'", isolation)
+    for name, lower, upper in (("E1", 1, 6), ("E2", 7, 7), ("E3", 8, 9)):
+        bench.other(Change(added=bench.entries([_equality_delete(name, lower, upper)])))
+    with pytest.raises(CommitConflict) as error:
+        bench.commit(one)
+    assert _whats(error) == [("equality delete that could match", "E2", 3)]
+    with pytest.raises(CommitConflict) as error:
+        bench.commit(other)
+    assert [where for _, where, _ in _whats(error)] == ["E1", "E2", "E3"]
+
+
+def test_an_equality_delete_that_has_been_turned_into_vectors_is_no_conflict(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D1")
+    update = _update(bench, "id = 7", Isolation.SNAPSHOT)
+    bench.other(Change(added=bench.entries([_equality_delete("E1", 7, 7)])))
+    bench.other(
+        Change(replaced=located("E1"), vectors=(bench.vector("D1", 5),), base_snapshot_id=2)
+    )
+    bench.commit(update)
+    assert bench.live() == {"D1": (1, 5), "D2": ()}
+
+
+@pytest.mark.parametrize("age", [1, 2, None])
+def test_rewritten_files_that_keep_their_age_are_reached_by_later_equality_deletes(
+    tmp_path: Path, age: int | None
+) -> None:
+    bench = Bench(tmp_path)
+    bench.append("D1")
+    rewrite = Change(
+        replaced=located("D1"),
+        added=bench.files("D2", tracking__sequence_number=age),
+        is_rewrite=True,
+        base_snapshot_id=1,
+    )
+    bench.other(Change(added=bench.entries([_equality_delete("E1", 7, 7)])))
+    if age == 1:
+        bench.commit(rewrite)
+        assert bench.live() == {"D2": (), "E1": ()}
+        return
+    with pytest.raises(CommitConflict) as error:
+        bench.commit(rewrite)
+    assert _whats(error) == [("equality delete that could match", "E1", 2)]
+
+
+def test_a_delete_of_one_partition_does_not_reach_files_rewritten_to_another_spec(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, spec=BY_COUNTRY)
+    inside = {"spec_id": 0, "partition.1000": "AT"}
+    bench.commit(Change(added=bench.entries([{"location": "D1", **inside}])))
+    bench.other(Change(updates=(HaveUnpartitionedSpec(spec_id=1),)))
+
+    def rewrite(**placed: object) -> Change:
+        new = {"location": "D2", "tracking.sequence_number": 1, **placed}
+        return Change(
+            replaced=located("D1"),
+            added=bench.entries([new]),
+            is_rewrite=True,
+            base_snapshot_id=1,
+        )
+
+    bench.other(Change(added=bench.entries([_equality_delete("E1", 7, 7, **inside)])))
+    with pytest.raises(CommitConflict):
+        bench.commit(rewrite(spec_id=1))
+    bench.commit(rewrite(**inside))
+    assert bench.live() == {"D2": (), "E1": ()}

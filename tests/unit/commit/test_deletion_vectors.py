@@ -9,7 +9,7 @@ import pytest
 
 from frazil.commit.change import Change, VectorEdit
 from frazil.errors import FormatError, InvalidInput, NotFound
-from frazil.format import puffin
+from frazil.format.vectors import puffin
 from tests.support.trees import Bench
 
 
@@ -23,9 +23,12 @@ def test_vectors_of_many_files_are_one_puffin(tmp_path: Path) -> None:
     (path,) = (name for name in bench.stored() if name.endswith(".puffin"))
     assert path.startswith("data/")
     opened = bench.storage.open(f"{bench.location}/{path}")
-    blobs = puffin.read_footer(opened, path=path).vectors()
+    vectors = puffin.read_footer(opened, path=path).vectors(path=path)
     # Other engines look the data file up by its whole address.
-    assert [blob.location for blob in blobs] == [f"{bench.location}/D3", f"{bench.location}/D1"]
+    assert [data_file for data_file, _ in vectors] == [
+        f"{bench.location}/D3",
+        f"{bench.location}/D1",
+    ]
 
 
 def test_rows_that_other_delete_files_retire_join_the_vector(tmp_path: Path) -> None:

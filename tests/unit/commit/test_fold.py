@@ -5,23 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from pyiceberg.expressions import AlwaysTrue, Or
+import pytest
 
-from frazil.commit.change import Change, Isolation
+from frazil.commit.change import Change, Isolation, Searched
 from frazil.commit.fold import fold
 from frazil.commit.updates import SetProperties
-from frazil.expr.parse import parse
-from tests.support.trees import Bench, located
+from frazil.errors import CommitConflict
+from frazil.filter.text.filter_text import parse
+from tests.support.trees import Bench, bounds, located
 
 
 def _fold(bench: Bench, first: Change, second: Change) -> Change:
-    around = bench.around
+    context = bench.context
     return fold(
         first,
         second,
-        storage=around.storage,
-        location=around.location,
-        new_id=around.new_id,
+        storage=context.storage,
+        location=context.location,
+        new_id=context.new_id,
         written=[],
     )
 
@@ -95,16 +96,25 @@ def test_a_file_removed_after_its_rows_were_deleted_is_only_removed(tmp_path: Pa
     assert bench.changes() == {"deleted": ["X1"]}
 
 
-def test_the_stricter_isolation_and_either_filter_count(tmp_path: Path) -> None:
-    schema = Bench(tmp_path).metadata.schema()
-    low, high = parse("id < 5", schema), parse("id > 9", schema)
-    bench = Bench(tmp_path / "b")
-    loose = Change(conflict_filter=low, isolation=Isolation.SNAPSHOT)
-    assert _fold(bench, loose, Change(conflict_filter=high)).conflict_filter == Or(low, high)
-    assert _fold(bench, loose, Change(conflict_filter=high)).isolation is Isolation.SERIALIZABLE
-    assert _fold(bench, loose, loose).isolation is Isolation.SNAPSHOT
-    everything = Change(conflict_filter=AlwaysTrue())
-    assert _fold(bench, Change(), everything).conflict_filter == AlwaysTrue()
+def test_each_filter_keeps_its_own_isolation(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.append("X1")
+    schema = bench.metadata.schema()
+    loose = Change(
+        removed=located("X1"),
+        base_snapshot_id=1,
+        searched=(Searched(filter=parse("id < 5", schema), isolation=Isolation.SNAPSHOT),),
+    )
+    strict = Change(searched=(Searched(filter=parse("id > 90", schema)),))
+    with_append = _fold(bench, loose, Change(added=bench.files("D1")))
+    with_both = _fold(bench, _fold(bench, loose, strict), Change(added=bench.files("D2")))
+    bench.other(Change(added=bench.entries([{"location": "low", **bounds(1, 1, 9)}])))
+    bench.other(Change(added=bench.entries([{"location": "high", **bounds(1, 80, 99)}])))
+    with pytest.raises(CommitConflict) as error:
+        bench.commit(with_both)
+    assert [conflict.where for conflict in error.value.conflicts] == ["high"]
+    bench.commit(with_append)
+    assert bench.live() == {"low": (), "high": (), "D1": ()}
 
 
 def test_only_two_rewrites_make_a_rewrite(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ ROWS = pa.table({"n": pa.array([1], pa.int64())})
 
 def test_with_rivals_the_head_is_looked_at_before_anything_is_written(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as here, frazil.connect(tmp_path) as there:
-        mine = here.create_table("shop.orders", ROWS.schema)
-        theirs = there.load_table("shop.orders")
+        mine = here.create_table("shop.orders", ROWS.schema).pinned()
+        theirs = there.load_table("shop.orders").pinned()
 
         def attempts(table: frazil.Table) -> int:
             done = table.append(ROWS)

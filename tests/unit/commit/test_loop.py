@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from frazil.commit.change import Change
-from frazil.commit.head import Draft, Lost, Outcome, State, Unknown
+from frazil.commit.head import Draft, Lost, Outcome, State
 from frazil.commit.loop import RetryLimits, commit
 from frazil.commit.updates import RemoveSnapshots, SetProperties, SetRef
 from frazil.errors import (
@@ -22,7 +22,7 @@ from frazil.errors import (
     NotFound,
     StorageError,
 )
-from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.format.metadata.metadata import RefKind, SnapshotId, SnapshotRef
 from frazil.storage import LocalStorage
 from tests.support.trees import Bench, kind_of, located, seen
 
@@ -188,7 +188,7 @@ def test_giving_up_leaves_nothing_behind(tmp_path: Path) -> None:
         commit(
             Change(added=bench.files("D1", "D2", "D3")),
             head=head,
-            around=bench.around,
+            context=bench.context,
             sleep=waits.append,
             chance=lambda: 1.0,
         )
@@ -214,7 +214,7 @@ def test_a_lost_race_is_followed_by_a_turn(tmp_path: Path) -> None:
     done = commit(
         Change(added=bench.files("D1")),
         head=head,
-        around=bench.around,
+        context=bench.context,
         base=bench.head.load(),
         sleep=waits.append,
     )
@@ -227,7 +227,7 @@ def test_a_writer_without_a_base_begins_with_a_turn(tmp_path: Path) -> None:
     bench.append("D0")
     head = _Queued(bench)
     head.answer = bench.head.inner.swap
-    commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+    commit(Change(added=bench.files("D1")), head=head, context=bench.context)
     assert head.steps == ["turn", "load", "swap", "leave"]
 
 
@@ -237,7 +237,7 @@ def test_a_commit_that_fails_in_its_turn_leaves_it(tmp_path: Path) -> None:
     head = _Queued(bench)
     head.answer = _raise(CatalogError("the database is gone"))
     with pytest.raises(CatalogError):
-        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+        commit(Change(added=bench.files("D1")), head=head, context=bench.context)
     assert head.steps == ["turn", "load", "swap", "leave"]
 
 
@@ -252,7 +252,7 @@ def test_a_commit_stops_at_its_deadline(tmp_path: Path) -> None:
     bench = Bench(tmp_path, properties={"commit.retry.total-timeout-ms": "0"})
     head = _Refusing(bench, lambda *_: Lost())
     with pytest.raises(CommitConflict):
-        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+        commit(Change(added=bench.files("D1")), head=head, context=bench.context)
     assert head.swaps == 1
 
 
@@ -276,12 +276,12 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, failing: str) -> N
     bench.append("X1", "X2")
     before = bench.stored()
     disk = _FullDisk(failing)
-    around = replace(bench.surroundings(), storage=disk)
+    context = replace(bench.new_context(), storage=disk)
     change = Change(
         vectors=(bench.vector("X1", 1),), added=bench.files("D1", "D2", "D3"), base_snapshot_id=1
     )
     with pytest.raises(StorageError, match="No space left"):
-        commit(change, head=bench.head, around=around)
+        commit(change, head=bench.head, context=context)
     assert bench.stored() == before
     assert bench.live() == {"X1": (), "X2": ()}
 
@@ -290,16 +290,16 @@ def test_a_head_that_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     head = _Refusing(bench, _raise(CatalogError("read-only")))
     with pytest.raises(CatalogError):
-        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+        commit(Change(added=bench.files("D1")), head=head, context=bench.context)
     assert bench.stored() == []
 
 
 def test_files_that_cannot_be_removed_do_not_hide_the_error(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     head = _Refusing(bench, _raise(CatalogError("read-only")))
-    around = replace(bench.surroundings(), storage=_Undeletable())
+    context = replace(bench.new_context(), storage=_Undeletable())
     with pytest.raises(CatalogError):
-        commit(Change(added=bench.files("D1")), head=head, around=around)
+        commit(Change(added=bench.files("D1")), head=head, context=context)
     assert _kinds(bench) == ["root"]
 
 
@@ -307,101 +307,8 @@ def test_a_table_dropped_meanwhile_is_not_found(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.head.before_swap = [lambda: bench.catalog.drop("test.table")]
     with pytest.raises(NotFound):
-        commit(Change(added=bench.files("D1")), head=bench.head, around=bench.around)
+        commit(Change(added=bench.files("D1")), head=bench.head, context=bench.context)
     assert bench.stored() == []
-
-
-# Lost replies
-
-
-def test_append_after_lost_reply_lands_once(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.head.lose_reply_after = [True]
-    done = bench.append("D1")
-    assert done.attempts == 1
-    assert bench.head.swaps == 1
-    assert bench.live() == {"D1": ()}
-    assert done.state.version == bench.head.load().version
-    assert _kinds(bench) == ["root"]
-
-
-def test_a_swap_that_did_not_land_is_tried_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.head.lose_reply_after = [False]
-    assert bench.append("D1").attempts == 2
-    assert bench.live() == {"D1": ()}
-    assert [int(s.snapshot_id) for s in bench.head.snapshots()] == [1]
-
-
-def test_a_swap_that_lands_late_is_not_repeated(tmp_path: Path) -> None:
-    """The reply is lost, the question comes too early, and then the first swap arrives."""
-    bench = Bench(tmp_path, properties=SMALL_ROOT)
-    head = _Late(bench)
-    done = commit(
-        Change(added=bench.files("D1", "D2", "D3")),
-        head=head,
-        around=bench.around,
-        sleep=lambda _: None,
-    )
-    assert [int(s.snapshot_id) for s in bench.head.snapshots()] == [1]
-    assert bench.live() == {"D1": (), "D2": (), "D3": ()}
-    assert done.snapshot is not None
-    assert done.snapshot.root_manifest == bench.tip.root_manifest
-    assert _kinds(bench) == ["leaf", "root"]
-
-
-def test_an_outcome_that_cannot_be_told_deletes_nothing(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, properties=SMALL_ROOT)
-    bench.head.lose_reply_after = [True]
-    bench.head.unreachable = 99
-    with pytest.raises(CommitUnknown, match="snapshot 1 may or may not have landed"):
-        bench.append("D1", "D2", "D3")
-    bench.head.unreachable = 0
-    assert bench.live() == {"D1": (), "D2": (), "D3": ()}
-
-
-def test_the_catalog_is_asked_more_than_once(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.head.lose_reply_after = [True]
-    bench.head.unreachable = 2
-    assert bench.append("D1").attempts == 1
-
-
-def test_an_interruption_in_the_swap_deletes_nothing(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-
-    def interrupted(base: State, draft: Draft) -> Outcome:
-        bench.head.inner.swap(base, draft)
-        raise KeyboardInterrupt
-
-    head = _Refusing(bench, interrupted)
-    with pytest.raises(CommitUnknown) as error:
-        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
-    assert isinstance(error.value.__cause__, KeyboardInterrupt)
-    assert bench.live() == {"D1": ()}
-
-
-def test_an_interruption_while_building_leaves_nothing_behind(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, properties=SMALL_ROOT)
-    around = replace(bench.surroundings(), storage=_FullDisk("root", KeyboardInterrupt()))
-    with pytest.raises(KeyboardInterrupt):
-        commit(Change(added=bench.files("D1", "D2", "D3")), head=bench.head, around=around)
-    assert bench.stored() == []
-
-
-def test_files_of_an_attempt_in_doubt_are_kept_when_the_commit_gives_up(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, properties={"commit.retry.num-retries": "0"})
-    bench.head.lose_reply_after = [False]
-    with pytest.raises(CommitConflict):
-        bench.append("D1")
-    assert _kinds(bench) == ["root"]
-
-
-def test_a_metadata_change_whose_reply_was_lost_is_unknown(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    bench.head.lose_reply_after = [True]
-    with pytest.raises(CommitUnknown):
-        bench.commit(Change(updates=(SetProperties(updates={"note": "x"}),)))
 
 
 # Metadata, branches
@@ -483,7 +390,7 @@ def test_an_interruption_on_leaving_the_turn_keeps_what_landed(tmp_path: Path) -
     head.answer = bench.head.inner.swap
     head.leaving = KeyboardInterrupt()
     with pytest.raises(CommitUnknown, match="has landed"):
-        commit(Change(added=bench.files("D1")), head=head, around=bench.around)
+        commit(Change(added=bench.files("D1")), head=head, context=bench.context)
     assert bench.live() == {"D0": (), "D1": ()}
 
 
@@ -541,21 +448,6 @@ class _Queued(_Refusing):
     def _load(self) -> State:
         self.steps.append("load")
         return self._bench.head.inner.load()
-
-
-class _Late(_Refusing):
-    """The first swap's reply is lost and the swap itself arrives before the second."""
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench, lambda *_: Lost())
-        self._pending: tuple[State, Draft] | None = None
-
-    def swap(self, base: State, draft: Draft) -> Outcome:
-        if self._pending is None:
-            self._pending = (base, draft)
-            return Unknown(cause=CatalogError("connection reset"))
-        self._bench.head.inner.swap(*self._pending)
-        return self._bench.head.inner.swap(base, draft)
 
 
 class _FullDisk(LocalStorage):

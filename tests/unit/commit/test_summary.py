@@ -10,8 +10,8 @@ from pyiceberg.transforms import IdentityTransform
 
 from frazil.commit.change import Change
 from frazil.commit.summary import Tally, changed_partitions, summarise
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot, SnapshotId
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import Snapshot, SnapshotId
 from tests.support.trees import Bench, located
 
 

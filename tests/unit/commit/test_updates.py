@@ -22,7 +22,7 @@ from frazil.commit.updates import (
     SetSpec,
 )
 from frazil.errors import CommitConflict
-from frazil.format.metadata import RefKind, SnapshotId, SnapshotRef
+from frazil.format.metadata.metadata import RefKind, SnapshotId, SnapshotRef
 from tests.support.trees import SCHEMA, Bench
 
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.data.background import Background
-from frazil.data.parquet_file import ParquetFile
+from frazil.data.write.parquet_file import Background, ParquetFile
 
 
 def test_a_job_runs_while_its_caller_continues_and_the_next_one_waits() -> None:

@@ -12,7 +12,7 @@ from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
 from frazil.data import conform
-from frazil.data.row_input import conformed
+from frazil.data.write.row_input import conformed
 from frazil.errors import InvalidInput
 
 
@@ -38,7 +38,11 @@ def _table(data: Any, schema: Schema) -> pa.Table:
             ice.DecimalType(12, 4),
             [Decimal("1.5000")],
         ),
-        (pa.array([Decimal("1.5")], pa.decimal256(40, 1)), ice.DecimalType(38, 1), None),
+        (
+            pa.array([Decimal("1.5")], pa.decimal256(40, 1)),
+            ice.DecimalType(38, 1),
+            [Decimal("1.5")],
+        ),
         (pa.array([0], pa.date64()), ice.DateType(), [dt.date(1970, 1, 1)]),
         (pa.array([3600], pa.time32("s")), ice.TimeType(), [dt.time(1)]),
         (pa.array([1_000], pa.time64("ns")), ice.TimeType(), [dt.time(0, 0, 0, 1)]),
@@ -79,7 +83,6 @@ def test_a_lossless_cast_is_made(values: pa.Array, kind: ice.IcebergType, expect
         (pa.array([1], pa.uint32()), ice.IntegerType()),
         (pa.array([1], pa.uint64()), ice.LongType()),
         (pa.array([1.0], pa.float64()), ice.FloatType()),
-        (pa.array([1], pa.int32()), ice.DoubleType()),
         (pa.array([1.0]), ice.LongType()),
         (pa.array([True]), ice.IntegerType()),
         (pa.array(["1"]), ice.IntegerType()),
@@ -87,7 +90,6 @@ def test_a_lossless_cast_is_made(values: pa.Array, kind: ice.IcebergType, expect
         (pa.array([b"a"], pa.binary()), ice.StringType()),
         (pa.array(["a"]), ice.BinaryType()),
         (pa.array([Decimal("1.255")], pa.decimal128(5, 3)), ice.DecimalType(5, 2)),
-        (pa.array([Decimal("1.2")], pa.decimal128(9, 1)), ice.DecimalType(9, 2)),
         (pa.array([0], pa.timestamp("us")), ice.TimestamptzType()),
         (pa.array([0], pa.timestamp("us", "UTC")), ice.TimestampType()),
         (pa.array([0], pa.timestamp("us")), ice.DateType()),

@@ -13,15 +13,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
-from frazil.data.delete_files import (
+from frazil.data.metadata_columns import with_dropped
+from frazil.data.read.delete_files import (
     equality_schema,
     read_equality_deletes,
     read_position_deletes,
     write_equality_deletes,
 )
-from frazil.data.metadata_columns import with_dropped
 from frazil.errors import InvalidInput
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
 SCHEMA = Schema(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from frazil.data.equality import EqualityDeletes
+from frazil.data.read.equality import EqualityDeletes
 
 
 def _matches(deleted: dict[str, pa.Array], rows: dict[str, pa.Array]) -> list[bool]:

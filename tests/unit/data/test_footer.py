@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Iterator
 from decimal import Decimal
@@ -14,8 +15,8 @@ from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 
-from frazil.data.footer import footer_stats
-from frazil.format.metrics import MetricsConfig
+from frazil.data.statistics.footer import footer_stats
+from frazil.format.entries.metrics import MetricsConfig
 
 
 def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:
@@ -338,3 +339,57 @@ def test_a_row_group_without_a_box_leaves_geometry_unbounded(geometry: WellKnown
 def test_geometry_without_a_box_has_counts() -> None:
     found = stats(ice.GeometryType(), pa.array([b"x", None]))
     assert found == {"value_count": 2, "null_value_count": 1}
+
+
+def test_lines_on_a_plane_do_not_bound_a_geography(geometry: WellKnownBinary) -> None:
+    line = struct.pack("<BIIdddd", 1, 2, 2, -45, 45, 45, 45)
+    column = pa.ExtensionArray.from_storage(geometry, pa.array([line]))
+    assert stats(ice.GeometryType(), column)["upper_y"] == 45.0
+    assert stats(ice.GeographyType(), column) == {"value_count": 1}
+
+
+def geoparquet(kind: ice.IcebergType, bbox: Any, **column: Any) -> dict[str, Any]:
+    """Statistics of a file of bytes with GeoParquet's metadata."""
+    rows = pa.table({"c": pa.array([struct.pack("<BIdd", 1, 1, 3, 4)])})
+    geo = {"version": "1.1.0", "primary_column": "c", "columns": {"c": {"bbox": bbox, **column}}}
+    rows = rows.replace_schema_metadata({"geo": json.dumps(geo)})
+    found = footer_stats(footer(rows), Schema(ice.NestedField(1, "c", kind)))
+    ends = {key.rpartition(".")[2]: value for key, value in found.items()}
+    return {name: value for name, value in ends.items() if name[:6] in ("lower_", "upper_")}
+
+
+def test_geoparquet_gives_a_box() -> None:
+    flat = {"lower_x": 1.0, "lower_y": 2.0, "upper_x": 5.0, "upper_y": 6.0}
+    assert geoparquet(ice.GeometryType(), [1, 2, 5, 6]) == flat
+    height = {"lower_z": 0.0, "upper_z": 9.0}
+    assert geoparquet(ice.GeometryType(), [1, 2, 0, 5, 6, 9]) == flat | height
+    assert geoparquet(ice.GeographyType(), [1, 2, 5, 6], edges="spherical") == flat
+    assert geoparquet(ice.GeographyType(), [1, 2, 5, 6], geometry_types=["Point"]) == flat
+    fiji = geoparquet(ice.GeographyType(), [177, -20, -178, -15], edges="spherical")
+    assert (fiji["lower_x"], fiji["upper_x"]) == (177.0, -178.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bbox"),
+    [
+        (ice.GeometryType(), [5, 2, 1, 6]),  # west of a plane is below its east
+        (ice.GeometryType(), [1, 6, 5, 2]),
+        (ice.GeometryType(), [1, 2, 5]),
+        (ice.GeometryType(), [1, 2, "x", 6]),
+        (ice.GeometryType(), [1, 2, float("nan"), 6]),
+        (ice.GeometryType(), None),
+        (ice.GeometryType(), [1, 2, 10**400, 6]),
+        (ice.GeographyType(), [1, 2, 5, 6]),  # straight edges, and perhaps lines
+    ],
+)
+def test_a_box_of_geoparquet_that_says_too_little_is_left_out(
+    kind: ice.IcebergType, bbox: Any
+) -> None:
+    assert geoparquet(kind, bbox) == {}
+
+
+def test_metadata_of_geoparquet_that_cannot_be_read_gives_no_box() -> None:
+    rows = pa.table({"c": pa.array([struct.pack("<BIdd", 1, 1, 3, 4)])})
+    rows = rows.replace_schema_metadata({"geo": "[" * 200_000})
+    found = footer_stats(footer(rows), Schema(ice.NestedField(1, "c", ice.GeometryType())))
+    assert not any("lower_" in key for key in found)

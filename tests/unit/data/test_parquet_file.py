@@ -7,9 +7,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
 import frazil
-from frazil.data.parquet_file import dictionary_columns
+from frazil.data.write.parquet_file import FileShape, ParquetFile, dictionary_columns
+from frazil.data.write.write_options import WriteOptions
+from frazil.format.entries.metrics import MetricsConfig
+from frazil.storage import LocalStorage
+from frazil.storage.streams import Sink
 
 ROWS = 20_000
 MB = 1 << 20
@@ -52,3 +59,26 @@ def test_small_and_nested_rows_keep_dictionaries() -> None:
     assert dictionary_columns(pa.table({"v": np.arange(1000)}), MB) is True
     nested = pa.table({"v": pa.array([{"x": n} for n in range(ROWS)])})
     assert dictionary_columns(nested, MB) is True
+
+
+def test_a_small_file_is_written_in_few_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parquet hands over every header and page by itself: more than fifty for these columns."""
+    pieces: list[int] = []
+    write = Sink.write
+
+    def counted(sink: Sink, data: memoryview | bytes) -> int:
+        pieces.append(write(sink, data))
+        return pieces[-1]
+
+    monkeypatch.setattr(Sink, "write", counted)
+    schema = Schema(*(NestedField(n, f"c{n}", LongType(), required=False) for n in range(1, 13)))
+    shape = FileShape(schema, WriteOptions.from_properties({}), MetricsConfig())
+    file = ParquetFile(LocalStorage(), str(tmp_path / "a.parquet"), shape)
+    rows = pa.table({f"c{n}": [1, 2, 3] for n in range(1, 13)})
+    file.write_row_group(rows)
+    written = file.close()
+    assert len(pieces) <= 2
+    assert sum(pieces) == written.size_in_bytes == (tmp_path / "a.parquet").stat().st_size
+    assert pq.read_table(tmp_path / "a.parquet").cast(rows.schema).equals(rows)

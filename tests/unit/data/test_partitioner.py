@@ -25,8 +25,8 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.typedef import Record
 
-from frazil.data.partitioner import Partitioner
-from frazil.data.row_input import conformed
+from frazil.data.write.partitioner import Partitioner
+from frazil.data.write.row_input import conformed
 
 
 def _split(rows: list[dict[str, Any]], schema: Schema, *parts: PartitionField) -> Any:

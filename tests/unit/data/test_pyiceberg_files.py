@@ -21,9 +21,9 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.typedef import Record
 
-from frazil.data.schema import shown
+from frazil.data.schema import for_display
 from frazil.data.slices import DataFileSlice
-from frazil.expr.parse import parse
+from frazil.filter.text.filter_text import parse
 from frazil.format.paths import resolve
 from tests.support.data_files import read, slice_of, write
 
@@ -106,7 +106,7 @@ def _read_all(table: Table, **options: Any) -> pa.Table:
             },
         )
         found = read(source, schema, specs=table.specs(), **options)
-        parts.append(shown(found, schema))
+        parts.append(for_display(found, schema))
     return pa.concat_tables(parts)
 
 
@@ -182,7 +182,7 @@ def test_pyiceberg_reads_our_files(catalog: SqlCatalog, tmp_path: Path) -> None:
     scan = ArrowScan(table.metadata, table.io, schema, AlwaysTrue())
     theirs = scan.to_table(tasks)
     ours = pa.concat_tables(
-        shown(read(slice_of(entries, location, index), schema), schema)
+        for_display(read(slice_of(entries, location, index), schema), schema)
         for index in range(entries.num_rows)
     )
     assert _comparable(theirs) == _comparable(ours)

@@ -18,7 +18,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import parse_mapping_from_json
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 
-from frazil.data.lineage import with_lineage
 from frazil.data.metadata_columns import (
     FILE,
     LAST_UPDATED,
@@ -28,12 +27,13 @@ from frazil.data.metadata_columns import (
     partition_column,
     with_columns,
     with_dropped,
+    with_lineage,
 )
-from frazil.data.read_files import NAME_MAPPING, name_mapping_of
 from frazil.data.slices import DataFileSlice
-from frazil.errors import FormatError, InvalidInput, NotFound, Unsupported
-from frazil.expr.parse import parse
+from frazil.errors import FormatError, InvalidInput, NotFound
+from frazil.filter.text.filter_text import parse
 from frazil.format.paths import resolve
+from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import LocalStorage
 from tests.support.data_files import STORAGE, file_slice, read, slice_of, write
 
@@ -302,7 +302,7 @@ def test_files_without_ids_are_read_through_the_tables_name_mapping(tmp_path: Pa
         pa.table({"old_name": ["a", "b"], "id": [1, 2], "other": [0, 0]}), path, row_group_size=1
     )
     text = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["name", "old_name"]}]'
-    mapping = name_mapping_of({NAME_MAPPING: text})
+    mapping = NAME_MAPPING.of({NAME_MAPPING.key: text})
     found = read(
         file_slice(path, 2), SCHEMA, name_mapping=mapping, row_filter=parse("id = 2", SCHEMA)
     )
@@ -311,9 +311,9 @@ def test_files_without_ids_are_read_through_the_tables_name_mapping(tmp_path: Pa
 
 def test_a_bad_name_mapping_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"schema\.name-mapping\.default"):
-        name_mapping_of({NAME_MAPPING: "{nonsense"})
-    assert name_mapping_of({}) is None
-    assert parse_mapping_from_json("[]") == name_mapping_of({NAME_MAPPING: "[]"})
+        NAME_MAPPING.of({NAME_MAPPING.key: "{nonsense"})
+    assert NAME_MAPPING.of({}) is None
+    assert parse_mapping_from_json("[]") == NAME_MAPPING.of({NAME_MAPPING.key: "[]"})
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -460,13 +460,6 @@ def test_an_orc_file_belongs_to_the_slice_of_its_first_byte(tmp_path: Path) -> N
         )
         halves.append(read(part, schema).num_rows)
     assert halves == [5, 0]
-
-
-def test_avro_data_files_are_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "f.avro"
-    path.write_bytes(b"Obj\x01")
-    with pytest.raises(Unsupported, match=r"f\.avro: data files of format 'avro'"):
-        read(file_slice(str(path), 0, "avro"), SCHEMA)
 
 
 def test_reserved_names_cannot_be_asked_for_twice() -> None:

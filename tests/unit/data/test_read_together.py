@@ -15,13 +15,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DateType, IntegerType, LongType, NestedField, StringType
 
-from frazil.data.lineage import with_lineage
-from frazil.data.metadata_columns import FILE, POS, with_columns
-from frazil.data.read_files import Reading
-from frazil.data.read_together import WholeFile, is_small, read_together
+from frazil.data.metadata_columns import FILE, POS, with_columns, with_lineage
+from frazil.data.read.read_files import Reading
+from frazil.data.read.read_together import WholeFile, is_small, read_together
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError
-from frazil.expr.parse import parse
+from frazil.filter.text.filter_text import parse
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import LocalStorage
 from tests.support.data_files import STORAGE, slice_of, write

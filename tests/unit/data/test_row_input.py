@@ -18,7 +18,7 @@ import pytest
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
-from frazil.data.row_input import conformed, schema_of
+from frazil.data.write.row_input import conformed, schema_of
 from frazil.errors import InvalidInput
 
 SCHEMA = Schema(

@@ -12,9 +12,9 @@ from pyiceberg.schema import Schema
 
 from frazil.data.schema import (
     arrow_schema,
+    for_display,
     iceberg_schema,
     parquet_schema,
-    shown,
     stored_schema,
 )
 from frazil.errors import InvalidInput
@@ -107,7 +107,7 @@ def test_shown_rows_have_uuids() -> None:
     value = uuid.UUID(int=7)
     schema = Schema(ice.NestedField(1, "u", ice.UUIDType()))
     rows = pa.table({"u": pa.array([value.bytes], pa.binary(16))})
-    assert shown(rows, schema).column("u").to_pylist() == [value]
+    assert for_display(rows, schema).column("u").to_pylist() == [value]
 
 
 @pytest.mark.parametrize(

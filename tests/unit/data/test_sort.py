@@ -12,8 +12,8 @@ from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrd
 from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, StructType, UUIDType
 
-from frazil.data.row_input import conformed
-from frazil.data.sort import sort_rows
+from frazil.data.write.row_input import conformed
+from frazil.data.write.write_files import sort_rows
 
 SCHEMA = Schema(
     NestedField(1, "x", DoubleType()),

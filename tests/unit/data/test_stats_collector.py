@@ -12,9 +12,9 @@ import pytest
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
-from frazil.data.stats_collector import StatsCollector
+from frazil.data.statistics.stats_collector import StatsCollector
 from frazil.errors import InvalidInput
-from frazil.format.metrics import MetricsConfig
+from frazil.format.entries.metrics import MetricsConfig
 
 ROW_ID = 2_147_483_540
 LAST_UPDATED = 2_147_483_539
@@ -170,7 +170,7 @@ def test_counts_mode_has_no_bounds_and_none_has_nothing() -> None:
     assert collected(ice.LongType(), pa.array([1, None]), mode="none") == {}
 
 
-def test_geometry_has_counts_and_sizes() -> None:
+def test_geometry_that_is_no_wkb_has_counts_and_sizes() -> None:
     found = collected(ice.GeometryType(), pa.array([b"12345", None]))
     assert found == {"value_count": 2, "null_value_count": 1, "avg_value_size_in_bytes": 5}
 

@@ -18,13 +18,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
-from frazil.data.row_input import conformed
-from frazil.data.write_files import write_rows
-from frazil.data.write_options import WriteOptions
+from frazil.data.write.row_input import conformed
+from frazil.data.write.write_files import write_rows
+from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput, StorageError, Unsupported
-from frazil.format.metadata import DerivedColumn
+from frazil.format.metadata.metadata import DerivedColumn
 from frazil.format.paths import resolve
 from frazil.storage import LocalStorage
+from frazil.storage.streams import Sink
 from tests.support.data_files import STORAGE, WRITE_ID, read, slice_of, write
 
 ORDERS = Schema(
@@ -260,10 +261,10 @@ class _OpenFiles(LocalStorage):
 
     def __init__(self) -> None:
         super().__init__()
-        self.streams: list[pa.NativeFile] = []
+        self.streams: list[Sink] = []
         self.most = 0
 
-    def create(self, path: str) -> pa.NativeFile:
+    def create(self, path: str) -> Sink:
         self.streams = [stream for stream in self.streams if not stream.closed]
         self.streams.append(super().create(path))
         self.most = max(self.most, len(self.streams))
@@ -326,29 +327,16 @@ class _FullDisk(LocalStorage):
         super().__init__()
         self.room = room
 
-    def create(self, path: str) -> pa.NativeFile:
-        return pa.PythonFile(_FullSink(self, super().create(path)), mode="w")
+    def create(self, path: str) -> Sink:
+        inner = super().create(path)
 
+        def write(view: memoryview) -> None:
+            self.room -= len(view)
+            if self.room < 0:
+                raise StorageError("no space left on device")
+            inner.write(view)
 
-class _FullSink:
-    def __init__(self, disk: _FullDisk, inner: pa.NativeFile) -> None:
-        self.disk, self.inner, self.closed = disk, inner, False
-
-    def write(self, data: Any) -> int:
-        self.disk.room -= len(data)
-        if self.disk.room < 0:
-            raise StorageError("no space left on device")
-        return int(self.inner.write(data))
-
-    def tell(self) -> int:
-        return int(self.inner.tell())
-
-    def flush(self) -> None:
-        self.inner.flush()
-
-    def close(self) -> None:
-        self.closed = True
-        self.inner.close()
+        return Sink(self, path, write=write, close=inner.close, abort=inner.abort)
 
 
 @pytest.mark.parametrize("room", [0, 10, 500, 3_000])
@@ -482,7 +470,7 @@ def test_duckdb_reads_our_files(tmp_path: Path) -> None:
     row = duckdb.sql(
         "select uid::varchar, small::varchar, \"at\", tags, props['k'], place.floor.n "
         f"from read_parquet('{path}') where uid is not null"
-    ).fetchone()
+    ).fetchall()[0]
     assert row == (
         "00000000-0000-0000-0000-000000000001",
         "1.00",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from frazil.format import fields
-from frazil.format.batch import EntryBatch
+from frazil.format.entries import fields
+from frazil.format.entries.batch import EntryBatch
 
 
 def _batch(*names: str) -> EntryBatch:

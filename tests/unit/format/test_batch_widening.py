@@ -7,7 +7,7 @@ from datetime import date, datetime
 import pyarrow as pa
 import pytest
 
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 
 KEY = "content_stats.1.lower_bound"
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from frazil.errors import FormatError, InvalidInput
-from frazil.format import bitmap, pfor
+from frazil.format.vectors import bitmap, pfor
+from frazil.properties import registry
 
 # (bytes, values): the published check values, and one that only another encoder would choose.
 CHECK_VALUES: list[tuple[str, list[int]]] = [
@@ -226,3 +227,7 @@ def test_union_difference_and_contains() -> None:
 def test_contains_works_on_positions_far_apart() -> None:
     far = positions(0, 1 << 40, 1 << 60)
     assert bitmap.contains(far, positions(1 << 40, 5, 1 << 61)).tolist() == [True, False, False]
+
+
+def test_a_leaf_has_as_many_entries_as_a_bitmap_has_positions() -> None:
+    assert registry.MAX_LEAF_ENTRIES == bitmap.MAX_POSITIONS

@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import FormatError
-from frazil.format import manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.nest import ColumnNames
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.nest import ColumnNames
 
 NAMES = ColumnNames(
     stats={1: "id", 2: "name", 3: "a.b", 4: "a_b", 5: "place", 6: "key"},

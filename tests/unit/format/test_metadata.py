@@ -18,9 +18,9 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
+from frazil.credentials import is_credential
 from frazil.errors import InvalidInput, NotFound, Unsupported
-from frazil.format.checks import is_credential
-from frazil.format.metadata import (
+from frazil.format.metadata.metadata import (
     FieldId,
     History,
     RefKind,

@@ -17,8 +17,10 @@ from pyiceberg.transforms import BucketTransform, DayTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
 from frazil.errors import FormatError, Unsupported
-from frazil.format import metadata_json
-from frazil.format.metadata import (
+from frazil.filter.prune.prune import required_keys
+from frazil.filter.text.filter_text import parse
+from frazil.format.metadata import metadata_json
+from frazil.format.metadata.metadata import (
     DerivedColumn,
     FieldId,
     MetadataLogEntry,
@@ -29,6 +31,7 @@ from frazil.format.metadata import (
     SnapshotLogEntry,
     SnapshotRef,
 )
+from frazil.tree.table_shape import shape_of
 
 PATH = "s3://bucket/t/metadata/00007-x.metadata.json"
 
@@ -338,6 +341,51 @@ def test_an_unknown_required_feature_is_refused_by_name() -> None:
     with pytest.raises(Unsupported, match="time-machine"):
         loads({**v4(), "required-features": ["time-machine"]})
     assert loads({**v4(), "required-features": []})[0].extra == {"required-features": []}
+
+
+def test_expressions_of_the_proposal_are_read_and_kept() -> None:
+    """Its own example: one source, no partition field, and the field's id inside."""
+    document = v4()
+    document["schemas"][-1]["fields"] += [
+        {"id": 2, "name": "a", "type": "int", "required": False},
+        {"id": 3, "name": "b", "type": "int", "required": False},
+        {"id": 11, "name": "str", "type": "string", "required": False},
+    ]
+    document["last-column-id"] = 11
+    document["partition-specs"][0]["fields"].append(
+        {"source-ids": [2, 3], "field-id": 1001, "transform": "bucket[16]", "name": "bucket_a_b"}
+    )
+    document["last-partition-id"] = 1001
+    day = {"transform": "day", "name": "ts_day"}
+    lower = {"transform": "lower", "name": "lower_str"}
+    bucket = {"source-ids": [2, 3], "transform": "bucket[16]", "name": "bucket_a_b"}
+    document["expressions"] = [
+        {"expr-id": 101, "expr": {"source-id": 9, **day}, "partition-field-id": 1000},
+        {"expr-id": 102, "expr": {"source-id": 11, **lower}},
+        {"expr-id": 104, "expr": {**bucket, "partition-field-id": 1001}},
+    ]
+    metadata, history = loads(document)
+    read = [(c.expr_id, c.source_ids, c.partition_field_id) for c in metadata.expressions]
+    assert read == [(101, (9,), 1000), (102, (11,), None), (104, (2, 3), 1001)]
+    assert metadata.upgraded(now_ms=9).expressions == metadata.expressions
+    written = json.loads(metadata_json.dumps(metadata, history))["expressions"]
+    assert written == [
+        {"expr-id": 101, "expr": {"source-ids": [9], **day}, "partition-field-id": 1000},
+        {"expr-id": 102, "expr": {"source-ids": [11], **lower}},
+        {"expr-id": 104, "expr": bucket, "partition-field-id": 1001},
+    ]
+    shape = shape_of(metadata)
+    assert sorted(shape.derived_types) == [101, 104]
+    context = shape.prune_context(metadata.schema())
+    for where in ("str = 'a'", "str like 'a%'", "a = 1 and b = 2"):
+        assert required_keys(parse(where, metadata.schema()), context)
+
+
+def test_a_transform_that_is_not_known_keeps_its_name() -> None:
+    document = v4()
+    document["partition-specs"][0]["fields"][0]["transform"] = "fortnight"
+    document["expressions"][0]["expr"]["transform"] = "fortnight"
+    assert json.loads(metadata_json.dumps(*loads(document))) == document
 
 
 def test_a_type_that_cannot_be_read_is_refused_by_name() -> None:

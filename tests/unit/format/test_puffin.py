@@ -16,7 +16,7 @@ from pyiceberg.table.puffin import PuffinFile
 from pyroaring import BitMap, BitMap64
 
 from frazil.errors import FormatError, InvalidInput
-from frazil.format import puffin, roaring
+from frazil.format.vectors import puffin, roaring
 
 # Written by Iceberg Java 1.12.0's deletion vector writer: positions 0, 7, 9 and 300 of one data
 # file, 1000 to 3999 and 5 * 2**32 + 2 of another.
@@ -86,11 +86,12 @@ def framed(bitmap: bytes) -> bytes:
 def test_reads_vectors_that_iceberg_java_wrote() -> None:
     footer = puffin.read_footer(JAVA_FILE, path="dv.puffin")
     assert footer.properties["created-by"].startswith("Apache Iceberg 1.12.0")
-    first, second = footer.vectors()
-    assert first == puffin.VectorBlob(
-        location="s3://b/t/data/a.parquet", offset=4, size_in_bytes=48, cardinality=4
+    (first, vector), (second, _) = footer.vectors(path="dv.puffin")
+    assert first == "s3://b/t/data/a.parquet"
+    assert vector == puffin.StoredVector(
+        location="dv.puffin", offset=4, size_in_bytes=48, cardinality=4
     )
-    assert second.location == "s3://b/t/data/ü b%20.parquet"
+    assert second == "s3://b/t/data/ü b%20.parquet"
     assert puffin.read_vector(JAVA_FILE[4:52], path="dv.puffin", cardinality=4).tolist() == [
         0,
         7,
@@ -106,7 +107,9 @@ def test_reads_vectors_that_iceberg_java_wrote() -> None:
 def test_writes_the_bytes_that_iceberg_java_writes() -> None:
     positions = np.array([0, 7, 9, 300])
     assert puffin.encode_vector(positions) == JAVA_FILE[4:52]
-    data, written = puffin.write_vectors([("s3://b/t/data/a.parquet", positions)], created_by="me")
+    data, written = puffin.write_vectors(
+        [("s3://b/t/data/a.parquet", positions)], location="dv.puffin", created_by="me"
+    )
     expected = (
         '{"blobs":[{"type":"deletion-vector-v1","fields":[2147483645],"snapshot-id":-1,'
         '"sequence-number":-1,"offset":4,"length":48,"properties":'
@@ -115,9 +118,7 @@ def test_writes_the_bytes_that_iceberg_java_writes() -> None:
     )
     assert data == puffin_file(JAVA_FILE[:52], expected.encode())
     assert written == (
-        puffin.VectorBlob(
-            location="s3://b/t/data/a.parquet", offset=4, size_in_bytes=48, cardinality=4
-        ),
+        puffin.StoredVector(location="dv.puffin", offset=4, size_in_bytes=48, cardinality=4),
     )
 
 
@@ -127,7 +128,7 @@ def test_pyiceberg_reads_the_vectors_we_write() -> None:
         ("file:///t/data/ü.parquet", np.arange(1000, 90_000)),
         ("file:///t/data/c.parquet", np.arange(0, 200_000, 3)),
     ]
-    data, _ = puffin.write_vectors(vectors, created_by="frazil")
+    data, _ = puffin.write_vectors(vectors, location="x", created_by="frazil")
     read = deletion_vectors_from_puffin_file(PuffinFile(data))
     assert [vector.referenced_data_file for vector in read] == [location for location, _ in vectors]
     for vector, (_, positions) in zip(read, vectors, strict=True):
@@ -290,7 +291,7 @@ def test_a_footer_is_one_range_read() -> None:
 
 def test_only_the_tail_of_a_large_file_is_read() -> None:
     vectors = [("a", np.arange(0, 1_000_000, 7))]
-    data, _ = puffin.write_vectors(vectors, created_by="frazil")
+    data, _ = puffin.write_vectors(vectors, location="x", created_by="frazil")
     source = Ranges(data)
     assert len(puffin.read_footer(source).blobs) == 1
     assert sum(size for _, size in source.read) < 20_000 < len(data)
@@ -298,9 +299,10 @@ def test_only_the_tail_of_a_large_file_is_read() -> None:
 
 def test_a_footer_larger_than_the_tail_is_read_whole() -> None:
     vectors = [(f"data/{number:040}.parquet", np.array([number])) for number in range(300)]
-    data, written = puffin.write_vectors(vectors, created_by="frazil")
+    data, written = puffin.write_vectors(vectors, location="x", created_by="frazil")
     source = Ranges(data)
-    assert puffin.read_footer(source).vectors() == written
+    stored = puffin.read_footer(source).vectors(path="x")
+    assert stored == tuple(zip((name for name, _ in vectors), written, strict=True))
     assert len(source.read) == 2
 
 
@@ -319,13 +321,13 @@ def test_other_blobs_are_passed_over() -> None:
     data = footer_with(type="apache-datasketches-theta-v1", properties={"ndv": "3"})
     footer = puffin.read_footer(data)
     assert footer.blobs[0].properties == {"ndv": "3"}
-    assert footer.vectors() == ()
+    assert footer.vectors(path="x") == ()
 
 
 def test_a_file_without_blobs_is_read() -> None:
     footer = puffin.read_footer(puffin_file(b"PFA1", b'{"blobs":[]}'))
     assert footer == puffin.Footer(blobs=(), properties={})
-    data, written = puffin.write_vectors([], created_by="frazil")
+    data, written = puffin.write_vectors([], location="x", created_by="frazil")
     assert written == ()
     assert puffin.read_footer(data).properties == {"created-by": "frazil"}
 
@@ -406,4 +408,4 @@ def test_vectors_that_no_reader_expects_are_not_written(
     vectors: Callable[[], list[tuple[str, np.ndarray]]],
 ) -> None:
     with pytest.raises(InvalidInput):
-        puffin.write_vectors(vectors(), created_by="frazil")
+        puffin.write_vectors(vectors(), location="x", created_by="frazil")

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.errors import FormatError, InvalidInput, Unsupported
-from frazil.format import manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import REVISION_1_12, REVISION_2026_10, Revision
-from frazil.format.nest import ColumnNames
-from frazil.format.revisions import revision_to_write
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import REVISION_1_12, REVISION_2026_10, Revision
+from frazil.format.entries.nest import ColumnNames
+from frazil.format.entries.revisions import revision_to_write
 
 NAMES = ColumnNames(stats={}, partition={1000: "day"})
 BOTH = (REVISION_1_12, REVISION_2026_10)
@@ -161,7 +161,7 @@ def test_a_partition_of_nulls_is_written_where_there_is_a_spec() -> None:
 def test_a_property_names_the_revision_to_write() -> None:
     assert revision_to_write({}) is REVISION_2026_10
     assert revision_to_write({"write.format-revision": "1.12"}) is REVISION_1_12
-    with pytest.raises(InvalidInput, match=r"is '1.13'; expected one of 1.12, 2026-10"):
+    with pytest.raises(InvalidInput, match=r"is '1.13'; expected 2026-10 or 1.12"):
         revision_to_write({"write.format-revision": "1.13"})
 
 

@@ -12,13 +12,13 @@ from pyiceberg import types as ice
 from pyiceberg.conversions import to_bytes
 
 from frazil.errors import FormatError, Unsupported
-from frazil.format.single_value import (
+from frazil.format.values.single_value import (
     decode_bounds,
     decode_points,
     encode_bounds,
     encode_points,
 )
-from frazil.format.types import arrow_type
+from frazil.format.values.types import arrow_type
 
 CASES: list[tuple[ice.PrimitiveType, list[Any]]] = [
     (ice.BooleanType(), [True, False]),

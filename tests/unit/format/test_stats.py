@@ -8,7 +8,7 @@ from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
 from frazil.errors import InvalidInput
-from frazil.format.stats import (
+from frazil.format.entries.stats import (
     LAST_UPDATED_SEQUENCE_NUMBER,
     MAX_FIELD_ID,
     ROW_ID,

@@ -11,10 +11,10 @@ import pytest
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
-from frazil.format.aggregate import aggregate, conform, extremes
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.stats import TrackedField, stats_types
+from frazil.format.entries.aggregate import aggregate, conform, extremes
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+from frazil.format.entries.stats import TrackedField, stats_types
 
 
 def field(kind: ice.IcebergType, field_id: int = 1) -> TrackedField:
@@ -226,10 +226,20 @@ def test_boxes_are_joined() -> None:
     assert totals(ice.GeometryType(), box(0, 0, 1, 1), nothing)["upper_x"] == 1.0
 
 
-def test_a_box_across_the_antimeridian_takes_the_whole_circle() -> None:
-    found = totals(ice.GeographyType(), box(170, 0, -170, 1), box(10, -5, 20, 0))
-    corners = [found[name] for name in ("lower_x", "upper_x", "lower_y", "upper_y")]
-    assert corners == [-180.0, 180.0, -5.0, 1.0]
+def corners(*boxes: dict[str, Any]) -> list[float]:
+    """West, east, south and north."""
+    joined = totals(ice.GeographyType(), *boxes)
+    return [joined[name] for name in ("lower_x", "upper_x", "lower_y", "upper_y")]
+
+
+def test_boxes_across_the_antimeridian_are_joined_on_the_circle() -> None:
+    assert corners(box(170, 0, -170, 1), box(160, -5, 175, 0)) == [160.0, -170.0, -5.0, 1.0]
+    assert corners(box(170, 0, -170, 1), box(-172, -5, -150, 0)) == [170.0, -150.0, -5.0, 1.0]
+    assert corners(box(170, 0, 175, 1), box(-175, 2, -170, 3)) == [170.0, -170.0, 0.0, 3.0]
+
+
+def test_a_joined_box_of_more_than_half_of_the_circle_takes_all_of_it() -> None:
+    assert corners(box(170, 0, -170, 1), box(-20, -5, 20, 0)) == [-180.0, 180.0, -5.0, 1.0]
 
 
 def test_extremes_of_nothing_are_none() -> None:

@@ -9,7 +9,7 @@ from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 
 from frazil.errors import InvalidInput
-from frazil.format.metrics import Kept, MetricsConfig, MetricsMode, check_properties
+from frazil.format.entries.metrics import FULL, Kept, MetricsConfig, MetricsMode, check_properties
 
 SCHEMA = Schema(
     ice.NestedField(1, "id", ice.LongType()),
@@ -41,8 +41,6 @@ def test_a_default_applies_to_all_and_a_column_overrides_it() -> None:
 
 @pytest.mark.parametrize("text", ["", "truncate", "truncate(0)", "truncate(-1)", "all", "full()"])
 def test_a_mode_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="truncate"):
-        MetricsMode.parse(text)
     for name in ("write.metadata.metrics.default", COLUMN + "id"):
         with pytest.raises(InvalidInput, match=name):
             MetricsConfig.from_properties({name: text}, SCHEMA)
@@ -111,9 +109,9 @@ def test_setting_properties_checks_column_names() -> None:
 
 
 def test_fitted_bounds_say_whether_they_changed() -> None:
-    mode = MetricsMode.parse("truncate(2)")
+    mode = MetricsMode(keep=Kept.TRUNCATE, length=2)
     assert mode.fit("ab", "zz", ice.StringType()) == ("ab", "zz", True)
     assert mode.fit("abc", "zz", ice.StringType()) == ("ab", "zz", False)
     assert mode.fit(b"a", b"\xff\xff\xff", ice.BinaryType()) == (b"a", None, False)
     assert mode.fit(123_456, 7, ice.LongType()) == (123_456, 7, True)
-    assert MetricsMode.parse("full").fit("abc", "abcd", ice.StringType()) == ("abc", "abcd", True)
+    assert FULL.fit("abc", "abcd", ice.StringType()) == ("abc", "abcd", True)

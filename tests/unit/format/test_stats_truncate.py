@@ -5,11 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from frazil.format.truncate import (
-    truncate_lower,
-    truncate_upper,
-    truncate_upper_bounds,
-)
+from frazil.format.values.truncate import truncate_lower, truncate_upper, truncate_upper_bounds
 
 LAST = "\U0010ffff"
 

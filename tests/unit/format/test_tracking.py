@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from frazil.errors import FormatError, InvalidInput
-from frazil.format import tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.tracking import Status, Tracking
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.tracking import Status, Tracking
 
 LIVE = (Status.EXISTING, Status.ADDED, Status.MODIFIED)
 DEAD = (Status.DELETED, Status.REPLACED)
@@ -44,7 +44,7 @@ def test_nothing_dead_comes_back_to_life(status: Status) -> None:
         lambda: entry.replaced(by=9),
         lambda: entry.modified(by=9),
     ):
-        with pytest.raises(InvalidInput, match="nothing dead comes back"):
+        with pytest.raises(InvalidInput, match="a removed entry cannot be revived"):
             attempt()
 
 

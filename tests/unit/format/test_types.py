@@ -13,7 +13,7 @@ from pyiceberg import types as ice
 from pyiceberg.expressions.literals import literal
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.format.types import arrow_type, plain, plain_of, promote, scalar
+from frazil.format.values.types import arrow_type, plain_value, promote, scalar, scalar_value
 
 ID = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
@@ -96,10 +96,10 @@ def test_nested_types_have_no_single_arrow_type() -> None:
     ],
 )
 def test_a_value_has_one_plain_form(value: Any, iceberg: ice.IcebergType, expected: Any) -> None:
-    assert plain(value, iceberg) == expected
+    assert plain_value(value, iceberg) == expected
     stored = scalar(value, iceberg)
     assert stored.type == arrow_type(iceberg)
-    assert plain_of(stored) == expected
+    assert scalar_value(stored) == expected
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,12 @@ def test_a_value_that_does_not_fit_is_refused(value: Any, iceberg: ice.IcebergTy
 
 
 def test_floats_keep_infinity_and_negative_zero() -> None:
-    assert plain(float("inf"), ice.FloatType()) == float("inf")
-    assert str(plain_of(scalar(-0.0, ice.FloatType()))) == "-0.0"
+    assert plain_value(float("inf"), ice.FloatType()) == float("inf")
+    assert str(scalar_value(scalar(-0.0, ice.FloatType()))) == "-0.0"
 
 
 def test_a_uuid_extension_scalar_gives_its_bytes() -> None:
-    assert plain_of(pa.scalar(ID.bytes, pa.uuid())) == ID.bytes
+    assert scalar_value(pa.scalar(ID.bytes, pa.uuid())) == ID.bytes
 
 
 @pytest.mark.parametrize(

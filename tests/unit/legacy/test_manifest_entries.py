@@ -23,11 +23,11 @@ from pyiceberg.transforms import (
 )
 
 from frazil.errors import FormatError
-from frazil.format import metadata
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType
-from frazil.format.metadata import TableMetadata
-from frazil.legacy import manifest_entries
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.metadata import metadata
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.legacy.read import manifest_entries
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
 

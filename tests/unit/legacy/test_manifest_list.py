@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.manifest import ManifestContent, ManifestEntryStatus
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionField, PartitionSpec
@@ -15,10 +16,10 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from frazil.errors import FormatError
-from frazil.format import metadata
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot, SnapshotId, TableMetadata
-from frazil.legacy import manifest_list
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata import metadata
+from frazil.format.metadata.metadata import Snapshot, SnapshotId, TableMetadata
+from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.storage import LocalStorage
 from tests.support import legacy_files
 from tests.support.legacy_files import Version
@@ -234,6 +235,12 @@ def test_a_v1_snapshot_that_names_its_manifests_is_a_root_too(tmp_path: Path) ->
 
 def test_an_empty_list_is_an_empty_root(tmp_path: Path) -> None:
     assert root(tmp_path, 2, []).num_rows == 0
+
+
+def test_a_number_too_large_for_its_field_names_file_and_field() -> None:
+    with pytest.raises(FormatError, match=r"spec_id.*expected int32") as raised:
+        manifest_entries.declared(pa.array([1, 2**40]), "spec_id", path="list.avro")
+    assert (raised.value.path, raised.value.field) == ("list.avro", "spec_id")
 
 
 def test_a_list_that_is_cut_short_names_itself(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from pyiceberg.table import StaticTable
 from frazil import Catalog, InvalidInput, StorageError, Table, connect
 from frazil.commit.change import Change
 from frazil.commit.updates import SetProperties
-from frazil.legacy.published import published_files
+from frazil.legacy.publish import publish as publish_module
+from frazil.legacy.publish.publish import publish
+from frazil.legacy.publish.published import published_files
 from frazil.storage import LocalStorage
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("name", pa.string())])
@@ -195,7 +199,7 @@ def test_a_version_that_another_publisher_took_is_not_overwritten(
 
 def test_a_publication_is_not_undone_by_an_older_one(catalog: Catalog, table: Table) -> None:
     table.append(rows(1))
-    behind = catalog.load_table("shop.orders")
+    behind = catalog.load_table("shop.orders").pinned()
     table.append(rows(2))
     table.publish()
     done = behind.publish()
@@ -243,10 +247,8 @@ def test_a_version_that_cannot_be_published_is_refused(table: Table) -> None:
         with pytest.raises(InvalidInput, match="published as 2 or 3"):
             table.publish(format_version=version)
     stored = SetProperties(updates={"publish.format-version": "nine"})
-    table._handle.commit(Change(updates=(stored,)))
-    done = table.append(rows(2))
-    assert done is not None
-    assert "'nine'; expected 2 or 3" in done.notes[0]
+    with pytest.raises(InvalidInput, match="'nine'; expected 2 or 3"):
+        table._handle.commit(Change(updates=(stored,)))
 
 
 def test_published_files_are_known_and_survive_the_removal_of_orphans(table: Table) -> None:
@@ -305,3 +307,56 @@ def test_equality_deletes_are_published_as_they_are(table: Table) -> None:
         if entry.data_file.content.value == 2
     ]
     assert [(file.record_count, list(file.equality_ids or ())) for file in deletes] == [(1, [1])]
+
+
+class Overwriting(LocalStorage):
+    """Files of a store that replaces what is there, as object stores do."""
+
+    def write_new(self, path: str, data: bytes | pa.Buffer) -> None:
+        super().delete(path)
+        super().write_new(path, data)
+
+
+def test_two_publishers_on_an_object_store_write_two_versions(
+    catalog: Catalog, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(rows(1, 2, 3))
+    storage = Overwriting()
+    mine, theirs = (
+        replace(handle, context=replace(handle.context, storage=storage))
+        for handle in (table._handle, catalog.load_table("shop.orders")._handle)
+    )
+    second = threading.Thread(target=lambda: publish(theirs, format_version=2))
+    write_new = Overwriting.write_new
+
+    def meet(self: Overwriting, path: str, data: bytes) -> None:
+        """The second publisher comes when the first is about to write its version."""
+        if path.endswith(".metadata.json") and not second.ident:
+            second.start()
+            second.join(1.0)
+        write_new(self, path, data)
+
+    monkeypatch.setattr(Overwriting, "write_new", meet)
+    publish(mine, format_version=3)
+    second.join()
+    versions = {
+        name: json.loads(data)["format-version"]
+        for name, data in _files(table, "metadata").items()
+        if name in ("v1.metadata.json", "v2.metadata.json")
+    }
+    assert versions == {"v1.metadata.json": 3, "v2.metadata.json": 2}
+
+
+def test_the_claim_of_a_publisher_that_died_is_passed_over(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.append(rows(1))
+    monkeypatch.setattr(publish_module, "MAX_CLAIM_S", 0.0)
+    notes = table._handle.head.notes  # type: ignore[attr-defined]
+    assert notes.claim(1, "dead") == "dead"
+    done = table.publish()
+    assert done.version == 1
+    assert _theirs(done.metadata_location) == [1]
+    table.append(rows(2))
+    assert table.publish().version == 2
+    assert set(notes.below("publish:")) == {"publish:000000000002"}

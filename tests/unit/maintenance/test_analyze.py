@@ -72,6 +72,24 @@ def test_rows_deleted_from_files_call_for_new_files(tmp_path: Path) -> None:
     assert [advice.run for advice in found.advice] == ["compact"] * 2
 
 
+def test_compaction_is_advised_for_the_files_that_it_would_rewrite(tmp_path: Path) -> None:
+    """Twelve partitions of two small files each are left alone; one of 24 is not."""
+    table = new_table(tmp_path)
+    table.evolve_partitions().add("id").commit()
+    for _ in range(2):
+        table.append(rows(*range(12)))
+    few = table.analyze()
+    assert (few.small_files, few.files_to_compact) == (24, 0)
+    assert not table.compact().committed
+    assert "compact" not in [advice.run for advice in few.advice]
+    for _ in range(22):
+        table.append(rows(0))
+    many = table.analyze()
+    assert (many.small_files, many.files_to_compact) == (46, 24)
+    assert "compact" in [advice.run for advice in many.advice]
+    assert table.compact().files_removed == 24
+
+
 def _overlaps(*ranges: tuple[int, int]) -> list[int]:
     lower = np.array([low for low, _ in ranges])
     upper = np.array([high for _, high in ranges])

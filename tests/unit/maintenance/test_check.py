@@ -13,19 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from frazil.data.metadata_columns import ROW_ID
-from frazil.format import bitmap, manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import History, SnapshotId, SnapshotRef
-from frazil.format.tracking import Status
-from frazil.maintenance.check_metadata import check_metadata
-from frazil.maintenance.check_root import overlapping_rows
-from frazil.maintenance.problems import Problems
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import History, SnapshotId, SnapshotRef
+from frazil.format.vectors import bitmap
+from frazil.maintenance.check.check_metadata import check_metadata
+from frazil.maintenance.check.check_root import overlapping_rows
+from frazil.maintenance.check.problems import Problems
 from frazil.table import Table
-from frazil.tree.layout import layout_of
+from tests.support.damaged import damage, path_of, root_of, root_row, set_value
 from tests.support.history import SMALL, catalog_in, new_table, rows
-
-Edit = Callable[[EntryBatch], EntryBatch]
-KEPT = ("table-uuid", "snapshot-id", "sequence-number", "frazil.snapshot")
 
 
 @pytest.fixture
@@ -41,53 +38,8 @@ def table(tmp_path: Path) -> Table:
     return made
 
 
-def _path(table: Table, location: str) -> Path:
-    return Path(f"{table.location}/{location}".removeprefix("file://"))
-
-
-def _root(table: Table) -> str:
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.root_manifest is not None
-    return snapshot.root_manifest
-
-
 def _leaf(table: Table) -> str:
     return table._handle.reader().tree(table.current_snapshot()).leaves()[0].location
-
-
-def _damage(table: Table, location: str, edit: Edit) -> None:
-    """Write a manifest anew with entries that a writer would never write."""
-    path = _path(table, location)
-    read = manifest.decode(path.read_bytes(), path=str(path))
-    data = manifest.encode(
-        edit(read.batch),
-        content=read.content,
-        names=layout_of(table.metadata).names,
-        codec="none",
-        metadata={key: value for key, value in read.metadata.items() if key in KEPT},
-    )
-    path.write_bytes(data)
-    table._handle.around.cache.clear()
-
-
-def _set(key: str, row: int, value: Any) -> Edit:
-    def edit(batch: EntryBatch) -> EntryBatch:
-        values = batch.pylist(key)
-        values[row] = value
-        return batch.with_column(key, pa.array(values, batch.column(key).type))
-
-    return edit
-
-
-def _row(table: Table, *, status: Status | None = None, leaf: bool = False) -> int:
-    """The row of the current root that has a status, or is a leaf."""
-    root = table._handle.reader().tree(table.current_snapshot()).root
-    for row in range(root.num_rows):
-        is_leaf = root.pylist("content_type")[row] >= 3
-        if is_leaf == leaf and status in (None, root.pylist("tracking.status")[row]):
-            return row
-    raise AssertionError("no such entry")
 
 
 def _found(table: Table, *, deep: bool = False) -> set[tuple[str, str]]:
@@ -113,112 +65,112 @@ def test_an_empty_table_has_no_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["snapshot_id", "sequence_number", "first_row_id"])
 def test_tracking_must_be_explicit_in_a_root(table: Table, key: str) -> None:
-    row = _row(table, status=Status.ADDED)
-    _damage(table, _root(table), _set(f"tracking.{key}", row, None))
-    assert (_root(table).rpartition("/")[2], f"tracking.{key}") in _found(table)
+    row = root_row(table, status=Status.ADDED)
+    damage(table, root_of(table), set_value(f"tracking.{key}", row, None))
+    assert (root_of(table).rpartition("/")[2], f"tracking.{key}") in _found(table)
 
 
 def test_an_added_file_belongs_to_the_roots_snapshot(table: Table) -> None:
-    row = _row(table, status=Status.ADDED)
-    _damage(table, _root(table), _set("tracking.snapshot_id", row, 77))
-    assert (_root(table).rpartition("/")[2], "tracking.snapshot_id") in _found(table)
+    row = root_row(table, status=Status.ADDED)
+    damage(table, root_of(table), set_value("tracking.snapshot_id", row, 77))
+    assert (root_of(table).rpartition("/")[2], "tracking.snapshot_id") in _found(table)
 
 
 def test_sequence_numbers_do_not_run_ahead(table: Table) -> None:
-    row = _row(table, status=Status.ADDED)
-    _damage(table, _root(table), _set("tracking.sequence_number", row, 99))
-    assert (_root(table).rpartition("/")[2], "tracking.sequence_number") in _found(table)
+    row = root_row(table, status=Status.ADDED)
+    damage(table, root_of(table), set_value("tracking.sequence_number", row, 99))
+    assert (root_of(table).rpartition("/")[2], "tracking.sequence_number") in _found(table)
 
 
 def test_died_positions_are_in_the_manifest_vector(table: Table) -> None:
-    row = _row(table, leaf=True)
+    row = root_row(table, leaf=True)
     extra = bitmap.encode(bitmap.as_positions([3]))
-    _damage(table, _root(table), _set("tracking.deleted_positions", row, extra))
-    assert (_root(table).rpartition("/")[2], "tracking.deleted_positions") in _found(table)
+    damage(table, root_of(table), set_value("tracking.deleted_positions", row, extra))
+    assert (root_of(table).rpartition("/")[2], "tracking.deleted_positions") in _found(table)
 
 
 def test_deleted_and_replaced_positions_are_apart(table: Table) -> None:
-    row = _row(table, leaf=True)
+    row = root_row(table, leaf=True)
     root = table._handle.reader().tree(table.current_snapshot()).root
     both = root.pylist("tracking.replaced_positions")[row]
-    _damage(table, _root(table), _set("tracking.deleted_positions", row, both))
+    damage(table, root_of(table), set_value("tracking.deleted_positions", row, both))
     text = str(table.check())
     assert "with replaced_positions" in text
 
 
 def test_positions_lie_within_the_leaf(table: Table) -> None:
-    row = _row(table, leaf=True)
+    row = root_row(table, leaf=True)
     far = bitmap.encode(bitmap.as_positions([1, 2, 900]))
-    _damage(table, _root(table), _set("manifest_info.dv", row, far))
+    damage(table, root_of(table), set_value("manifest_info.dv", row, far))
     text = str(table.check())
     assert "900" in text
 
 
 def test_counts_of_a_leaf_are_those_of_its_entries(table: Table) -> None:
-    row = _row(table, leaf=True)
-    _damage(table, _root(table), _set("manifest_info.existing_rows_count", row, 1))
+    row = root_row(table, leaf=True)
+    damage(table, root_of(table), set_value("manifest_info.existing_rows_count", row, 1))
     # The first root that lists the leaf is sound, so the leaf itself is not at fault there.
     table.expire_snapshots(keep_last=1, older_than=2**60)
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     leaf = _leaf(table).rpartition("/")[2]
     assert (leaf, "manifest_info.existing_rows_count") in _found(table)
 
 
 def test_a_root_states_as_many_entries_as_the_leaf_has(table: Table) -> None:
-    row = _row(table, leaf=True)
-    _damage(table, _root(table), _set("record_count", row, 4))
+    row = root_row(table, leaf=True)
+    damage(table, root_of(table), set_value("record_count", row, 4))
     found = _found(table)
-    assert (_root(table).rpartition("/")[2], "record_count") in found
+    assert (root_of(table).rpartition("/")[2], "record_count") in found
 
 
 @pytest.mark.parametrize(("bound", "value"), [("lower_bound", 3), ("upper_bound", 50)])
 def test_aggregates_enclose_what_is_live(table: Table, bound: str, value: int) -> None:
-    row = _row(table, leaf=True)
-    _damage(table, _root(table), _set(f"content_stats.1.{bound}", row, value))
+    row = root_row(table, leaf=True)
+    damage(table, root_of(table), set_value(f"content_stats.1.{bound}", row, value))
     leaf = _leaf(table).rpartition("/")[2]
     assert (leaf, f"content_stats.1.{bound}") in _found(table)
 
 
 def test_wider_aggregates_are_fine(table: Table) -> None:
-    row = _row(table, leaf=True)
-    _damage(table, _root(table), _set("content_stats.1.lower_bound", row, -5))
+    row = root_row(table, leaf=True)
+    damage(table, root_of(table), set_value("content_stats.1.lower_bound", row, -5))
     assert table.check().problems == ()
 
 
 def test_a_file_is_live_once(table: Table) -> None:
-    row = _row(table, status=Status.ADDED)
+    row = root_row(table, status=Status.ADDED)
     leaf = table._handle.reader().tree(table.current_snapshot()).leaves()[0]
     name = table._handle.reader().live(leaf, keys=["location"]).pylist("location")[0]
-    _damage(table, _root(table), _set("location", row, name))
+    damage(table, root_of(table), set_value("location", row, name))
     assert "is live more than once" in str(table.check())
 
 
 def test_row_ids_of_files_are_apart(table: Table) -> None:
-    row = _row(table, status=Status.ADDED)
-    _damage(table, _root(table), _set("tracking.first_row_id", row, 0))
-    assert (_root(table).rpartition("/")[2], "tracking.first_row_id") in _found(table)
+    row = root_row(table, status=Status.ADDED)
+    damage(table, root_of(table), set_value("tracking.first_row_id", row, 0))
+    assert (root_of(table).rpartition("/")[2], "tracking.first_row_id") in _found(table)
 
 
 def test_a_lost_entry_is_noticed(table: Table) -> None:
     """A leaf that is dropped while files in it were live."""
-    row = _row(table, leaf=True)
+    row = root_row(table, leaf=True)
 
     def drop(batch: EntryBatch) -> EntryBatch:
         return batch.take([at for at in range(batch.num_rows) if at != row])
 
-    _damage(table, _root(table), drop)
+    damage(table, root_of(table), drop)
     text = str(table.check())
     assert "should be live and is not" in text
     assert "total-data-files" in text
 
 
 def test_a_modified_file_has_a_replaced_predecessor(table: Table) -> None:
-    row = _row(table, leaf=True)
+    row = root_row(table, leaf=True)
 
     def forget(batch: EntryBatch) -> EntryBatch:
         return batch.without("tracking.replaced_positions")
 
-    _damage(table, _root(table), forget)
+    damage(table, root_of(table), forget)
     text = str(table.check())
     assert "its predecessor is not REPLACED" in text
     assert "is MODIFIED and no position died" in text
@@ -228,8 +180,8 @@ def test_a_modified_file_has_a_replaced_predecessor(table: Table) -> None:
 def test_missing_and_changed_files_are_named(table: Table) -> None:
     plan = table.scan().plan()
     first, second = plan.files.pylist("location")[:2]
-    _path(table, first).unlink()
-    with _path(table, second).open("ab") as file:
+    path_of(table, first).unlink()
+    with path_of(table, second).open("ab") as file:
         file.write(b"more")
     found = _found(table)
     assert (first.rpartition("/")[2], "location") in found
@@ -238,22 +190,22 @@ def test_missing_and_changed_files_are_named(table: Table) -> None:
 
 def test_a_missing_leaf_is_named_and_the_rest_still_checked(table: Table) -> None:
     leaf = _leaf(table)
-    _path(table, leaf).unlink()
-    table._handle.around.cache.clear()
+    path_of(table, leaf).unlink()
+    table._handle.context.cache.clear()
     report = table.check()
     assert (leaf.rpartition("/")[2], "location") in _found(table)
     assert report.snapshots == 7
 
 
 def test_a_root_that_is_no_parquet_is_named(table: Table) -> None:
-    _path(table, _root(table)).write_bytes(b"garbage")
-    table._handle.around.cache.clear()
-    assert any(name == _root(table).rpartition("/")[2] for name, _ in _found(table))
+    path_of(table, root_of(table)).write_bytes(b"garbage")
+    table._handle.context.cache.clear()
+    assert any(name == root_of(table).rpartition("/")[2] for name, _ in _found(table))
 
 
 def test_deep_counts_rows_and_vectors(table: Table) -> None:
-    row = _row(table, status=Status.MODIFIED)
-    _damage(table, _root(table), _set("deletion_vector.cardinality", row, 2))
+    row = root_row(table, status=Status.MODIFIED)
+    damage(table, root_of(table), set_value("deletion_vector.cardinality", row, 2))
     assert any("total-position-deletes" in problem.field for problem in table.check().problems)
     puffin = [name for name, _ in _found(table, deep=True) if name.endswith(".puffin")]
     assert len(puffin) == 1
@@ -262,7 +214,7 @@ def test_deep_counts_rows_and_vectors(table: Table) -> None:
 def test_deep_compares_the_footers_of_puffin_files(table: Table) -> None:
     vectors = table.scan().plan().files.pylist("deletion_vector.location")
     location = next(vector for vector in vectors if vector)
-    path = _path(table, location)
+    path = path_of(table, location)
     content, count = re.subn(
         rb'"length":(\d+)', lambda said: b'"length":%d' % (int(said[1]) - 1), path.read_bytes()
     )
@@ -273,8 +225,8 @@ def test_deep_compares_the_footers_of_puffin_files(table: Table) -> None:
 
 
 def test_deep_compares_row_counts(table: Table) -> None:
-    row = _row(table, status=Status.ADDED)
-    _damage(table, _root(table), _set("record_count", row, 2))
+    row = root_row(table, status=Status.ADDED)
+    damage(table, root_of(table), set_value("record_count", row, 2))
     name = table._handle.reader().tree(table.current_snapshot()).root.pylist("location")[row]
     assert (name.rpartition("/")[2], "record_count") in _found(table, deep=True)
 
@@ -285,9 +237,9 @@ def test_another_tables_root_is_noticed(table: Table, tmp_path: Path) -> None:
     root = other.current_snapshot()
     assert root is not None
     assert root.root_manifest is not None
-    data = _path(other, root.root_manifest).read_bytes()
-    _path(table, _root(table)).write_bytes(data)
-    table._handle.around.cache.clear()
+    data = path_of(other, root.root_manifest).read_bytes()
+    path_of(table, root_of(table)).write_bytes(data)
+    table._handle.context.cache.clear()
     fields = {field for _, field in _found(table)}
     assert {"table-uuid", "snapshot-id", "sequence-number"} <= fields
 
@@ -305,7 +257,7 @@ def _metadata_problems(table: Table, change: Callable[..., Any]) -> set[str]:
     metadata, history = change(table.metadata, history)
     problems = Problems()
     check_metadata(metadata, history, problems)
-    return {problem.field for problem in problems.found}
+    return {problem.field for problem in problems.listed}
 
 
 def test_metadata_rules(table: Table) -> None:

@@ -86,7 +86,7 @@ def test_shared_leaves_are_not_opened(tmp_path: Path) -> None:
     table.rewrite_manifests()
     table.tag("then")
     table.append(rows(50))
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     with table._handle.storage.recording() as calls:
         found = table.compare("then")
     assert read_names(calls) == ["root", "root"]

@@ -15,8 +15,8 @@ from frazil.commit.handle import now_ms
 from frazil.commit.loop import commit
 from frazil.commit.updates import SetRef
 from frazil.errors import CommitConflict, InvalidInput, StorageError
-from frazil.format.metadata import RefKind, SnapshotRef
-from frazil.maintenance.expire import expire_snapshots
+from frazil.format.metadata.metadata import RefKind, SnapshotRef
+from frazil.maintenance.removal.expire import expire_snapshots
 from frazil.storage import LocalStorage
 from frazil.table import Table, refs
 from tests.support.history import SMALL, files_of, new_table, rows, snapshot_id, state_of
@@ -141,7 +141,7 @@ def test_an_aged_tag_is_removed_with_what_it_kept(table: Table) -> None:
     table.delete("id = 1")
     table.append(rows(2))
     later = now_ms() + 2000
-    table._handle.around = replace(table._handle.around, now_ms=lambda: later)
+    table._handle.context = replace(table._handle.context, now_ms=lambda: later)
     done = table.expire_snapshots(older_than=timedelta(0))
     assert done.refs == ("short",)
     assert len(done.files["data-files"]) == 1
@@ -157,9 +157,11 @@ def test_a_snapshot_named_meanwhile_is_a_conflict(table: Table) -> None:
         ref=SnapshotRef(snapshot_id=first.snapshot_id, kind=RefKind.TAG),
         expected=None,
     )
-    head, around = table._handle.head, table._handle.around
+    head, context = table._handle.head, table._handle.context
     table._handle.head = scripted = ScriptedHead(head)
-    scripted.before_swap.append(lambda: commit(Change(updates=(update,)), head=head, around=around))
+    scripted.before_swap.append(
+        lambda: commit(Change(updates=(update,)), head=head, context=context)
+    )
     before = files_of(table)
     with pytest.raises(CommitConflict, match="got a name"):
         table.expire_snapshots(snapshot_ids=[int(first.snapshot_id)])
@@ -206,7 +208,7 @@ def test_a_root_that_is_gone_already_does_not_stop_it(table: Table) -> None:
     table.append(rows(2))
     first = table.snapshots()[0]
     table._handle.storage.delete(f"{table.location}/{first.root_manifest}")
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     done = expire_snapshots(table._handle, snapshot_ids=[int(first.snapshot_id)])
     assert done.snapshot_ids == (int(first.snapshot_id),)
     assert table.scan().count() == 2
@@ -264,7 +266,7 @@ def _expire_some(table: Table, chance: random.Random) -> None:
     named = {ref.snapshot_id for ref in table.metadata.refs.values()}
     free = [s.snapshot_id for s in table.snapshots() if s.snapshot_id not in named]
     table.expire_snapshots(snapshot_ids=[id for id in free if chance.random() < 0.5])
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     left = table.snapshots()
     assert {s.snapshot_id: state_of(table, s.snapshot_id) for s in left} == {
         s.snapshot_id: before[s.snapshot_id] for s in left

@@ -6,12 +6,13 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from frazil.errors import InvalidInput
-from frazil.maintenance.listing import list_files
-from frazil.maintenance.orphans import remove_orphan_files
-from frazil.storage import LocalStorage, Storage
+from frazil.maintenance.removal.listing import ListedFiles, list_files
+from frazil.maintenance.removal.orphans import remove_orphan_files
+from frazil.storage import LocalStorage, Places, Storage
 from frazil.table import Table
 from tests.support.history import eight_commits, files_of, rows
 
@@ -132,12 +133,26 @@ def test_listing_by_folders_finds_what_plain_listing_finds(tmp_path: Path) -> No
         expected.add(f"file://{path}")
     (tmp_path / "top.txt").write_text("x")
     storage: Storage = LocalStorage()
-    found = list_files(storage, f"file://{tmp_path}")
-    assert {file.path for file in found} == expected | {f"file://{tmp_path}/top.txt"}
-    assert {file.path: file.size for file in found} == {
-        file.path: file.size for file in storage.list(f"file://{tmp_path}")
+    listed = ListedFiles(list_files(storage, f"file://{tmp_path}"), canonical=Places().folder)
+    assert sorted(listed.paths()) == sorted([*expected, f"file://{tmp_path}/top.txt"])
+    found = listed.infos(np.arange(41), storage)
+    assert {file.path: file for file in found} == {
+        file.path: file for file in storage.list(f"file://{tmp_path}")
     }
-    assert list_files(storage, f"file://{tmp_path}/nothing") == []
+    assert list(list_files(storage, f"file://{tmp_path}/nothing")) == []
+
+
+def test_a_name_that_is_no_text_is_left_alone(table: Table) -> None:
+    lost = _stray(table, "data/lost.parquet")
+    odd = os.fsencode(_place(table) / "data") + b"/\xff.parquet"
+    inside = os.fsencode(_place(table) / "data") + b"/\xfe"
+    os.mkdir(inside)
+    for path in (odd, inside + b"/x.parquet"):
+        with open(path, "wb"):
+            os.utime(path, (0, 0))
+    done = table.remove_orphan_files()
+    assert [file.path for file in done.files] == [f"file://{lost}"]
+    assert os.path.exists(odd)
 
 
 def test_a_file_committed_while_listing_is_not_an_orphan(table: Table) -> None:

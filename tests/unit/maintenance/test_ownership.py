@@ -323,7 +323,7 @@ def test_a_place_that_an_older_version_stored_as_given_is_taken(
 ) -> None:
     place = tmp_path / "t"
     catalog.create_table("shop.first", SCHEMA, location=str(place))
-    database = catalog._pointers.database  # type: ignore[attr-defined]
+    database = catalog._pointers.create().database  # type: ignore[attr-defined]
     with database.transaction() as transaction:
         stored = {"location": f"file://{place}"}
         transaction.run("UPDATE frazil_tables SET location = :location", stored)

@@ -202,7 +202,7 @@ def test_files_in_leaves_of_two_branches_outlive_one_of_them(tmp_path: Path) -> 
     table, _, here = _both_ways(tmp_path / "source goes")
     table.drop_ref("audit")
     table.expire_snapshots(keep_last=1, older_than=2**60)
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     assert [int(s.snapshot_id) for s in table.snapshots()] == [here]
     assert _ids(table) == [1, 4, 6, 7, 10, 11, 12]
     assert table.check(deep=True).problems == ()
@@ -210,7 +210,7 @@ def test_files_in_leaves_of_two_branches_outlive_one_of_them(tmp_path: Path) -> 
     table, there, _ = _both_ways(tmp_path / "pick goes")
     table.overwrite(rows(1))
     table.expire_snapshots(keep_last=1, older_than=2**60)
-    table._handle.around.cache.clear()
+    table._handle.context.cache.clear()
     assert len(table.snapshots()) == 2
     assert sorted(id for id, _ in state_of(table, there).values()) == [1, 4, 6, 7]
     assert table.check(deep=True).problems == ()

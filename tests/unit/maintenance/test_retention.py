@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from frazil.errors import InvalidInput
-from frazil.format.metadata import (
+from frazil.format.metadata.metadata import (
     RefKind,
     Snapshot,
     SnapshotId,

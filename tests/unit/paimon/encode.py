@@ -15,7 +15,7 @@ from typing import Any
 
 import fastavro
 
-from frazil.paimon.data_types import DataType, TypeName
+from frazil.paimon.read.data_types import DataType, TypeName
 
 EPOCH = datetime.datetime(1970, 1, 1)
 _FIXED = {

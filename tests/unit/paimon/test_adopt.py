@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
-from frazil.catalog.pointers import TableName
+from frazil.catalog.backend import TableName
 from frazil.commit.head import Draft, Lost, Outcome, State
 from frazil.errors import CatalogError, CommitConflict, InvalidInput, NotFound, Unsupported
-from frazil.format.metadata import History, TableMetadata
+from frazil.format.metadata.metadata import History, TableMetadata
 from frazil.paimon import adopt, dry_run
-from frazil.paimon.apply import Run
+from frazil.paimon.adoption.apply import Run
 from tests.interop.paimon.reading import fingerprint, handle_of, rows_of
 from tests.support.memory_catalog import MemoryCatalog
 from tests.unit.paimon.encode import avro_file, entry
@@ -243,5 +243,5 @@ def test_how_far_a_table_was_taken_over_can_be_told_from_it(
 ) -> None:
     adopt(catalog, "db.t", str(place.root))
     handle = handle_of(catalog, "db.t")
-    run = Run(head=handle.head, around=handle.around, state=handle.state)
+    run = Run(head=handle.head, context=handle.context, state=handle.state)
     assert run.reached() == {"main": 2}

@@ -9,8 +9,8 @@ import pytest
 from pyiceberg.types import IntegerType, LongType
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.paimon import as_iceberg
-from frazil.paimon.table_schema import TableSchema, parse_schema
+from frazil.paimon.read import as_iceberg
+from frazil.paimon.read.table_schema import TableSchema, parse_schema
 from tests.unit.paimon.place import schema_json
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from frazil.errors import FormatError
-from frazil.paimon.binary_row import decode, null_bytes
-from frazil.paimon.data_types import DataType, parse_type
+from frazil.paimon.read.binary_row import decode, null_bytes
+from frazil.paimon.read.data_types import DataType, parse_type
 from tests.unit.paimon.encode import binary_row
 
 UTC = datetime.UTC

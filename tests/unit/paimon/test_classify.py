@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from frazil.paimon.classify import Verdict, classify
-from frazil.paimon.data_types import parse_type
-from frazil.paimon.paimon_table import PaimonTable
+from frazil.paimon.adoption.classify import Verdict, classify
+from frazil.paimon.read.data_types import parse_type
+from frazil.paimon.read.paimon_table import PaimonTable
 from tests.unit.paimon.encode import binary_row, entry
 from tests.unit.paimon.place import Place
 

@@ -9,7 +9,13 @@ import pytest
 from pyiceberg import types as iceberg
 
 from frazil.errors import FormatError, Unsupported
-from frazil.paimon.data_types import TypeName, arrow_type, iceberg_field, parse_field, parse_type
+from frazil.paimon.read.data_types import (
+    TypeName,
+    arrow_type,
+    iceberg_field,
+    parse_field,
+    parse_type,
+)
 
 
 @pytest.mark.parametrize(

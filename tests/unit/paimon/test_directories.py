@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from frazil.paimon.data_types import arrow_type, parse_type
-from frazil.paimon.directories import bucket_directories, escape
-from frazil.paimon.table_schema import parse_schema
+from frazil.paimon.read.data_types import arrow_type, parse_type
+from frazil.paimon.read.directories import bucket_directories, escape
+from frazil.paimon.read.table_schema import parse_schema
 from tests.unit.paimon.place import schema_json
 
 DEFAULT = "__DEFAULT_PARTITION__"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from frazil.errors import FormatError, InvalidInput
-from frazil.paimon.snapshot import parse_snapshot, parse_tag
-from frazil.paimon.table_schema import MergeEngine, parse_schema
+from frazil.paimon.read.snapshot import parse_snapshot, parse_tag
+from frazil.paimon.read.table_schema import MergeEngine, parse_schema
 from tests.unit.paimon.place import schema_json, snapshot_json
 
 

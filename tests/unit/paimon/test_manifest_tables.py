@@ -11,7 +11,7 @@ import pyarrow.orc as orc
 import pytest
 
 from frazil.errors import FormatError, Unsupported
-from frazil.paimon.manifest_tables import (
+from frazil.paimon.read.manifest_tables import (
     INDEX_MANIFEST,
     MANIFEST,
     MANIFEST_LIST,

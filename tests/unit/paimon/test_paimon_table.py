@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from frazil.errors import FormatError, NotFound
-from frazil.paimon import overview
-from frazil.paimon.data_types import parse_type
-from frazil.paimon.paimon_table import PaimonTable
+from frazil.paimon.read import overview
+from frazil.paimon.read.data_types import parse_type
+from frazil.paimon.read.paimon_table import PaimonTable
 from tests.unit.paimon.encode import binary_row, entry, statistics
 from tests.unit.paimon.place import Place, snapshot_json
 

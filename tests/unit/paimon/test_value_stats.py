@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from frazil.errors import FormatError
-from frazil.paimon import as_iceberg
-from frazil.paimon.data_types import parse_type
-from frazil.paimon.manifest_tables import read_manifest
-from frazil.paimon.table_schema import TableSchema, parse_schema
-from frazil.paimon.value_stats import content_stats
+from frazil.paimon.read import as_iceberg
+from frazil.paimon.read.data_types import parse_type
+from frazil.paimon.read.manifest_tables import read_manifest
+from frazil.paimon.read.table_schema import TableSchema, parse_schema
+from frazil.paimon.read.value_stats import content_stats
 from tests.unit.paimon.encode import avro_file, entry, manifest_schema, statistics
 from tests.unit.paimon.place import schema_json
 

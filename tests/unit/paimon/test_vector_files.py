@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frazil.errors import FormatError
-from frazil.paimon.vector_files import read_vector
+from frazil.paimon.read.vector_files import read_vector
 from tests.unit.paimon.encode import framed
 
 NARROW = bytes.fromhex(

@@ -8,7 +8,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from frazil.rows.duckdb_deleted import undeleted
+from frazil.rows.duckdb.duckdb_deleted import undeleted
 
 PIECE = 1 << 18
 """Rows of one bitmap."""
@@ -57,3 +57,17 @@ def test_only_pieces_with_deleted_rows_have_a_bitmap() -> None:
 def test_a_table_of_too_many_pieces_is_left_to_a_join() -> None:
     every = [np.array([0])] * 300
     assert undeleted(every, [PIECE] * 300, "bits") is None
+
+
+def test_a_wrong_count_of_rows_costs_nothing() -> None:
+    found = undeleted([np.array([5, PIECE + 1])], [1 << 60], "bits")
+    assert found is not None
+    assert [len(bits) for bits in found.bitmaps.values()] == [PIECE // 8] * 2
+    assert len(found.condition) < 1_000
+
+
+def test_pieces_far_apart_are_told_from_those_between() -> None:
+    far = 10 * PIECE + 3
+    assert (0, far) not in (left := kept([[0, far]], [far + 2]))
+    assert (0, 0) not in left
+    assert len(left) == far

@@ -23,7 +23,8 @@ from pyiceberg.schema import Schema
 import frazil
 from frazil.errors import Unsupported
 from frazil.rows.actions import KEY
-from frazil.rows.duckdb_scan import connect, scan_sql
+from frazil.rows.duckdb.duckdb_connection import connect
+from frazil.rows.duckdb.duckdb_scan import scan_sql
 from frazil.rows.planned import Planned
 from tests.support.values import canonical_rows
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.rows import duckdb_shared
-from frazil.rows.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb import duckdb_connection
+from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 
 
 def _setting(engine: DuckDbEngine, name: str) -> str:
@@ -43,7 +43,7 @@ def test_data_that_was_read_is_not_kept() -> None:
 
 def test_a_database_that_became_unusable_is_opened_again() -> None:
     assert DuckDbEngine().connection.execute("SELECT 1").fetchall() == [(1,)]
-    database = duckdb_shared._shared._database
+    database = duckdb_connection._shared._database
     assert database is not None
     database.close()
     assert DuckDbEngine().connection.execute("SELECT 2").fetchall() == [(2,)]

@@ -13,9 +13,9 @@ import pytest
 
 import frazil
 from frazil.errors import FormatError, FrazilError, InvalidInput, NotFound, StorageError
-from frazil.rows import duckdb_scan
-from frazil.rows.duckdb_engine import BATCH_ROWS, DuckDbEngine
-from frazil.rows.duckdb_streams import streamed
+from frazil.rows.duckdb import duckdb_connection, duckdb_failures
+from frazil.rows.duckdb.duckdb_engine import BATCH_ROWS, DuckDbEngine
+from frazil.rows.duckdb.duckdb_streams import streamed
 
 SCHEMA = pa.schema([("id", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
 ROWS = 3 * BATCH_ROWS
@@ -80,10 +80,10 @@ def test_a_stream_that_was_interrupted_is_asked_for_its_cause(
         raise OSError(message)
 
     reader = pa.RecordBatchReader.from_batches(pa.schema([("n", pa.int64())]), batches())
-    stream = streamed(reader, connection, query)
-    assert stream.read_next_batch().to_pylist() == [{"n": 1}]
-    with pytest.raises((OSError, duckdb.Error), match=expected):
-        stream.read_next_batch()
+    with streamed(reader, connection, query) as stream:
+        assert stream.read_next_batch().to_pylist() == [{"n": 1}]
+        with pytest.raises((OSError, duckdb.Error), match=expected):
+            stream.read_next_batch()
 
 
 class _WithSql:
@@ -113,8 +113,8 @@ class _WithSql:
 def test_errors_of_a_stream_are_told_apart_by_their_text(
     text: str, kind: type[FrazilError] | None
 ) -> None:
-    assert duckdb_scan.duckdb_kind(OSError(text)) is kind
-    with pytest.raises(kind or OSError), duckdb_scan.explained("scan"):
+    assert duckdb_failures.duckdb_kind(OSError(text)) is kind
+    with pytest.raises(kind or OSError), duckdb_failures.explained("scan"):
         raise OSError(text)
 
 
@@ -133,29 +133,29 @@ def table(tmp_path: Path) -> frazil.Table:
 
 
 def test_a_long_sum_is_planned_without_the_search_for_common_parts(table: frazil.Table) -> None:
-    connection = duckdb_scan.connect()
+    connection = duckdb_connection.connect()
     connection.execute("SET disabled_optimizers = 'join_order'")
     seen: list[list[str]] = []
 
     class Watching(DuckDbEngine):
-        def _into(self, sink: Any, query: str, *, keep: bool = False) -> Any:
-            with duckdb_scan.streaming(self.connection, query):
+        def _into(self, sink: Any, query: str, **options: Any) -> Any:
+            with duckdb_connection.streaming(self.connection, query):
                 seen.append(_settings(self.connection))
-            return super()._into(sink, query, keep=keep)
+            return super()._into(sink, query, **options)
 
-    long = " + ".join(["id"] * 800)
+    long = " + ".join(["id"] * 300)
     with table.transaction(engine=Watching(connection)) as tx:
-        tx.update({"n": frazil.expr(long)}, f"{long} = 800")
+        tx.update({"n": frazil.expr(long)}, f"{long} = 300")
         tx.update({"s": "c"}, "id = 2")
     assert [optimizers for _, optimizers in seen] == ["common_subexpressions", "join_order"]
     assert _settings(connection) == ["false", "join_order"]
     found = sorted(table.scan().to_pylist(), key=lambda row: row["id"])
-    assert found == [{"id": 1, "n": 800, "s": "a"}, {"id": 2, "n": 6, "s": "c"}]
-    assert table.scan(f"{long} = 1600").count() == 1
+    assert found == [{"id": 1, "n": 300, "s": "a"}, {"id": 2, "n": 6, "s": "c"}]
+    assert table.scan(f"{long} = 600").count() == 1
 
 
 def test_settings_are_as_before_after_an_error(table: frazil.Table) -> None:
-    connection = duckdb_scan.connect()
+    connection = duckdb_connection.connect()
     tx = table.transaction(engine=DuckDbEngine(connection))
     with pytest.raises(InvalidInput):
         tx.update({"n": frazil.expr("cast(s as int)")})
@@ -163,7 +163,7 @@ def test_settings_are_as_before_after_an_error(table: frazil.Table) -> None:
 
 
 def test_a_connection_whose_settings_are_locked_is_used_as_it_is(table: frazil.Table) -> None:
-    connection = duckdb_scan.connect()
+    connection = duckdb_connection.connect()
     connection.execute("SET lock_configuration = true")
     with table.transaction(engine=DuckDbEngine(connection)) as tx:
         tx.update({"s": "c"}, "id = 2")
@@ -171,9 +171,9 @@ def test_a_connection_whose_settings_are_locked_is_used_as_it_is(table: frazil.T
 
 
 def test_offsets_of_a_stream_have_64_bits() -> None:
-    connection = duckdb_scan.connect()
+    connection = duckdb_connection.connect()
     query = "SELECT 'a' AS t, 'a'::BLOB AS b, [1] AS l"
-    with duckdb_scan.streaming(connection, query):
+    with duckdb_connection.streaming(connection, query):
         stream = connection.sql(query).to_arrow_reader(10)
         assert stream.schema.types[:2] == [pa.large_string(), pa.large_binary()]
         assert pa.types.is_large_list(stream.schema.types[2])

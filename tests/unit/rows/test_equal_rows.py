@@ -158,6 +158,5 @@ def test_a_column_that_is_not_there_is_refused(table: frazil.Table) -> None:
 
 def test_a_property_that_says_neither_is_refused(table: frazil.Table) -> None:
     stored = SetProperties(updates={"write.equality-deletes.enabled": "maybe"})
-    table._handle.commit(Change(updates=(stored,)))
     with pytest.raises(InvalidInput, match="'maybe'; expected true or false"):
-        _delete(table, [{"id": 1}], "id")
+        table._handle.commit(Change(updates=(stored,)))

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.rows import duckdb_source
-from frazil.rows.duckdb_engine import DuckDbEngine
-from frazil.rows.duckdb_scan import ScanSql, scan_sql
+from frazil.rows.duckdb import duckdb_source
+from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
+from frazil.rows.duckdb.duckdb_scan import ScanSql, scan_sql
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def met(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(made.raw is not None)
         return made
 
-    monkeypatch.setattr("frazil.rows.duckdb_scan.scan_sql", noted)
+    monkeypatch.setattr("frazil.rows.duckdb.duckdb_scan.scan_sql", noted)
     return found
 
 
@@ -113,10 +113,24 @@ def test_two_rows_of_the_source_for_one_of_the_table_are_refused(
     table: frazil.Table, met: list[bool]
 ) -> None:
     source = pa.table({"id": [4, 4], "name": ["a", "b"]})
-    with pytest.raises(frazil.InvalidInput, match="may match one source row only"):
+    with pytest.raises(frazil.InvalidInput, match="that another source row matched"):
         table.merge(source, on=["id"]).when_matched_update({"name": "x"}).execute()
     assert state(table)[4] == "n4"
     assert met == [True]
+
+
+def test_rows_that_every_match_deletes_may_match_repeatedly(
+    table: frazil.Table, met: list[bool]
+) -> None:
+    source = pa.table({"id": [4, 4, 7], "name": ["a", "b", "c"]})
+    done = table.merge(source, on=["id"]).when_matched_delete().execute()
+    assert done.rows_removed == 2
+    assert state(table) == {at: f"n{at}" for at in range(40) if at not in (4, 7)}
+    with pytest.raises(frazil.InvalidInput, match="that another source row matched"):
+        table.merge(pa.table({"id": [5, 5], "name": ["a", "b"]}), on=["id"]).when_matched_delete(
+            condition="s.name = 'a'"
+        ).execute()
+    assert met == [True, True]
 
 
 def test_deleted_rows_are_no_business_of_expressions(table: frazil.Table, met: list[bool]) -> None:
@@ -185,7 +199,7 @@ def test_an_upsert_does_one_half_or_both(
     most_held: int,
 ) -> None:
     """With the source in memory, and in a table of DuckDB's."""
-    monkeypatch.setattr(duckdb_source, "MOST_HELD", most_held)
+    monkeypatch.setattr(duckdb_source, "MAX_HELD", most_held)
     table.delete("id = 3")
     before = {at: f"n{at}" for at in range(40) if at != 3}
     rows = pa.table(
@@ -203,7 +217,7 @@ def test_an_upsert_does_one_half_or_both(
 def test_a_column_of_the_source_may_be_called_as_duckdb_numbers_rows(
     table: frazil.Table, monkeypatch: pytest.MonkeyPatch, most_held: int
 ) -> None:
-    monkeypatch.setattr(duckdb_source, "MOST_HELD", most_held)
+    monkeypatch.setattr(duckdb_source, "MAX_HELD", most_held)
     source = pa.table({"id": [1, 60, 61], "rowid": [7, 7, 7]})
     (
         table.merge(source, on=["id"])
@@ -228,7 +242,7 @@ def test_keys_that_identify_no_row_are_refused(table: frazil.Table) -> None:
     table.append(pa.table({"id": [5], "name": ["again"], "amount": [5.5]}))
     files = set(Path(table.location.removeprefix("file://")).rglob("*.parquet"))
     rows = pa.table({"id": [5, 6], "name": ["x", "y"], "amount": [1.0, 2.0]})
-    with pytest.raises(frazil.InvalidInput, match="the key of 1 row of the table is also"):
+    with pytest.raises(frazil.InvalidInput, match="1 table row shares a key with another row"):
         table.upsert(rows, on=["id"])
     assert set(Path(table.location.removeprefix("file://")).rglob("*.parquet")) == files
 

@@ -68,7 +68,7 @@ def test_without_updates_there_are_no_row_ids() -> None:
 def test_a_row_that_met_two_is_refused() -> None:
     rows = ReplacedRows(2, inserts=True, updates=True)
     rows.note(met((0, 5, 5, UPDATE), (0, 6, 6, UPDATE)))
-    with pytest.raises(InvalidInput, match="the key of 1 row of the table is also"):
+    with pytest.raises(InvalidInput, match="1 table row shares a key with another row"):
         stream(rows, [0, 1])
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.rows import row_numbers
-from frazil.rows.row_numbers import RowNumbers
+from frazil.rows import actions
+from frazil.rows.actions import RowNumbers
 
 ARRAYS = st.lists(st.lists(st.integers(0, 1 << 52), max_size=20), max_size=8)
 
@@ -19,7 +19,7 @@ ARRAYS = st.lists(st.lists(st.integers(0, 1 << 52), max_size=20), max_size=8)
 @given(arrays=ARRAYS, cut=st.integers(0, 8))
 def test_numbers_are_those_of_a_set(arrays: list[list[int]], cut: int, most_held: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_numbers, "_MOST_HELD", most_held)
+        patch.setattr(actions, "_MAX_HELD", most_held)
         parts = (RowNumbers(), RowNumbers())
         for at, numbers in enumerate(arrays):
             parts[at < cut].add(np.array(numbers, dtype=np.int64))
@@ -39,7 +39,7 @@ def test_a_set_without_numbers_is_empty() -> None:
 def test_a_union_leaves_its_parts_as_they_are(
     monkeypatch: pytest.MonkeyPatch, most_held: int
 ) -> None:
-    monkeypatch.setattr(row_numbers, "_MOST_HELD", most_held)
+    monkeypatch.setattr(actions, "_MAX_HELD", most_held)
     one, other = RowNumbers(), RowNumbers()
     one.add(np.array([1, 2, 3]))
     other.add(np.array([7, 8, 9]))

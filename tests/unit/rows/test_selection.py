@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 from frazil.rows.selection import Selection
 from frazil.scan.plan import Plan
 from frazil.scan.report import ScanReport

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from frazil.format.metadata import Snapshot
+from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.file_changes import file_changes
 from frazil.table import Table
 from frazil.tree.changes import append_runs, appended

@@ -13,9 +13,9 @@ import pytest
 
 import frazil
 from frazil.data.metadata_columns import LINEAGE, with_columns
-from frazil.data.write_files import write_rows
+from frazil.data.write.write_files import write_rows
 from frazil.errors import InvalidInput, NotFound
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 from frazil.table import Table
 from tests.support.history import (
     SMALL,

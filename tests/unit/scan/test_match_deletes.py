@@ -11,16 +11,18 @@ import pyarrow as pa
 import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform, VoidTransform
+from pyiceberg.transforms import BucketTransform, IdentityTransform, VoidTransform
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
 from frazil.commit.change import Change
 from frazil.commit.updates import SetSchema
-from frazil.expr.parse import parse
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import FILE_PATH, stats_key
+from frazil.errors import FormatError
+from frazil.filter.text.filter_text import parse
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import FILE_PATH, stats_key
 from frazil.scan.match_deletes import DeleteFiles
 from frazil.scan.plan import plan
+from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
 from tests.support.trees import Bench, bounds
 
 SCHEMA = Schema(
@@ -29,6 +31,9 @@ SCHEMA = Schema(
     NestedField(3, "score", DoubleType(), required=False),
 )
 BY_COUNTRY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "country"))
+BY_SCORE = PartitionColumns(
+    by_spec={0: (PartitionColumn(name="score", key="partition.1000", stats_id=3),)}
+)
 
 
 def _add(bench: Bench, *rows: Mapping[str, Any]) -> None:
@@ -111,11 +116,43 @@ def test_a_delete_of_one_partition_stays_in_it(tmp_path: Path) -> None:
     _add(bench, _equality("E-null", 1, spec_id=0, partition__1000=None))
     _add(bench, _equality("E-none", 1, spec_id=0, partition__1000="XX"))
     assert _matches(bench) == {"D-AT": ["E-AT"], "D-None": ["E-null"]}
-    # Also where no file has a value of the partition column at all.
+    # Also where no file has a value of the partition column at all: its rows are null.
     only_null = Bench(tmp_path / "null", spec=BY_COUNTRY)
     _add(only_null, {"location": "D", "spec_id": 0})
     _add(only_null, _equality("E", 1, spec_id=0, partition__1000="AT"))
     assert _matches(only_null) == {}
+
+
+def test_a_missing_tuple_is_recovered_from_bounds(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, spec=BY_COUNTRY)
+    files = [{"location": f"D-{c}", "spec_id": 0, **bounds(2, c, c)} for c in ("AT", "DE")]
+    _add(bench, *files, {"location": "tuple", "spec_id": 0, "partition.1000": "AT"})
+    _add(bench, _equality("with tuple", 1, spec_id=0, partition__1000="AT"))
+    _add(bench, _equality("without", 1, spec_id=0) | bounds(2, "DE", "DE"))
+    assert _matches(bench) == {
+        "D-AT": ["with tuple"],
+        "D-DE": ["without"],
+        "tuple": ["with tuple"],
+    }
+
+
+def test_the_tuple_of_a_transform_is_recovered_from_the_derived_column(tmp_path: Path) -> None:
+    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(4), "id_bucket"))
+    bench = Bench(tmp_path, spec=spec)
+    (derived,) = bench.metadata.expressions
+    files = [{"location": f"D{n}", "spec_id": 0, **bounds(derived.expr_id, n, n)} for n in (0, 3)]
+    _add(bench, *files)
+    _add(bench, _equality("E", 2, spec_id=0, partition__1000=3))
+    assert _matches(bench) == {"D3": ["E"]}
+
+
+def test_bounds_that_differ_tell_no_tuple(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, spec=BY_COUNTRY)
+    _add(bench, {"location": "D1", "spec_id": 0, **bounds(2, "AT", "DE")})
+    _add(bench, {"location": "D2", **bounds(2, "AT", "DE")})  # not partitioned
+    _add(bench, _equality("E", 1, spec_id=0, partition__1000="AT"))
+    with pytest.raises(FormatError, match=r"D1: country: .*no partition tuple.*'AT' and 'DE'"):
+        _matches(bench)
 
 
 def test_a_delete_that_is_not_partitioned_applies_everywhere(tmp_path: Path) -> None:
@@ -144,7 +181,7 @@ def test_partitions_of_nan_are_the_same_partition() -> None:
         ],
         types,
     )
-    found = DeleteFiles(batch=deletes, location="/t", partitioned=frozenset({0}))
+    found = DeleteFiles(batch=deletes, location="/t", partitions=BY_SCORE)
     assert found.match(files) == {0: (0,)}
 
 
@@ -201,7 +238,7 @@ def test_position_deletes_of_one_file_apply_by_its_address(spelled: str) -> None
             {"location": "data/b.parquet", "tracking.sequence_number": 5},
         ]
     )
-    found = DeleteFiles(batch=deletes, location="/t", partitioned=frozenset())
+    found = DeleteFiles(batch=deletes, location="/t", partitions=PartitionColumns(by_spec={}))
     assert found.match(files) == {0: (0, 1)}
 
 
@@ -210,5 +247,5 @@ def test_position_deletes_apply_to_files_of_their_own_snapshot_and_older() -> No
     files = EntryBatch.from_rows(
         [{"location": name, "tracking.sequence_number": age} for name, age in (("a", 6), ("b", 5))]
     )
-    found = DeleteFiles(batch=deletes, location="/t", partitioned=frozenset())
+    found = DeleteFiles(batch=deletes, location="/t", partitions=PartitionColumns(by_spec={}))
     assert found.match(files) == {1: (0,)}

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from frazil.spark.find_table import use_this_python
+from frazil.spark.session.find_table import _use_this_python
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Session:
 
 
 def python_of(context: Context) -> str:
-    use_this_python(Session(context))
+    _use_this_python(Session(context))
     return context.pythonExec
 
 
@@ -46,6 +46,6 @@ def test_a_choice_of_the_user_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     assert python_of(Context(conf={"spark.pyspark.python": "mine"})) == "python3"
     assert python_of(Context(master="spark://host:7077")) == "python3"
-    use_this_python(Session(None))
+    _use_this_python(Session(None))
     monkeypatch.setenv("PYSPARK_PYTHON", "theirs")
     assert python_of(Context()) == "python3"

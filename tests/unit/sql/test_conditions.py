@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 import pytest
-import sqlglot
-from sqlglot import exp
+from pyiceberg.types import IcebergType, LongType, StringType
 
-from frazil.sql.pushed_conditions import conditions
+from frazil.parser import nodes as n
+from frazil.parser.tree import parse_expression, parse_query
+from frazil.sql.bind.pushed_conditions import conditions
 
-COLUMNS = {
-    "o": ["id", "k", "d", "p"],
-    "c": ["k", "name", "seg"],
-    "l": ["id", "sd"],
+COLUMNS: dict[str, dict[str, IcebergType | None]] = {
+    "o": {"id": LongType(), "k": LongType(), "d": StringType(), "p": LongType()},
+    "c": {"k": LongType(), "name": StringType(), "seg": StringType()},
+    "l": {"id": LongType(), "sd": StringType()},
+    "w": {"k": StringType(), "id": LongType()},
 }
+
+
+def shown(node: n.Expression) -> str:
+    """An expression as text, for what the queries below use."""
+    inside = [shown(child) for child in node.children]
+    match node:
+        case n.ColumnRef():
+            return ".".join(node.names)
+        case n.Constant():
+            return repr(node.value)
+        case n.Comparison():
+            return f"{inside[0]} {node.operator} {inside[1]}"
+        case n.Conjunction():
+            return f" {node.operator} ".join(inside)
+        case n.Between():
+            return "{} BETWEEN {} AND {}".format(*inside)
+        case n.Operator(name="IN"):
+            return f"{inside[0]} IN ({', '.join(inside[1:])})"
+        case n.Operator():
+            return f"{inside[0]} {node.name}"
+        case n.Cast():
+            return f"CAST({inside[0]} AS {node.type})"
+        case n.Function():
+            return f"{inside[0]} {node.name} {inside[1]}"
+    raise AssertionError(node)
 
 
 def over(text: str, *, outer: str = "") -> dict[str, list[list[str]]]:
     """Conditions by table, in the order of the tables in the text."""
-    tree = sqlglot.parse_one(text, dialect="duckdb")
-    given = [sqlglot.parse_one(outer, dialect="duckdb")] if outer else []
-
-    def columns(table: exp.Table) -> list[str] | None:
-        return COLUMNS.get(table.name)
-
-    found = conditions(tree, columns, outer=given)
+    given = [parse_expression(outer)] if outer else []
+    query = parse_query(text)
+    pushed = conditions(query, lambda table: COLUMNS.get(table.path[-1]), outer=given)
     named: dict[str, list[list[str]]] = {}
-    for table in tree.find_all(exp.Table):
-        if id(table) in found.tables:
-            shown = [
-                sorted(each.sql("duckdb").replace('"', "") for each in alternative)
-                for alternative in found.tables[id(table)]
-            ]
-            named[table.name if table.name not in named else f"{table.name}2"] = shown
+    for table in sorted(pushed.tables, key=lambda table: table.start or 0):
+        name = table.path[-1]
+        alternatives = [sorted(map(shown, each)) for each in pushed.tables[table]]
+        named[name if name not in named else f"{name}2"] = alternatives
     return named
 
 
@@ -121,7 +141,7 @@ def test_joins_let_pass_what_cannot_change_the_result(
             "SELECT * FROM o, c WHERE o.k = c.k AND ((o.p = 1 AND c.seg = 'a') OR (o.p = 2 AND "
             "o.d > 4 AND c.seg = 'b'))",
             {
-                "o": [["p = 1 OR (p = 2 AND d > 4)"]],
+                "o": [["p = 1 OR p = 2 AND d > 4"]],
                 "c": [["seg = 'a' OR seg = 'b'"]],
             },
         ),
@@ -148,7 +168,21 @@ def test_keys_and_arms_carry_conditions(text: str, expected: dict[str, list[list
         ("SELECT * FROM (SELECT DISTINCT id, k FROM o) WHERE id = 4", [["id = 4"]]),
         ("SELECT id FROM o GROUP BY id HAVING id = 3 AND sum(p) > 1", [["id = 3"]]),
         ("SELECT k FROM o GROUP BY CUBE (k) HAVING k = 3", [[]]),
-        ("SELECT * FROM o AS x(a, b) WHERE a = 1", [[]]),
+        ("SELECT * FROM o AS x(a, b) WHERE a = 1 AND b > 2", [["id = 1", "k > 2"]]),
+        ("SELECT * FROM o AS x(p, k) WHERE p = 1", [[]]),
+        ("WITH z(b, a) AS (SELECT id, k FROM o) SELECT * FROM z WHERE a = 1", [["k = 1"]]),
+        ("WITH z(k) AS (SELECT id, k FROM o) SELECT * FROM z WHERE k = 1", [[]]),
+        ("SELECT * FROM (SELECT id, k FROM o) z(k, id) WHERE id = 1", [["k = 1"]]),
+        (
+            "WITH z(b, a) AS (SELECT id, k FROM o UNION SELECT k, id FROM c JOIN l USING (k)) "
+            "SELECT * FROM z WHERE a = 1",
+            [["k = 1"]],
+        ),
+        ("WITH z(a) AS (SELECT id FROM o) SELECT * FROM z y(b) WHERE b = 1", [[]]),
+        ("SELECT k AS id, count(*) FROM o GROUP BY id HAVING id = 3", [[]]),
+        ("SELECT * FROM (SELECT k AS id, count(*) FROM o GROUP BY id) WHERE id = 3", [[]]),
+        ("SELECT * FROM (SELECT unnest(p), id AS a, k FROM o) q(a, b, c, d) WHERE c = 1", [[]]),
+        ("SELECT * FROM (SELECT id FROM o SEMI JOIN c USING (k)) WHERE id = 1", [["id = 1"]]),
         (
             "WITH w AS (SELECT * FROM o WHERE p = 1) SELECT * FROM w WHERE id = 2",
             [["id = 2", "p = 1"]],
@@ -179,6 +213,24 @@ def test_set_operations_push_by_position() -> None:
     assert found == {"o": [["d = 3"]], "l": [["sd = 3"]]}
     found = over("SELECT id FROM o WHERE p = 1 EXCEPT SELECT id FROM l WHERE sd = 2")
     assert found == {"o": [["p = 1"]], "l": [["sd = 2"]]}
+
+
+def test_conditions_are_carried_between_equal_types_alone() -> None:
+    assert over("SELECT * FROM o JOIN w ON o.k = w.k WHERE o.k = 1") == {
+        "o": [["k = 1"]],
+        "w": [[]],
+    }
+    found = over("SELECT * FROM (SELECT id, k FROM o UNION ALL SELECT id, k FROM w) WHERE k = 1")
+    assert found == {"o": [[]], "w": [[]]}
+    found = over("SELECT * FROM (SELECT id, k FROM o UNION ALL SELECT id, k FROM w) WHERE id = 1")
+    assert found == {"o": [["id = 1"]], "w": [["id = 1"]]}
+    found = over("SELECT * FROM (SELECT id FROM o UNION ALL SELECT id::DOUBLE FROM l) WHERE id = 1")
+    assert found == {"o": [[]], "l": [[]]}
+
+
+def test_a_name_in_two_namespaces_is_two_tables() -> None:
+    found = over("SELECT * FROM s.o, r.o WHERE s.o.id = 1 AND r.o.id = 2 AND o.p = 3")
+    assert found == {"o": [["id = 1"]], "o2": [["id = 2"]]}
 
 
 def test_a_correlated_subquery_is_pruned_by_its_own_conditions() -> None:

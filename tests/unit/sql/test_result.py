@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from frazil.errors import InvalidInput
-from frazil.sql.display import cell, csv_lines, text_table
-from frazil.sql.query_result import Result
-from frazil.sql.rewriting import Parameters, rewrite
-from frazil.sql.text import Part, Source, statements, tokens
+from frazil.parser.edits import rewrite
+from frazil.parser.tokens import Part, Source, statements, tokens
+from frazil.sql.bind.rewriting import Parameters
+from frazil.sql.output.display import cell, csv_lines, text_table
+from frazil.sql.output.query_result import Result
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -97,13 +98,13 @@ def test_csv_tells_null_from_empty() -> None:
 def test_statements_end_at_semicolons_outside_of_quotes_and_comments() -> None:
     text = "SELECT ';' -- ;\n; /* ; */ SELECT \"a;b\", $$ ; $$;;"
     found = [[t.value for t in each] for each in statements(tokens(Source(text)))]
-    assert found == [["SELECT", ";"], ["SELECT", "a;b", ",", "$$ ; $$"]]
+    assert found == [["SELECT", ";"], ["SELECT", "a;b", ",", " ; "]]
 
 
 def test_places_count_from_one() -> None:
     source = Source("SELECT\n  x")
-    assert source.place(0) == "line 1, column 1"
-    assert source.place(9) == "line 2, column 3"
+    assert source.position(0) == (1, 1)
+    assert source.position(9) == (2, 3)
 
 
 def test_a_rewritten_text_knows_where_its_parts_came_from() -> None:

@@ -12,11 +12,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
 
 from frazil.commit.change import Change
-from frazil.format.metadata import TableMetadata, new_table
-from frazil.table.evolve import (
-    EvolvePartitions,
-    EvolveSchema,
-)
+from frazil.format.metadata.metadata import TableMetadata, new_table
+from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
 
 POINT = ice.StructType(
     ice.NestedField(21, "x", ice.IntegerType(), required=True),

@@ -196,7 +196,7 @@ def test_columns_are_moved_first_before_and_after(table: Definition) -> None:
         ("rename_column", ("qty", ""), "not a name"),
         ("rename_column", ("qty", "_file"), "metadata column"),
         ("rename_column", ("props.value", "v"), "cannot be renamed"),
-        ("move", ("qty",), "say first, before or after"),
+        ("move", ("qty",), "pass first=True, before= or after="),
     ],
 )
 def test_what_cannot_be_dropped_renamed_or_moved_is_refused(

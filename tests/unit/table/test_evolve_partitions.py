@@ -19,10 +19,7 @@ from pyiceberg.transforms import (
 import frazil
 from frazil.commit.change import Change
 from frazil.errors import InvalidInput
-from frazil.table.evolve import (
-    parse_sort_order,
-    sort_order_update,
-)
+from frazil.table.columns.evolve import parse_sort_order, sort_order_update
 from tests.unit.table.evolving import (
     Definition,
     by,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection
 
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
 from frazil.tree.cache import ManifestCache
 
 WHOLE = EntryBatch.from_rows(

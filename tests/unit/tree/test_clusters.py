@@ -10,8 +10,8 @@ import pytest
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.transforms import BucketTransform, IdentityTransform
 
-from frazil.format.batch import EntryBatch
-from frazil.tree.clusters import cluster_columns, entries_within, strays
+from frazil.format.entries.batch import EntryBatch
+from frazil.tree.clusters import cluster_columns, entries_within, outside_bounds
 from frazil.tree.policy import LeafShape, Thresholds, absorbing
 from tests.support.trees import Bench
 
@@ -55,13 +55,13 @@ def test_every_column_that_leaves_are_clustered_by_counts(bench: Bench) -> None:
 def test_strays_would_widen_what_the_others_cover(bench: Bench) -> None:
     others = _entries((10, 12, None), (11, 20, None))
     entries = _entries((10, 20, None), (9, 11, None), (15, 21, None), (None, None, None))
-    assert strays(entries, others, bench.metadata).tolist() == [False, True, True, False]
-    assert strays(entries, others.slice(0, 0), bench.metadata).all()
+    assert outside_bounds(entries, others, bench.metadata).tolist() == [False, True, True, False]
+    assert outside_bounds(entries, others.slice(0, 0), bench.metadata).all()
 
 
 def test_without_bounds_nothing_strays(bench: Bench) -> None:
     plain = EntryBatch.from_rows([{"location": "a"}])
-    assert not strays(_entries((1, 2, None)), plain, bench.metadata).any()
+    assert not outside_bounds(_entries((1, 2, None)), plain, bench.metadata).any()
     assert entries_within(_entries((1, 2, None)), plain, bench.metadata).tolist() == [0]
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from frazil.errors import FormatError
-from frazil.format import bitmap
-from frazil.format.batch import EntryBatch
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.vectors import bitmap
 from frazil.tree.edit import Edited, LeafEdit, RootEdit, Stamp, apply
 from frazil.tree.row_ids import numbered
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from frazil.errors import InvalidInput
-from frazil.tree.policy import Decision, LeafShape, RootShape, Thresholds, compaction, decide
+from frazil.tree.policy import (
+    Decision,
+    LeafShape,
+    RootShape,
+    Thresholds,
+    aging,
+    bulk_leaf_entries,
+    compaction,
+    decide,
+)
 
 LIMITS = Thresholds(
     root_max_data_entries=10,
@@ -98,6 +108,21 @@ def test_each_entry_is_rewritten_a_logarithmic_number_of_times() -> None:
     assert written <= 4 * 2000  # log to the base of eight of 2000, rounded up
 
 
+def test_a_few_old_manifests_are_converted_at_once() -> None:
+    limits = Thresholds(leaf_target_entries=100)
+    assert aging(_leaves(*[(10, 0)] * 9), limits) == (0, 1, 2, 3)
+    assert aging(_leaves((60, 0), (60, 0), (30, 0)), limits) == (0, 2)
+    assert aging(_leaves((500, 0), (10, 0)), limits) == (0,)
+    assert aging(_leaves((10, 10)), limits) == ()
+
+
+def test_old_manifests_wait_for_leaves_that_need_compaction() -> None:
+    old = [LeafShape(row=7, entries=10, dead=0)]
+    shape = replace(_shape(), leaves=_leaves((10, 9), (10, 0)), old_leaves=old)
+    assert decide(shape, Thresholds()).compact == (0,)
+    assert decide(replace(shape, leaves=()), Thresholds()).compact == (7,)
+
+
 def test_thresholds_come_from_properties() -> None:
     assert Thresholds.of({}) == Thresholds()
     asked = Thresholds.of(
@@ -135,3 +160,24 @@ def test_thresholds_come_from_properties() -> None:
 def test_a_threshold_that_makes_no_sense_is_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(InvalidInput, match=name):
         Thresholds.of({name: value})
+
+
+@pytest.mark.parametrize(
+    ("files", "columns", "entries"),
+    [
+        (0, 12, 20_000),
+        (10_000_000, 12, 20_000),  # 500 leaves
+        (10_000_001, 12, 40_000),
+        (100_000_000, 12, 320_000),
+        (1_000_000_000, 12, 320_000),  # 3,125 leaves instead of 50,000
+        (1_000_000_000, 24, 160_000),
+        (1_000_000_000, 200, 20_000),
+    ],
+)
+def test_leaves_written_in_bulk_grow_with_the_table(files: int, columns: int, entries: int) -> None:
+    assert bulk_leaf_entries({}, files=files, columns=columns) == entries
+
+
+def test_a_leaf_size_that_is_set_does_not_grow() -> None:
+    asked = {"write.leaf.target-entries": "20000"}
+    assert bulk_leaf_entries(asked, files=10**9, columns=1) == 20_000

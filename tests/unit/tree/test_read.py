@@ -11,13 +11,14 @@ import pytest
 
 from frazil.commit.change import Change
 from frazil.errors import FormatError, NotFound
-from frazil.format import bitmap, manifest
-from frazil.format.batch import EntryBatch
-from frazil.format.metadata import Snapshot, SnapshotId
+from frazil.format.entries import manifest
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.metadata import Snapshot, SnapshotId
+from frazil.format.vectors import bitmap
 from frazil.tree.changes import changes_of
-from frazil.tree.layout import column_names
 from frazil.tree.locate import locate
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, labelled
+from frazil.tree.table_shape import shape_of
 from tests.support.trees import Bench, bounds, located
 
 
@@ -34,7 +35,7 @@ class Foreign:
         data = manifest.encode(
             self.bench.entries(rows),
             content=content,  # type: ignore[arg-type]
-            names=column_names(self.bench.metadata),
+            names=shape_of(self.bench.metadata).names,
             codec="zstd",
         )
         self.bench.storage.write_new(f"{self.bench.location}/{location}", data)
@@ -219,9 +220,9 @@ def test_leaves_are_read_in_order_and_across_threads(tmp_path: Path) -> None:
         meet.wait()  # passes only when two run at once
         return number * 10
 
-    assert list(reader.each([1, 2, 3, 4], work)) == [10, 20, 30, 40]
-    assert list(reader.each([7], lambda number: number)) == [7]
-    assert list(reader.each([1, 2], lambda number: number, parallel=False)) == [1, 2]
+    assert list(reader.map([1, 2, 3, 4], work)) == [10, 20, 30, 40]
+    assert list(reader.map([7], lambda number: number)) == [7]
+    assert list(reader.map([1, 2], lambda number: number, parallel=False)) == [1, 2]
 
 
 def test_entries_are_labelled_with_their_leaf(tmp_path: Path) -> None:

@@ -51,15 +51,15 @@ def _changes(before: Schema, after: Schema) -> Iterator[SchemaChange]:
             continue
         yield from _of_field(old[id], field, old_names[id], name)
     yield from _moves(before, after)
-    was, now = (sorted(each.identifier_field_names()) for each in (before, after))
+    was, now = (sorted(schema.identifier_field_names()) for schema in (before, after))
     if was != now:
-        shown = ", ".join(now) or "none"
+        names = ", ".join(now) or "none"
         yield SchemaChange(
             kind="identifier",
             column=", ".join(now),
             was=", ".join(was),
-            now=shown,
-            text=f"the identifier fields became {shown}",
+            now=names,
+            text=f"the identifier fields became {names}",
         )
     for id in old.keys() - new.keys():
         name = old_names[id]

@@ -14,23 +14,25 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from frazil.errors import FrazilError
-from frazil.format import paths, puffin, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import VECTOR_KEYS, partition_key, stats_key
-from frazil.format.metadata import Snapshot
-from frazil.format.stats import tracked_fields
-from frazil.format.totals import number
-from frazil.serve.exchange import Answer, Call
+from frazil.format import paths
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import VECTOR_KEYS, partition_key, stats_key
+from frazil.format.entries.stats import tracked_fields
+from frazil.format.metadata.metadata import Snapshot
+from frazil.format.metadata.summary_totals import number
+from frazil.format.vectors import puffin
+from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.leaf import ROOT, partitions
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import bins
+from frazil.serve.limits import MAX_HISTORY_STEPS
 from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.tree.changes import changes_of
 from frazil.tree.read import POSITION, LeafRef, leaf_refs
 
-_MOST_STEPS = 64
 _KEYS = (
     "location",
     "file_format",
@@ -47,22 +49,22 @@ _KEYS = (
 _STATS = ("lower_bound", "upper_bound", "value_count", "null_value_count", "nan_value_count")
 
 
-def show(service: Service, call: Call) -> Answer:
+def show(service: Service, call: Request) -> Response:
     """GET file: `id` is what entries call it; `leaf` says where it is listed, if that is known."""
     subject = Subject.of(service, call)
-    wanted = call.query.get("id", "")
-    if not wanted or subject.snapshot is None:
+    asked_path = call.query.get("id", "")
+    if not asked_path or subject.snapshot is None:
         raise bad_request("id is missing; expected the id of a file that a leaf lists")
-    found = _find(subject, wanted, call.query.get("leaf"))
-    if found is None:
-        raise RestError(404, "NotFoundException", f"{wanted}: the snapshot has no such file")
-    entry, leaf = found
+    located = _find(subject, asked_path, call.query.get("leaf"))
+    if located is None:
+        raise RestError(404, "NotFoundException", f"{asked_path}: the snapshot has no such file")
+    entry, leaf = located
     row = entry.row(0)
-    path = paths.resolve(subject.table.location, wanted)
-    history, complete = _history(subject, wanted, row)
-    return Answer(
+    path = paths.resolve(subject.table.location, asked_path)
+    history, complete = _history(subject, asked_path, row)
+    return Response(
         body={
-            "id": wanted,
+            "id": asked_path,
             "path": path,
             "format": row.get("file_format"),
             "rows": row.get("record_count"),
@@ -84,7 +86,7 @@ def show(service: Service, call: Call) -> Answer:
 
 
 def _find(
-    subject: Subject, wanted: str, hint: str | None
+    subject: Subject, path: str, hint: str | None
 ) -> tuple[EntryBatch, LeafRef | None] | None:
     reader = subject.reader
     fields = tracked_fields(subject.schema)
@@ -99,29 +101,29 @@ def _find(
     }
     root = reader.tree(subject.snapshot, keys=keys).root
     inline = root.filter(tracking.live_mask(root) & ~tracking.leaf_mask(root))
-    rows = _rows(inline, wanted)
+    rows = _rows(inline, path)
     if rows.size:
         return inline.take(rows[:1]), None
     leaves = leaf_refs(root)
     if hint and hint != ROOT:
         leaves = tuple(leaf for leaf in leaves if leaf.location == hint)
-    located = reader.each(leaves, lambda leaf: reader.entries(leaf, keys=("location",)))
+    located = reader.map(leaves, lambda leaf: reader.entries(leaf, keys=("location",)))
     for leaf, batch in zip(leaves, located, strict=True):
-        rows = _rows(batch, wanted)
+        rows = _rows(batch, path)
         if rows.size:
             return reader.entries(leaf, keys=keys).take(rows[-1:]), leaf
     return None
 
 
-def _rows(batch: EntryBatch, wanted: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _rows(batch: EntryBatch, path: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     if not batch.num_rows:
         return np.zeros(0, dtype=np.int64)
-    equal = pc.equal(batch.column("location"), wanted)
+    equal = pc.equal(batch.column("location"), path)
     return np.flatnonzero(np.asarray(pc.fill_null(equal, False)))
 
 
 def _columns(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    columns: list[dict[str, Any]] = []
     for field in tracked_fields(subject.schema):
         stats = {
             name: entry.column(stats_key(field.id, name))
@@ -130,7 +132,7 @@ def _columns(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
         }
         if all(column[0].as_py() is None for column in stats.values()):
             continue
-        found.append(
+        columns.append(
             {
                 "id": field.id,
                 "name": field.full_name,
@@ -147,7 +149,7 @@ def _columns(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
                 },
             }
         )
-    return found
+    return columns
 
 
 def _only(column: Any) -> str | None:
@@ -216,9 +218,7 @@ def _vector(subject: Subject, row: dict[str, Any]) -> dict[str, Any] | None:
     return about | {"bins": bins(np.asarray(positions, dtype=np.int64), row["record_count"])}
 
 
-def _history(
-    subject: Subject, wanted: str, row: dict[str, Any]
-) -> tuple[list[dict[str, Any]], bool]:
+def _history(subject: Subject, path: str, row: dict[str, Any]) -> tuple[list[dict[str, Any]], bool]:
     """What snapshots did to a file, oldest first; whether that is all of it."""
     added_by = row.get("tracking.snapshot_id")
     steps: list[dict[str, Any]] = []
@@ -231,17 +231,17 @@ def _history(
         if not has_vector or not number(snapshot.summary, "added-dvs"):
             continue
         asked += 1
-        if asked > _MOST_STEPS:
+        if asked > MAX_HISTORY_STEPS:
             break
         changed = changes_of(subject.reader, snapshot, keys=("location", "tracking.status"))
-        if _rows(changed.modified, wanted).size:
+        if _rows(changed.modified, path).size:
             steps.append(_step(snapshot, "vector changed"))
     return steps[::-1], False
 
 
 def _ancestors(subject: Subject) -> Iterator[Snapshot]:
     """The snapshot and its parents, newest first, from one look at the history."""
-    known = {int(each.snapshot_id): each for each in subject.table.snapshots()}
+    known = {int(snapshot.snapshot_id): snapshot for snapshot in subject.table.snapshots()}
     walk = subject.snapshot
     while walk is not None:
         yield walk

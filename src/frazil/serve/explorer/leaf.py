@@ -11,24 +11,25 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from frazil.errors import InvalidInput
-from frazil.expr.prune import Filter, compile_filter
-from frazil.format import paths, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, partition_key, stats_key
-from frazil.format.stats import TrackedField
-from frazil.scan.plan import prune_context
-from frazil.serve.exchange import Answer, Call
+from frazil.filter.prune.prune import Filter, compile_filter
+from frazil.format import paths
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, partition_key, stats_key
+from frazil.format.entries.stats import TrackedField
+from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
-from frazil.serve.explorer.plan_page import scan_of
+from frazil.serve.explorer.pages.plan_page import scan_of
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject, whole
-from frazil.serve.explorer.tree import MOST_CELLS, RootView, cell_bounds, cell_counts, leaf_name
+from frazil.serve.explorer.tree import MAX_CELLS, RootView, cell_bounds, cell_counts, leaf_name
+from frazil.serve.limits import MAX_PAGE_ENTRIES
 from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.tree.read import POSITION, LeafRef
+from frazil.tree.table_shape import shape_of
 
 ROOT = "root"
-_MOST = 500
 _KEYS = (
     "location",
     "record_count",
@@ -61,7 +62,11 @@ class LeafView:
         columns = self.root.columns
         keys = {
             *_KEYS,
-            *(stats_key(each.id, n) for each in columns for n in ("lower_bound", "upper_bound")),
+            *(
+                stats_key(column.id, n)
+                for column in columns
+                for n in ("lower_bound", "upper_bound")
+            ),
             *(
                 partition_key(field.field_id)
                 for spec in subject.table.metadata.partition_specs
@@ -91,24 +96,24 @@ class LeafView:
         return self.live & self.judge.might_match(self.entries)
 
 
-def show(service: Service, call: Call) -> Answer:
+def show(service: Service, call: Request) -> Response:
     """GET leaf."""
     subject = Subject.of(service, call)
     columns = subject.columns(call.query.get("columns"))
     asked = call.query.get("column")
-    if asked and not any(str(each.id) == asked for each in columns):
+    if asked and not any(str(column.id) == asked for column in columns):
         columns = (*subject.columns(asked), *columns)
     root = RootView(subject, columns)
     view = LeafView(root, _leaf(root, call), _judge(subject, call))
     entries, live = view.entries, view.live
-    chosen = next((each for each in columns if str(each.id) == asked), None)
+    chosen = next((column for column in columns if str(column.id) == asked), None)
     if chosen is None:
         chosen = columns[0] if columns else None
     rows = np.flatnonzero(_only(view, call.query.get("only", "all")))
-    start = whole(call, "offset", default=0, most=1 << 40)
-    limit = whole(call, "limit", default=50, most=_MOST)
+    start = whole(call, "offset", default=0, maximum=1 << 40)
+    limit = whole(call, "limit", default=50, maximum=MAX_PAGE_ENTRIES)
     leaf = view.leaf
-    return Answer(
+    return Response(
         body={
             "id": ROOT if leaf is None else leaf.location,
             "name": root.root_name if leaf is None else leaf_name(leaf.location),
@@ -118,7 +123,7 @@ def show(service: Service, call: Call) -> Answer:
             "bytes": root.root_bytes if leaf is None else leaf.file_size_in_bytes,
             "written_by": shown_values.ids([None if leaf is None else leaf.snapshot_id])[0],
             "format_version": 4 if leaf is None else leaf.format_version,
-            "columns": [each for each in (_column(view, c) for c in columns) if each],
+            "columns": [column for column in (_column(view, c) for c in columns) if column],
             "cells": _cells(view, chosen),
             "total": len(rows),
             "page": _page(view, rows[start : start + limit], start),
@@ -126,25 +131,25 @@ def show(service: Service, call: Call) -> Answer:
     )
 
 
-def _leaf(root: RootView, call: Call) -> LeafRef | None:
-    wanted = call.query.get("id", ROOT)
-    if wanted == ROOT:
+def _leaf(root: RootView, call: Request) -> LeafRef | None:
+    leaf_id = call.query.get("id", ROOT)
+    if leaf_id == ROOT:
         return None
     for leaf in root.leaves:
-        if leaf.location == wanted:
+        if leaf.location == leaf_id:
             return leaf
-    raise RestError(404, "NotFoundException", f"{wanted}: the snapshot has no such leaf")
+    raise RestError(404, "NotFoundException", f"{leaf_id}: the snapshot has no such leaf")
 
 
-def _judge(subject: Subject, call: Call) -> Filter | None:
+def _judge(subject: Subject, call: Request) -> Filter | None:
     where = call.query.get("where", "").strip()
     if not where:
         return None
     try:
-        found = scan_of(subject, where).condition.filter
+        filter_ = scan_of(subject, where).condition.filter
     except InvalidInput as error:
         raise bad_request(str(error)) from error
-    return compile_filter(found, prune_context(subject.table.metadata, subject.schema))
+    return compile_filter(filter_, shape_of(subject.table.metadata).prune_context(subject.schema))
 
 
 def _only(view: LeafView, which: str) -> Mask:
@@ -159,10 +164,10 @@ def _only(view: LeafView, which: str) -> Mask:
 
 
 def _column(view: LeafView, column: TrackedField) -> dict[str, Any] | None:
-    found = view.root.scale(column)
-    if found is None:
+    column_scale = view.root.scale(column)
+    if column_scale is None:
         return None
-    scale, bounds = found
+    scale, bounds = column_scale
     about: dict[str, Any] = {
         "id": column.id,
         "name": column.full_name,
@@ -190,7 +195,7 @@ def _column(view: LeafView, column: TrackedField) -> dict[str, Any] | None:
 
 def _cells(view: LeafView, column: TrackedField | None) -> dict[str, Any]:
     count = view.entries.num_rows
-    stride = max(1, -(-count // MOST_CELLS))
+    stride = max(1, -(-count // MAX_CELLS))
     lower: list[float | None] = []
     upper: list[float | None] = []
     scale = None if column is None else _scale(view, column)
@@ -209,8 +214,8 @@ def _cells(view: LeafView, column: TrackedField | None) -> dict[str, Any]:
 
 
 def _scale(view: LeafView, column: TrackedField) -> Scale | None:
-    found = view.root.scale(column)
-    return None if found is None else found[0]
+    scale = view.root.scale(column)
+    return None if scale is None else scale[0]
 
 
 def _page(view: LeafView, rows: npt.NDArray[Any], start: int) -> dict[str, Any]:
@@ -222,14 +227,16 @@ def _page(view: LeafView, rows: npt.NDArray[Any], start: int) -> dict[str, Any]:
     return {
         "offset": start,
         "position": part.pylist(POSITION),
-        "file": [paths.resolve(location, each) for each in names],
+        "file": [paths.resolve(location, name) for name in names],
         "id": names,
         "rows": part.pylist("record_count"),
         "bytes": part.pylist("file_size_in_bytes"),
         "vector_rows": vectors,
-        "state": ["live" if each else "dead" for each in view.live[rows]],
-        "match": [None if view.judge is None else bool(each) for each in view.matching[rows]],
-        "kind": [_KINDS.get(each, "other") for each in part.pylist("content_type")],
+        "state": ["live" if is_live else "dead" for is_live in view.live[rows]],
+        "match": [
+            None if view.judge is None else bool(is_match) for is_match in view.matching[rows]
+        ],
+        "kind": [_KINDS.get(kind, "other") for kind in part.pylist("content_type")],
         "added_by": shown_values.ids(part.pylist("tracking.snapshot_id")),
         "sequence": part.pylist("tracking.sequence_number"),
         "bounds": _bounds(part, view.root.columns),
@@ -238,24 +245,26 @@ def _page(view: LeafView, rows: npt.NDArray[Any], start: int) -> dict[str, Any]:
 
 
 def _bounds(part: EntryBatch, columns: tuple[TrackedField, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_id: dict[str, Any] = {}
     for column in columns:
         bounds = Bounds.of(part, column.id, column.type)
         if bounds is not None:
-            found[str(column.id)] = {
-                "lo": shown_values.texts(bounds.lower, most=60),
-                "hi": shown_values.texts(bounds.upper, most=60),
+            by_id[str(column.id)] = {
+                "lo": shown_values.texts(bounds.lower, max_length=60),
+                "hi": shown_values.texts(bounds.upper, max_length=60),
             }
-    return found
+    return by_id
 
 
 def partitions(subject: Subject, part: EntryBatch) -> list[str]:
     """The partition of each entry, as people write it."""
     metadata = subject.table.metadata
     specs = metadata.specs_by_id()
-    shown: list[str] = []
+    texts: list[str] = []
     columns = {
-        field.field_id: shown_values.texts(part.column(partition_key(field.field_id)), most=60)
+        field.field_id: shown_values.texts(
+            part.column(partition_key(field.field_id)), max_length=60
+        )
         for spec in metadata.partition_specs
         for field in spec.fields
         if part.has(partition_key(field.field_id))
@@ -265,14 +274,14 @@ def partitions(subject: Subject, part: EntryBatch) -> list[str]:
         chosen = only if spec_id is None else spec_id
         spec = None if chosen is None else specs.get(chosen)
         fields = () if spec is None else spec.fields
-        shown.append(
+        texts.append(
             ", ".join(
                 f"{field.name}={_or_null(columns[field.field_id][at])}"
                 for field in fields
                 if field.field_id in columns
             )
         )
-    return shown
+    return texts
 
 
 def _or_null(value: str | None) -> str:

@@ -15,10 +15,11 @@ import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import IdentityTransform
 
-from frazil.expr.prune import Filter
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.metadata import TableMetadata
+from frazil.filter.prune.prune import Filter
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.partition_fields import source_ids
 
 ASSUMPTION = (
     "Counted as one manifest for each leaf and one for each commit whose files are still in the "
@@ -77,15 +78,15 @@ def _by_commit(batch: EntryBatch) -> EntryBatch:
         .aggregate([*how, *unknown, ([], "count_all")])
     )
     size = grouped.column("count_all").to_numpy()
-    found: dict[str, Any] = {}
-    for name, made in how:
-        values = grouped.column(f"{name}_{made}")
+    by_name: dict[str, Any] = {}
+    for name, column in how:
+        values = grouped.column(f"{name}_{column}")
         whole = grouped.column(f"{name}_count").to_numpy() == size
-        found[name] = pa.array(
+        by_name[name] = pa.array(
             [value if known else None for value, known in zip(values, whole, strict=True)],
             values.type,
         )
-    return EntryBatch(pa.table({key: grouped.column(key), **found}))
+    return EntryBatch(pa.table({key: grouped.column(key), **by_name}))
 
 
 def _of_partitions(
@@ -95,9 +96,9 @@ def _of_partitions(
     kept: set[str] = set()
     for field in () if spec is None else spec.fields:
         ids: list[int] = [
-            each.expr_id
-            for each in metadata.expressions
-            if each.partition_field_id == field.field_id
+            expression.expr_id
+            for expression in metadata.expressions
+            if expression.partition_field_id == field.field_id
         ]
         if isinstance(field.transform, IdentityTransform):
             ids = [*ids, field.source_id]
@@ -107,5 +108,5 @@ def _of_partitions(
 
 def prunes_by_partition(metadata: TableMetadata, column_ids: list[int]) -> bool:
     """Whether a filter on these columns says anything about partitions."""
-    sources = {field.source_id for spec in metadata.partition_specs for field in spec.fields}
-    return not sources.isdisjoint(column_ids)
+    fields = (field for spec in metadata.partition_specs for field in spec.fields)
+    return any(set(source_ids(field)) <= set(column_ids) for field in fields)

@@ -17,22 +17,22 @@ import msgspec
 from frazil.commit.result import CommitResult
 from frazil.errors import AlreadyExists, InvalidInput
 from frazil.format.checks import check_ref_name
-from frazil.format.metadata import MAIN, RefKind, Snapshot
-from frazil.format.totals import live_rows, number
+from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot
+from frazil.format.metadata.summary_totals import live_rows, number
 from frazil.maintenance.compact import files_due
-from frazil.maintenance.expire import Expired
-from frazil.maintenance.orphans import Orphans
+from frazil.maintenance.removal.expire import Expired
+from frazil.maintenance.removal.orphans import Orphans
 from frazil.maintenance.rewrite_manifests import leaves_due
-from frazil.serve.exchange import Answer, Call
-from frazil.serve.explorer.health_page import LABELS
+from frazil.serve.exchange import Request, Response
+from frazil.serve.explorer.pages.health_page import LABELS
 from frazil.serve.rest_errors import bad_request, conflict
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.table.refs import ancestors, is_ancestor
-from frazil.words import counted, size
+from frazil.text_format import counted, size
 
 
-class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+class ActionRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a request: parameters, and the confirmation of a preview."""
 
     params: dict[str, str | int | None] = {}
@@ -71,35 +71,35 @@ class PreviewedAction(msgspec.Struct, frozen=True):
     is_of_refs: bool = False
 
 
-def post(service: Service, call: Call) -> Answer:
+def post(service: Service, call: Request) -> Response:
     """POST actions/<action>: a preview, or with `confirm` the action itself."""
     name = call.parameters["action"]
     action = ACTIONS.get(name)
     if action is None:
         raise bad_request(f"{name!r} is not an action; there are {', '.join(ACTIONS)}")
-    wanted = call.decode(Wanted)
-    unknown = sorted(set(wanted.params) - set(action.takes))
+    request = call.decode(ActionRequest)
+    unknown = sorted(set(request.params) - set(action.takes))
     if unknown:
         raise bad_request(f"{name} takes no parameter {', '.join(unknown)}")
     table = service.table(call.identifier())
-    token = _signature(service, call, table, name, wanted.params)
-    if wanted.confirm is None:
-        found = action.preview(table, wanted.params)
-        body = {**msgspec.to_builtins(found), "preview": True, "action": name, "confirm": token}
-        return Answer(body=body)
-    if wanted.confirm != token:
+    token = _signature(service, call, table, name, request.params)
+    if request.confirm is None:
+        preview = action.preview(table, request.params)
+        body = {**msgspec.to_builtins(preview), "preview": True, "action": name, "confirm": token}
+        return Response(body=body)
+    if request.confirm != token:
         raise conflict(
             f"{table.name} has changed since the preview, or the preview was of something else; "
             "look at it again"
         )
-    return Answer(
-        body={"preview": False, "done": True, "action": name, **_told(action, table, wanted)}
+    return Response(
+        body={"preview": False, "done": True, "action": name, **_outcome(action, table, request)}
     )
 
 
-def _told(action: PreviewedAction, table: Table, wanted: Wanted) -> dict[str, Any]:
-    title = action.preview(table, wanted.params).title if action.is_of_refs else ""
-    outcome = action.run(table, wanted.params)
+def _outcome(action: PreviewedAction, table: Table, request: ActionRequest) -> dict[str, Any]:
+    title = action.preview(table, request.params).title if action.is_of_refs else ""
+    outcome = action.run(table, request.params)
     snapshot = outcome.snapshot_id if isinstance(outcome, CommitResult) else None
     return {
         "sentence": f"Done: {title}." if title else _capital(str(outcome)),
@@ -112,23 +112,23 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _signature(service: Service, call: Call, table: Table, name: str, params: Params) -> str:
+def _signature(service: Service, call: Request, table: Table, name: str, params: Params) -> str:
     principal = "" if call.principal is None else call.principal.name
     state = table._handle.state
-    given = msgspec.json.encode(sorted((key, params[key]) for key in params)).decode()
+    encoded = msgspec.json.encode(sorted((key, params[key]) for key in params)).decode()
     uuid, version = str(state.metadata.table_uuid), str(state.version)
-    return service.guard.signed("action", principal, uuid, version, name, given)
+    return service.guard.signed("action", principal, uuid, version, name, encoded)
 
 
 # --- parameters ----------------------------------------------------------------------------------
 
 
 def _text(params: Params, name: str, default: str | None = None) -> str:
-    given = params.get(name, default)
-    given = default if given is None or given == "" else given
-    if given is None:
+    value = params.get(name, default)
+    value = default if value is None or value == "" else value
+    if value is None:
         raise bad_request(f"the parameter {name!r} is missing")
-    return str(given)
+    return str(value)
 
 
 def _on(table: Table, params: Params) -> Table:
@@ -137,10 +137,15 @@ def _on(table: Table, params: Params) -> Table:
 
 
 def _age(params: Params) -> int | None:
-    given = params.get("max_age_ms")
-    if given is None or isinstance(given, int):
-        return given
-    raise bad_request(f"max_age_ms is {given!r}; expected a number")
+    value = params.get("max_age_ms")
+    if value is None or isinstance(value, int):
+        return value
+    raise bad_request(f"max_age_ms is {value!r}; expected a number")
+
+
+def _older_than(params: Params) -> str | None:
+    """An age such as `7 days`, or None for what the table's settings say."""
+    return _text(params, "older_than") if params.get("older_than") else None
 
 
 # --- branches and tags ---------------------------------------------------------------------------
@@ -148,7 +153,7 @@ def _age(params: Params) -> int | None:
 
 def _shape(snapshot: Snapshot | None) -> dict[str, str]:
     summary = {} if snapshot is None else snapshot.summary
-    rows = 0 if snapshot is None else live_rows(summary)
+    rows = live_rows(snapshot)
     files = 0 if snapshot is None else number(summary, "total-data-files")
     return {
         "Rows": "unknown" if rows is None else f"{rows:,}",
@@ -166,7 +171,7 @@ def _between(table: Table, low: Snapshot | None, high: Snapshot | None) -> int:
     """Commits of the history of `high` that come after `low`."""
     end = None if low is None else low.snapshot_id
     walk = ancestors(table._handle, high)
-    return sum(1 for _ in takewhile(lambda each: each.snapshot_id != end, walk))
+    return sum(1 for _ in takewhile(lambda snapshot: snapshot.snapshot_id != end, walk))
 
 
 def _schema_warning(table: Table, target: Snapshot) -> tuple[str, ...]:
@@ -230,7 +235,7 @@ def _new_ref(table: Table, params: Params, kind: RefKind) -> Preview:
     name = _text(params, "name")
     check_ref_name(name)
     if name in table.metadata.refs:
-        raise AlreadyExists(f"{table.name}: {name!r} exists already")
+        raise AlreadyExists(f"{table.name}: {name!r} already exists")
     at = table.snapshot(_text(params, "at", MAIN))
     keeps = "It keeps the snapshot from expiring" if kind is RefKind.TAG else "Commits can go to it"
     return Preview(
@@ -295,43 +300,45 @@ def _leaves(table: Table, params: Params, *, everything: bool) -> Preview:
 
 
 def _expire(table: Table, params: Params) -> Preview:
-    found = table.expire_snapshots(dry_run=True)
+    expired = table.expire_snapshots(_older_than(params), dry_run=True)
     return Preview(
         title=LABELS["expire_snapshots"],
-        sentence=f"{counted(len(found.snapshot_ids), 'snapshot')} and "
-        f"{counted(found.file_count, 'file')} that nothing else references are deleted."
-        if found.snapshot_ids or found.refs
+        sentence=f"{counted(len(expired.snapshot_ids), 'snapshot')} and "
+        f"{counted(expired.file_count, 'file')} that nothing else references are deleted."
+        if expired.snapshot_ids or expired.refs
         else "No snapshot is old enough to expire.",
         facts=(
-            Fact(label="Snapshots", after=f"{len(found.snapshot_ids):,}"),
+            Fact(label="Snapshots", after=f"{len(expired.snapshot_ids):,}"),
             *(
                 Fact(label=_capital(kind.replace("-", " ")), after=f"{len(names):,}")
-                for kind, names in found.files.items()
+                for kind, names in expired.files.items()
                 if names
             ),
-            *(Fact(label="Branch or tag removed", before=name) for name in found.refs),
+            *(Fact(label="Branch or tag removed", before=name) for name in expired.refs),
         ),
         warnings=("Expired snapshots cannot be brought back.",),
-        nothing=not (found.snapshot_ids or found.refs),
+        nothing=not (expired.snapshot_ids or expired.refs),
     )
 
 
 def _orphans(table: Table, params: Params) -> Preview:
-    found = table.remove_orphan_files(dry_run=True)
-    verb = "is" if len(found.files) == 1 else "are"
+    age = _older_than(params)
+    orphans = table.remove_orphan_files(age, dry_run=True)
+    verb = "is" if len(orphans.files) == 1 else "are"
+    older = f"older than {age or 'three days'}"
     return Preview(
         title=LABELS["remove_orphan_files"],
-        sentence=f"{counted(len(found.files), 'file')} of {size(found.total_bytes)}, older than "
-        f"three days and referenced by no snapshot, {verb} deleted."
-        if found.files
-        else "No orphan file is older than three days.",
+        sentence=f"{counted(len(orphans.files), 'file')} of {size(orphans.total_bytes)}, {older} "
+        f"and referenced by no snapshot, {verb} deleted."
+        if orphans.files
+        else f"No orphan file is {older}.",
         facts=(
-            Fact(label="Files", after=f"{len(found.files):,}"),
-            Fact(label="Bytes", after=size(found.total_bytes)),
-            Fact(label="Younger ones, kept", after=f"{found.young:,}"),
+            Fact(label="Files", after=f"{len(orphans.files):,}"),
+            Fact(label="Bytes", after=size(orphans.total_bytes)),
+            Fact(label="Younger ones, kept", after=f"{orphans.young:,}"),
         ),
         warnings=("Deleted files cannot be brought back.",),
-        nothing=not found.files,
+        nothing=not orphans.files,
     )
 
 
@@ -381,6 +388,10 @@ ACTIONS: Mapping[str, PreviewedAction] = {
         lambda table, p: _on(table, p).rewrite_manifests(),
         ("branch",),
     ),
-    "expire_snapshots": PreviewedAction(_expire, lambda table, p: table.expire_snapshots()),
-    "remove_orphan_files": PreviewedAction(_orphans, lambda table, p: table.remove_orphan_files()),
+    "expire_snapshots": PreviewedAction(
+        _expire, lambda table, p: table.expire_snapshots(_older_than(p)), ("older_than",)
+    ),
+    "remove_orphan_files": PreviewedAction(
+        _orphans, lambda table, p: table.remove_orphan_files(_older_than(p)), ("older_than",)
+    ),
 }

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType
 
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import stats_key
-from frazil.format.types import promote
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+from frazil.format.values.types import promote
 from frazil.serve.explorer import shown_values
 
 Kind = Literal["linear", "log", "rank"]
@@ -41,16 +41,18 @@ class Bounds:
     @staticmethod
     def of(batch: EntryBatch, field_id: int, kind: IcebergType) -> Bounds | None:
         """The bounds of a column; None when no entry has any."""
-        found: list[pa.Array] = []
+        columns: list[pa.Array] = []
         for name in ("lower_bound", "upper_bound"):
             key = stats_key(field_id, name)
             if not batch.has(key):
                 return None
             column = promote(batch.column(key), kind)
-            found.append(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-        if found[0].null_count == len(found[0]) and found[1].null_count == len(found[1]):
+            columns.append(
+                column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            )
+        if columns[0].null_count == len(columns[0]) and columns[1].null_count == len(columns[1]):
             return None
-        return Bounds(lower=found[0], upper=found[1])
+        return Bounds(lower=columns[0], upper=columns[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +88,11 @@ class Scale:
     def places(self, column: pa.Array) -> list[float | None]:
         """Where each value lies; None where there is none."""
         if self.kind == "rank":
-            return [None if each is None else self.place(each) for each in column.to_pylist()]
+            return [None if value is None else self.place(value) for value in column.to_pylist()]
         numbers = _numbers(column)
         assert numbers is not None
-        found = np.round(self._line(numbers), _DIGITS)
-        return [None if np.isnan(each) else float(each) for each in found]
+        places = np.round(self._line(numbers), _DIGITS)
+        return [None if np.isnan(place) else float(place) for place in places]
 
     def place(self, value: Any) -> float | None:
         """Where one value lies; what is beyond the scale lies at its end."""
@@ -115,10 +117,10 @@ class Scale:
         if self.kind == "log":
             start, length = log(self.low), log(self.high) - log(self.low)
             with np.errstate(divide="ignore", invalid="ignore"):
-                found = (np.log(np.maximum(numbers, self.low)) - start) / length
+                places = (np.log(np.maximum(numbers, self.low)) - start) / length
         else:
-            found = (numbers - self.low) / (self.high - self.low)
-        clipped: Floats = np.clip(found, 0, 1)
+            places = (numbers - self.low) / (self.high - self.low)
+        clipped: Floats = np.clip(places, 0, 1)
         return clipped
 
     def text_at(self, place: float) -> str:
@@ -127,7 +129,8 @@ class Scale:
             if not self.ranks:
                 return ""
             return (
-                shown_values.text(self.ranks[round(place * (len(self.ranks) - 1))], most=60) or ""
+                shown_values.text(self.ranks[round(place * (len(self.ranks) - 1))], max_length=60)
+                or ""
             )
         if self.kind == "log" and self.high > self.low:
             number = exp(log(self.low) + place * (log(self.high) - log(self.low)))
@@ -169,19 +172,19 @@ def _numbers(column: pa.Array) -> Floats | None:
         column = column.cast(pa.float64())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    found: Floats = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")).to_numpy(
+    numbers: Floats = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")).to_numpy(
         zero_copy_only=False
     )
-    return np.where(np.isfinite(found), found, np.nan)
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _number(value: Any) -> float | None:
     """A literal of a filter as a number; dates and times come as numbers already."""
     try:
-        found = float(value)
+        number = float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if isfinite(found) else None
+    return number if isfinite(number) else None
 
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

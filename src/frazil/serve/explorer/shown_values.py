@@ -11,14 +11,21 @@ from uuid import UUID
 import pyarrow as pa
 
 MAX_TEXT = 200
+_MAX_WHOLE_BYTES = 1 << 20
+"""Of a column whose values become Python's all at once, which takes ten times as much."""
 
 
-def text(value: Any, *, most: int = MAX_TEXT) -> str | None:
+def text(value: Any, *, max_length: int = MAX_TEXT) -> str | None:
     """One value; None stays None. Long text is cut."""
     if value is None:
         return None
-    found = _plain(value)
-    return found if len(found) <= most else f"{found[: most - 1]}…"
+    rendered = _plain(value)
+    return rendered if len(rendered) <= max_length else f"{rendered[: max_length - 1]}…"
+
+
+def is_cut(shown: str | None, *, max_length: int = MAX_TEXT) -> bool:
+    """Whether a text that is shown is the beginning of a longer one."""
+    return shown is not None and len(shown) == max_length and shown.endswith("…")
 
 
 def _plain(value: Any) -> str:
@@ -38,10 +45,10 @@ def _plain(value: Any) -> str:
         case Decimal() | UUID() | int() | timedelta():
             return str(value)
         case Mapping():
-            inner = ", ".join(f"{key}: {_inner(each)}" for key, each in value.items())
+            inner = ", ".join(f"{key}: {_inner(item)}" for key, item in value.items())
             return f"{{{inner}}}"
         case list() | tuple():
-            return f"[{', '.join(_inner(each) for each in value)}]"
+            return f"[{', '.join(_inner(item) for item in value)}]"
     return str(value)
 
 
@@ -49,13 +56,40 @@ def _inner(value: Any) -> str:
     return "null" if value is None else _plain(value)
 
 
-def texts(column: pa.Array | pa.ChunkedArray, *, most: int = MAX_TEXT) -> list[str | None]:
+def texts(column: pa.Array | pa.ChunkedArray, *, max_length: int = MAX_TEXT) -> list[str | None]:
     """A column as text. Times beyond Python's calendar are shown as Arrow writes them."""
+    if column.nbytes > _MAX_WHOLE_BYTES:
+        return [text(_start(value, max_length), max_length=max_length) for value in column]
     try:
         values = column.to_pylist()
     except (OverflowError, ValueError, pa.ArrowInvalid):
         values = column.cast(pa.string()).to_pylist()
-    return [text(value, most=most) for value in values]
+    return [text(value, max_length=max_length) for value in values]
+
+
+def _start(value: pa.Scalar, max_length: int) -> Any:
+    """A value in Python, without what is certainly behind the part of its text that is shown."""
+    match value:
+        case _ if not value.is_valid:
+            return None
+        case pa.StringScalar() | pa.LargeStringScalar() | pa.StringViewScalar():
+            return value.as_py()[: max_length + 1]
+        case pa.BinaryScalar() | pa.LargeBinaryScalar() | pa.BinaryViewScalar():
+            return value.as_py()[: max_length + 1]
+        case pa.StructScalar():
+            return {name: _start(value[name], max_length) for name in value}
+        case pa.MapScalar():
+            entries = value.values.slice(0, max_length + 1)
+            return {
+                str(_start(entry["key"], max_length)): _start(entry["value"], max_length)
+                for entry in entries
+            }
+        case pa.ListScalar() | pa.LargeListScalar() | pa.FixedSizeListScalar():
+            return [_start(item, max_length) for item in value.values.slice(0, max_length + 1)]
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError, pa.ArrowInvalid):
+        return str(value.cast(pa.string()))
 
 
 def ids(values: list[int | None]) -> list[str | None]:

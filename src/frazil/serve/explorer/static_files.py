@@ -7,8 +7,8 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from frazil.serve.exchange import Answer
-from frazil.serve.guard import PAGE_HEADERS
+from frazil.serve.access.guard import PAGE_HEADERS
+from frazil.serve.exchange import Response
 
 INDEX = "index.html"
 _TYPES = {
@@ -26,30 +26,30 @@ _TYPES = {
 }
 
 
-def page(path: str, known: str | None = None) -> Answer:
+def page(path: str, known: str | None = None) -> Response:
     """A file of the page. Addresses of views, which have no dot, are answered with the page itself.
 
     `known` is the ETag that the browser has.
     """
     parts = [part for part in path.split("/") if part]
     name = parts[-1] if parts else INDEX
-    found = None
+    response = None
     if not any(part.startswith(".") or "\\" in part for part in parts):
-        found = _find(parts or [INDEX])
-    if found is None and "." not in name:
-        found = _find([INDEX])
+        response = _find(parts or [INDEX])
+    if response is None and "." not in name:
+        response = _find([INDEX])
         name = INDEX
     kind = _TYPES.get(name.rpartition(".")[2].lower())
-    if found is None or kind is None:
+    if response is None or kind is None:
         text = b"There is no such page.\n" if name != INDEX else b"The explorer is not installed.\n"
         headers = {**PAGE_HEADERS, "Content-Type": _TYPES["txt"]}
-        return Answer(status=404, body=text, headers=headers)
-    content = found.read_bytes()
+        return Response(status=404, body=text, headers=headers)
+    content = response.read_bytes()
     tag = _tag(content)
     headers = {**PAGE_HEADERS, "ETag": tag, "Content-Type": kind}
-    if known is not None and tag in (each.strip() for each in known.split(",")):
-        return Answer(status=304, headers=headers)
-    return Answer(body=content, headers=headers)
+    if known is not None and tag in (etag.strip() for etag in known.split(",")):
+        return Response(status=304, headers=headers)
+    return Response(body=content, headers=headers)
 
 
 def _find(parts: list[str]) -> Traversable | None:

@@ -7,18 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from pyiceberg.schema import Schema
 
-from frazil.format.metadata import RefKind, Snapshot
-from frazil.format.stats import TrackedField, has_bounds, tracked_fields
-from frazil.serve.exchange import Call
+from frazil.format.entries.stats import TrackedField, has_bounds, tracked_fields
+from frazil.format.metadata.metadata import RefKind, Snapshot
+from frazil.format.partition_fields import source_ids
+from frazil.serve.exchange import Request
+from frazil.serve.limits import MAX_PAGE_COLUMNS
 from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.tree.read import TreeReader
 
 PLACE = "/explorer/api/tables/{namespace}/{table}"
-MOST_COLUMNS = 16
 _BY_ITSELF = 8
-_MOST_SIZES = 10_000
+_MAX_SIZES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +33,11 @@ class Subject:
     """Sizes of roots that were asked for before; files of metadata never change."""
 
     @staticmethod
-    def of(service: Service, call: Call) -> Subject:
+    def of(service: Service, call: Request) -> Subject:
         """As the path and the query say: `snapshot` is an id, a branch or a tag."""
         table = service.table(call.identifier())
-        found = Subject.at(table, call.query.get("snapshot"))
-        return replace(found, sizes=service.root_sizes)
+        subject = Subject.at(table, call.query.get("snapshot"))
+        return replace(subject, sizes=service.root_sizes)
 
     @staticmethod
     def at(table: Table, named: str | None) -> Subject:
@@ -46,7 +47,7 @@ class Subject:
         snapshot = table.snapshot(named)
         ref = table.metadata.refs.get(named)
         heads = {
-            each.snapshot_id for each in table.metadata.refs.values() if each.kind is RefKind.BRANCH
+            ref.snapshot_id for ref in table.metadata.refs.values() if ref.kind is RefKind.BRANCH
         }
         moving = ref is not None and ref.kind is RefKind.BRANCH
         if moving or (ref is None and snapshot.snapshot_id in heads):
@@ -60,24 +61,24 @@ class Subject:
 
     def size_of(self, path: str) -> int:
         """How large a file of metadata is; asked for once."""
-        found = self.sizes.get(path)
-        if found is None:
-            if len(self.sizes) > _MOST_SIZES:
+        size = self.sizes.get(path)
+        if size is None:
+            if len(self.sizes) > _MAX_SIZES:
                 self.sizes.clear()
-            found = self.sizes[path] = self.table._handle.storage.size(path)
-        return found
+            size = self.sizes[path] = self.table._handle.storage.size(path)
+        return size
 
     @property
     def bounded(self) -> tuple[TrackedField, ...]:
         """Columns whose type can have bounds."""
-        return tuple(each for each in tracked_fields(self.schema) if has_bounds(each.type))
+        return tuple(column for column in tracked_fields(self.schema) if has_bounds(column.type))
 
     def columns(self, asked: str | None) -> tuple[TrackedField, ...]:
         """The columns of that ids; by default a few, those of partitions and order first."""
-        known = {each.id: each for each in self.bounded}
+        known = {column.id: column for column in self.bounded}
         if asked:
             ids = _ids(asked)
-            return tuple(known[id] for id in ids if id in known)[:MOST_COLUMNS]
+            return tuple(known[id] for id in ids if id in known)[:MAX_PAGE_COLUMNS]
         first = [*self.partition_sources, *self.sort_sources]
         order = sorted(known, key=lambda id: first.index(id) if id in first else len(first))
         return tuple(known[id] for id in order[:_BY_ITSELF])
@@ -85,7 +86,7 @@ class Subject:
     @property
     def partition_sources(self) -> list[int]:
         """Ids of columns that the current spec is made of."""
-        return [field.source_id for field in self.table.spec.fields]
+        return [source for field in self.table.spec.fields for source in source_ids(field)]
 
     @property
     def sort_sources(self) -> list[int]:
@@ -100,11 +101,11 @@ def _ids(text: str) -> Sequence[int]:
     return [int(part) for part in parts]
 
 
-def whole(call: Call, name: str, *, default: int, most: int) -> int:
+def whole(call: Request, name: str, *, default: int, maximum: int) -> int:
     """A number of the query, at most `most`."""
-    given = call.query.get(name)
-    if given is None or given == "":
+    value = call.query.get(name)
+    if value is None or value == "":
         return default
-    if not (given.isascii() and given.isdigit() and len(given) < 16):
-        raise bad_request(f"{name} is {given!r}; expected a number")
-    return min(int(given), most)
+    if not (value.isascii() and value.isdigit() and len(value) < 16):
+        raise bad_request(f"{name} is {value!r}; expected a number")
+    return min(int(value), maximum)

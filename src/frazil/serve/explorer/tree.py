@@ -13,14 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from frazil.format import bitmap, tracking
-from frazil.format.batch import EntryBatch
-from frazil.format.fields import ContentType, stats_key
-from frazil.format.stats import TrackedField
-from frazil.format.totals import number
-from frazil.format.tracking import Status
-from frazil.maintenance.reachable import root_address
-from frazil.serve.exchange import Answer, Call
+from frazil.format.entries import tracking
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType, stats_key
+from frazil.format.entries.stats import TrackedField
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.summary_totals import number
+from frazil.format.vectors import bitmap
+from frazil.maintenance.removal.reachable import root_address
+from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.scales import Bounds, Scale
 from frazil.serve.explorer.subject import Subject
@@ -28,7 +29,7 @@ from frazil.serve.explorer.tree_steps import step
 from frazil.serve.service import Service
 from frazil.tree.read import LeafRef, leaf_refs
 
-MOST_CELLS = 2_000
+MAX_CELLS = 2_000
 _BINS = 64
 _STATS = ("lower_bound", "upper_bound", "null_value_count")
 _KEYS = (
@@ -52,9 +53,9 @@ class RootView:
     @cached_property
     def root(self) -> EntryBatch:
         """Its entries."""
-        keys = {stats_key(each.id, name) for each in self.columns for name in _STATS}
-        wanted = keys | set(_KEYS) | self.extra
-        return self.subject.reader.tree(self.subject.snapshot, keys=wanted).root
+        keys = {stats_key(column.id, name) for column in self.columns for name in _STATS}
+        root_keys = keys | set(_KEYS) | self.extra
+        return self.subject.reader.tree(self.subject.snapshot, keys=root_keys).root
 
     @cached_property
     def root_path(self) -> str | None:
@@ -76,9 +77,9 @@ class RootView:
     @cached_property
     def leaves(self) -> tuple[LeafRef, ...]:
         """Its leaves, those of data files first, as plans number them."""
-        found = leaf_refs(self.root)
+        refs = leaf_refs(self.root)
         return tuple(
-            sorted(found, key=lambda leaf: leaf.content_type is not ContentType.DATA_MANIFEST)
+            sorted(refs, key=lambda leaf: leaf.content_type is not ContentType.DATA_MANIFEST)
         )
 
     @property
@@ -104,7 +105,7 @@ class RootView:
     @property
     def stride(self) -> int:
         """How many data files of the root share a cell."""
-        return max(1, -(-len(self.inline) // MOST_CELLS))
+        return max(1, -(-len(self.inline) // MAX_CELLS))
 
     def scale(self, column: TrackedField) -> tuple[Scale, Bounds] | None:
         """The scale of a column and the bounds of every entry; None when there are none."""
@@ -112,20 +113,20 @@ class RootView:
         return None if bounds is None else (Scale.over(bounds), bounds)
 
 
-def show(service: Service, call: Call) -> Answer:
+def show(service: Service, call: Request) -> Response:
     """GET tree; with `base`, a snapshot whose tree the page has, as a step from that one."""
     subject = Subject.of(service, call)
     asked = call.query.get("columns")
-    found = _body(RootView(subject, subject.columns(asked)))
+    body = _body(RootView(subject, subject.columns(asked)))
     base = _known(subject, call.query.get("base"))
     if base is None:
-        return Answer(body=found)
-    return Answer(body=step(_body(RootView(base, base.columns(asked))), found))
+        return Response(body=body)
+    return Response(body=step(_body(RootView(base, base.columns(asked))), body))
 
 
 def _known(subject: Subject, base: str | None) -> Subject | None:
     """The table at another snapshot, when it still has it."""
-    there = {str(each.snapshot_id) for each in subject.table.snapshots()}
+    there = {str(snapshot.snapshot_id) for snapshot in subject.table.snapshots()}
     if base is None or base not in there or subject.snapshot is None:
         return None
     return replace(Subject.at(subject.table, base), sizes=subject.sizes)
@@ -145,7 +146,7 @@ def _body(view: RootView) -> dict[str, Any]:
         "leaves": _leaves(view),
         "inline": _inline(view),
         "gone": gone(root),
-        "columns": [each for each in (_column(view, c) for c in view.columns) if each],
+        "columns": [column for column in (_column(view, c) for c in view.columns) if column],
         "totals": totals(view.subject),
     }
 
@@ -184,7 +185,7 @@ def _leaves(view: RootView) -> dict[str, Any]:
         "entries": [leaf.record_count for leaf in leaves],
         "dead": dead,
         "bytes": [leaf.file_size_in_bytes for leaf in leaves],
-        "rows": [None] * len(leaves) if stored is None else [int(each) for each in stored],
+        "rows": [None] * len(leaves) if stored is None else [int(size) for size in stored],
         "kind": [
             "data" if leaf.content_type is ContentType.DATA_MANIFEST else "deletes"
             for leaf in leaves
@@ -209,7 +210,7 @@ def leaf_name(location: str) -> str:
 
 def died(root: EntryBatch, leaves: tuple[LeafRef, ...]) -> dict[str, int]:
     """How many positions of each leaf this very snapshot retired, by index of the leaf."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for key in ("tracking.deleted_positions", "tracking.replaced_positions"):
         if not root.has(key):
             continue
@@ -217,8 +218,8 @@ def died(root: EntryBatch, leaves: tuple[LeafRef, ...]) -> dict[str, int]:
         for at, leaf in enumerate(leaves):
             data = column[leaf.row].as_py()
             if data:
-                found[str(at)] = found.get(str(at), 0) + bitmap.cardinality(data)
-    return found
+                counts[str(at)] = counts.get(str(at), 0) + bitmap.cardinality(data)
+    return counts
 
 
 def bins(positions: npt.NDArray[Any], count: int) -> str:
@@ -255,7 +256,9 @@ def cell_counts(mask: npt.NDArray[np.bool_], stride: int) -> list[int]:
     """How many are true in each run of `stride`."""
     if not len(mask):
         return []
-    return [int(each) for each in np.add.reduceat(mask, np.arange(0, len(mask), stride), dtype=int)]
+    return [
+        int(count) for count in np.add.reduceat(mask, np.arange(0, len(mask), stride), dtype=int)
+    ]
 
 
 def _cells(mask: npt.NDArray[np.bool_], stride: int) -> list[int]:
@@ -276,10 +279,10 @@ def gone(root: EntryBatch) -> dict[str, Any]:
 
 
 def _column(view: RootView, column: TrackedField) -> dict[str, Any] | None:
-    found = view.scale(column)
-    if found is None:
+    column_scale = view.scale(column)
+    if column_scale is None:
         return None
-    scale, bounds = found
+    scale, bounds = column_scale
     rows = np.array([leaf.row for leaf in view.leaves], dtype=np.int64)
     nulls = stats_key(column.id, "null_value_count")
     lower, upper = bounds.lower.take(rows), bounds.upper.take(rows)
@@ -292,8 +295,8 @@ def _column(view: RootView, column: TrackedField) -> dict[str, Any] | None:
         "leaves": {
             "lo": scale.places(lower),
             "hi": scale.places(upper),
-            "lo_text": shown_values.texts(lower, most=60),
-            "hi_text": shown_values.texts(upper, most=60),
+            "lo_text": shown_values.texts(lower, max_length=60),
+            "hi_text": shown_values.texts(upper, max_length=60),
             "nulls": view.root.pylist(nulls, rows) if view.root.has(nulls) else [None] * len(rows),
         },
         "inline": {"lo": cells[0], "hi": cells[1]},
@@ -304,13 +307,13 @@ def cell_bounds(
     scale: Scale, bounds: Bounds, rows: npt.NDArray[Any], stride: int
 ) -> tuple[list[float | None], list[float | None]]:
     """Per run of `stride` entries the least lower and the greatest upper place."""
-    lower, upper = (scale.places(each.take(rows)) for each in (bounds.lower, bounds.upper))
+    lower, upper = (scale.places(side.take(rows)) for side in (bounds.lower, bounds.upper))
     if stride == 1 or not len(rows):
         return lower, upper
     starts = np.arange(0, len(rows), stride)
-    least = np.fmin.reduceat(np.array(lower, dtype=np.float64), starts)
-    most = np.fmax.reduceat(np.array(upper, dtype=np.float64), starts)
+    lowest = np.fmin.reduceat(np.array(lower, dtype=np.float64), starts)
+    highest = np.fmax.reduceat(np.array(upper, dtype=np.float64), starts)
     return (
-        [None if np.isnan(each) else float(each) for each in least],
-        [None if np.isnan(each) else float(each) for each in most],
+        [None if np.isnan(bound) else float(bound) for bound in lowest],
+        [None if np.isnan(bound) else float(bound) for bound in highest],
     )

@@ -30,7 +30,7 @@ def step(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
         for at, was in enumerate(origin)
         if was == _NEW or new["dead"][at] != old["dead"][was]
     }
-    earlier = {each["id"]: each for each in before["columns"]}
+    earlier = {column["id"]: column for column in before["columns"]}
     return {
         **after,
         "base": before["snapshot"],
@@ -43,23 +43,23 @@ def step(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
             "died": new["died"],
         },
         "columns": [
-            _column(earlier.get(each["id"]), each, origin, fresh) for each in after["columns"]
+            _column(earlier.get(column["id"]), column, origin, fresh) for column in after["columns"]
         ],
     }
 
 
 def _runs(origin: Sequence[int]) -> list[list[int]]:
     """Runs of leaves: where each starts in the other tree, -1 for new ones, and how many."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for was in origin:
-        if found and (
-            (was == _NEW and found[-1][0] == _NEW)
-            or (was != _NEW and found[-1][0] != _NEW and was == sum(found[-1]))
+        if runs and (
+            (was == _NEW and runs[-1][0] == _NEW)
+            or (was != _NEW and runs[-1][0] != _NEW and was == sum(runs[-1]))
         ):
-            found[-1][1] += 1
+            runs[-1][1] += 1
         else:
-            found.append([was, 1])
-    return found
+            runs.append([was, 1])
+    return runs
 
 
 def _column(

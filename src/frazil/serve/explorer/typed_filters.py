@@ -13,18 +13,19 @@ from pyiceberg.expressions import And, BooleanExpression, BoundPredicate, Not, O
 from pyiceberg.schema import Schema
 
 from frazil.errors import FrazilError
-from frazil.expr.filter_columns import ColumnIndex
-from frazil.expr.operators import Op
-from frazil.expr.quotes import literal
-from frazil.expr.quotes import quoted as as_identifier
-from frazil.expr.tokens import TextProblem
-from frazil.expr.transform_predicates import condition
+from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.filter_columns import ColumnIndex
+from frazil.filter.bind.operators import Op
+from frazil.filter.prune.partition_test import condition
+from frazil.filter.text.quotes import literal
+from frazil.filter.text.quotes import quoted as as_identifier
+from frazil.filter.text.tokens import TextProblem
 from frazil.serve.explorer.scales import Scale
 
 _WORD = re.compile(r"'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|[\w$.]+|\S")
-_HINTS = re.compile(r"\s*(Did you mean .*?\?)")
-_KNOWN = re.compile(r"\s*Known columns:.*", re.DOTALL)
-_MOST_NAMES = 12
+_HINTS = re.compile(r"(?<!\s)\s*+Did you mean [^?]*\?")
+_KNOWN = re.compile(r"(?<!\s)\s*+Known columns:.*", re.DOTALL)
+_MAX_NAMES = 12
 _OPERATORS = ("=", "<", "<=", ">", ">=", "<>", "BETWEEN", "IN", "LIKE", "IS NULL", "IS NOT NULL")
 
 
@@ -32,7 +33,7 @@ def complaint(text: str, error: FrazilError, schema: Schema) -> dict[str, Any]:
     """What is wrong with a filter, from which character to which, and what may have been meant."""
     message, at = str(error), None
     if isinstance(error, TextProblem):
-        message, at = error.problem, error.position
+        message, at = error.problem, error.offset
     start = min(at or 0, len(text))
     word = _WORD.match(text, start)
     end = len(text) if at is None else (start + 1 if word is None else word.end())
@@ -61,48 +62,48 @@ def completion(text: str, at: int, schema: Schema) -> dict[str, Any]:
     if ends == "(" and previous[-2:-1] and previous[-2].lower() == "in":
         return _offer(start, at, [], "value", column=_compared(previous, names))
     if ends in ("and", "or", "not", "("):
-        wanted = word.strip('"').lower()
-        starts = [name for name in names if name.lower().startswith(wanted)]
-        holds = [name for name in names if wanted in name.lower() and name not in starts]
-        shown = [_quoted(name) for name in (*starts, *holds)]
-        return _offer(start, at, shown, "column")
+        prefix = word.strip('"').lower()
+        starts = [name for name in names if name.lower().startswith(prefix)]
+        holds = [name for name in names if prefix in name.lower() and name not in starts]
+        quoted = [_quoted(name) for name in (*starts, *holds)]
+        return _offer(start, at, quoted, "column")
     known = {name.lower() for name in names}
     if ends.strip('"') in known:
-        fits = [each for each in _OPERATORS if each.lower().startswith(word.lower())]
+        fits = [operator for operator in _OPERATORS if operator.lower().startswith(word.lower())]
         return _offer(start, at, fits, "operator")
     if ends in ("=", "<", ">", "<=", ">=", "<>", "in", "between", "like", "is", ","):
         return _offer(start, at, [], "value", column=_compared(previous, names))
-    fits = [each for each in ("AND", "OR") if each.startswith(word.upper())]
+    fits = [keyword for keyword in ("AND", "OR") if keyword.startswith(word.upper())]
     return _offer(start, at, fits, "keyword")
 
 
 def _offer(
     start: int, at: int, names: Sequence[str], kind: str, *, column: str | None = None
 ) -> dict[str, Any]:
-    found = list(names[:_MOST_NAMES])
-    return {"from": start, "to": at, "names": found, "kind": kind, "column": column}
+    offered = list(names[:_MAX_NAMES])
+    return {"from": start, "to": at, "names": offered, "kind": kind, "column": column}
 
 
 def _compared(previous: Sequence[str], names: Sequence[str]) -> str | None:
     """The column that a value is compared with: the last one that was named."""
     known = {name.lower(): name for name in names}
-    found = (known.get(word.strip('"').lower()) for word in reversed(previous))
-    return next((name for name in found if name is not None), None)
+    columns = (known.get(word.strip('"').lower()) for word in reversed(previous))
+    return next((name for name in columns if name is not None), None)
 
 
 def offered_values(texts: Sequence[str | None], typed: str, *, quoted: bool) -> list[str]:
     """Values of a column as literals: a few of those that begin with what was typed, spread over
     all of them. Texts that were cut are no values."""
-    wanted = typed.strip("'").lower()
-    found = [
+    prefix = typed.strip("'").lower()
+    matching = [
         text
         for text in dict.fromkeys(texts)
-        if text is not None and not text.endswith("…") and text.lower().startswith(wanted)
+        if text is not None and not text.endswith("…") and text.lower().startswith(prefix)
     ]
-    if len(found) > _MOST_NAMES:
-        last = len(found) - 1
-        found = [found[round(at * last / (_MOST_NAMES - 1))] for at in range(_MOST_NAMES)]
-    return [literal(text) if quoted else text for text in found]
+    if len(matching) > _MAX_NAMES:
+        last = len(matching) - 1
+        matching = [matching[round(at * last / (_MAX_NAMES - 1))] for at in range(_MAX_NAMES)]
+    return [literal(text) if quoted else text for text in matching]
 
 
 _PLAIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -127,9 +128,14 @@ def predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
             yield expression
 
 
+def has_window(expression: BooleanExpression) -> bool:
+    """Whether bounding boxes are judged."""
+    return any(isinstance(predicate, BoxPredicate) for predicate in predicates(expression))
+
+
 def column_ids(expression: BooleanExpression) -> list[int]:
     """The columns of a filter, in order, each once."""
-    ids = [each.term.ref().field.field_id for each in predicates(expression)]
+    ids = [predicate.term.ref().field.field_id for predicate in predicates(expression)]
     return list(dict.fromkeys(ids))
 
 
@@ -141,14 +147,14 @@ def bands(expression: BooleanExpression, field_id: int, scale: Scale) -> list[li
     ranges: list[tuple[float, float]] = []
     narrowed = (-inf, inf)
     has_or = _has_or(expression)
-    for each in predicates(expression):
-        if each.term.ref().field.field_id != field_id:
+    for predicate in predicates(expression):
+        if predicate.term.ref().field.field_id != field_id or isinstance(predicate, BoxPredicate):
             continue
-        found = condition(each)
+        compared = condition(predicate)
         low, high = -inf, inf
-        places = [scale.place(value) for value in found.values]
+        places = [scale.place(value) for value in compared.values]
         known = [place for place in places if place is not None]
-        match found.op:
+        match compared.op:
             case Op.EQ | Op.IN:
                 ranges += [(place, place) for place in known]
                 continue

@@ -15,11 +15,11 @@ from frazil.maintenance.progress import Progress, bar_columns, silent
 
 
 @contextmanager
-def progress_bars(title: str, *, shown: bool | None) -> Iterator[Progress]:
-    """What work calls as it goes on. `shown` None: only where standard error is a terminal."""
-    if shown is None:
-        shown = sys.stderr.isatty()
-    if not shown:
+def progress_bars(title: str, *, visible: bool | None) -> Iterator[Progress]:
+    """What work calls as it goes on. `visible` None: only where standard error is a terminal."""
+    if visible is None:
+        visible = sys.stderr.isatty()
+    if not visible:
         yield silent
         return
     console = Console(stderr=True)

@@ -20,18 +20,18 @@ from pyroaring import BitMap64
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import POS
-from frazil.data.read_files import Reading
+from frazil.data.read.read_files import Reading
 from frazil.errors import CommitConflict
-from frazil.format import bitmap
-from frazil.format.fields import ContentType
+from frazil.format.entries.fields import ContentType
+from frazil.format.vectors import bitmap
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.scan.tasks import Positions, Task, TaskReader, tasks_of
-from frazil.spark.find_table import CatalogLike, session, table_of
-from frazil.spark.group_reader import OPEN_COST_BYTES, task_bytes
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.shipping import groups, received, spread
+from frazil.spark.read.group_reader import OPEN_COST_BYTES, task_bytes
+from frazil.spark.session.executor_tasks import groups, received, spread
+from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.table import Table
-from frazil.words import counted
+from frazil.text_format import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def convert_equality_deletes(
     began = time.perf_counter()
     target = table_of(spark, table, catalog)
     target._handle.check_writable()
-    with progress_bars(f"convert deletes of {target.name}", shown=progress) as report:
+    with progress_bars(f"convert deletes of {target.name}", visible=progress) as report:
         report(0, 1, "searches")
         landed = _landed(spark, target, dict(summary or {}))
         report(1, 1, "searches")
@@ -126,6 +126,7 @@ def _change(
             resolved=reader.resolved(tasks[at]),
             leaf=tasks[at].leaf,
             position=tasks[at].position,
+            first_row_id=tasks[at].source.first_row_id,
         )
         for at, positions in _found(spark, scan, tasks)
     )
@@ -169,6 +170,6 @@ class _Search:
                 without = reader.positions(replace(task, deletes=others))
                 gone = bitmap.difference(without, reader.positions(task))
                 if gone.size:
-                    found = BitMap64(gone.astype(np.uint64)).serialize()
-                    data = pickle.dumps((at, found))
+                    encoded = BitMap64(gone.astype(np.uint64)).serialize()
+                    data = pickle.dumps((at, encoded))
                     yield pa.RecordBatch.from_arrays([pa.array([data])], names=["found"])

@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from frazil.scan.plan import LeafPlan, LeafPlanner, Plan, plan
-from frazil.spark.find_table import CatalogLike, session, table_of
-from frazil.spark.shipping import groups, received, spread
-from frazil.spark.write_task import packed, unpacked
+from frazil.spark.session.executor_tasks import groups, received, spread
+from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.spark.write.write_task import packed, unpacked
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
 from frazil.tree.read import LeafRef
@@ -82,8 +82,8 @@ class _Planning:
         for group in received(batches):
             for at, leaf in group:
                 files, report = self.planner.plan(leaf)
-                found = pickle.dumps((packed(files), report))
+                packed_plan = pickle.dumps((packed(files), report))
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([at], pa.int32()), pa.array([found], pa.binary())],
+                    [pa.array([at], pa.int32()), pa.array([packed_plan], pa.binary())],
                     names=["at", "found"],
                 )

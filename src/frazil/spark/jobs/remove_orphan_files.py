@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from frazil.maintenance.listing import Browsable
-from frazil.maintenance.orphans import Orphans
-from frazil.maintenance.orphans import remove_orphan_files as remove
 from frazil.maintenance.progress import Progress, silent
-from frazil.spark.find_table import CatalogLike, session, table_of
+from frazil.maintenance.removal.listing import Browsable, FolderPart, by_folder
+from frazil.maintenance.removal.orphans import Orphans
+from frazil.maintenance.removal.orphans import remove_orphan_files as remove
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.shipping import received, spread
-from frazil.storage import FileInfo, Storage
+from frazil.spark.jobs.deletion import ExecutorDeleter
+from frazil.spark.session.executor_tasks import received, spread
+from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.storage import Storage
 from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ENOUGH_FOLDERS = 64
-_MOST_LEVELS = 4
+_MAX_LEVELS = 4
 
 
 def remove_orphan_files(
@@ -41,13 +42,14 @@ def remove_orphan_files(
     spark = session()
     target = table_of(spark, table, catalog)
     before = None if older_than is None else _ms(older_than)
-    with progress_bars(f"orphans of {target.name}", shown=progress) as report:
+    with progress_bars(f"orphans of {target.name}", visible=progress) as report:
         return remove(
             target._handle,
             older_than_ms=before,
             location=location,
             dry_run=dry_run,
             lister=_OnExecutors(spark),
+            deleter=ExecutorDeleter(spark),
             progress=report,
         )
 
@@ -66,15 +68,15 @@ class _OnExecutors:
 
     def __call__(
         self, storage: Storage, folder: str, /, *, progress: Progress = silent
-    ) -> list[FileInfo]:
+    ) -> list[FolderPart]:
         """Every file below a folder."""
-        files: list[FileInfo] = []
+        files: list[FolderPart] = []
         folders: Sequence[str] = [folder]
         if isinstance(storage, Browsable):
-            for _ in range(_MOST_LEVELS):
-                found = [storage.children(each) for each in folders]
-                files += [file for _, direct in found for file in direct]
-                folders = [below for inner, _ in found for below in inner]
+            for _ in range(_MAX_LEVELS):
+                children = [storage.children(child) for child in folders]
+                files += [part for _, direct in children for part in by_folder(direct)]
+                folders = [below for inner, _ in children for below in inner]
                 if not folders or len(folders) >= _ENOUGH_FOLDERS:
                     break
         if not folders:
@@ -96,5 +98,5 @@ class _Listing:
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One row per folder."""
         for folder in received(batches):
-            data = pickle.dumps(list(self.storage.list(folder)))
+            data = pickle.dumps(list(by_folder(self.storage.list(folder))))
             yield pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], names=["found"])

@@ -16,32 +16,34 @@ from typing import TYPE_CHECKING, Literal
 
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.table.sorting import SortOrder
+from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 
 from frazil.commit.loop import undoing
 from frazil.commit.result import CommitResult
 from frazil.data.metadata_columns import LAST_UPDATED, LINEAGE, ROW_ID, with_columns
-from frazil.data.write_options import TARGET_FILE_SIZE, WriteOptions
+from frazil.data.write.write_options import WriteOptions
 from frazil.errors import CommitConflict, FrazilError, InvalidInput
-from frazil.expr.sort_by import parse_sort_order
-from frazil.format.batch import EntryBatch
-from frazil.format.plain import UNSORTED
+from frazil.filter.text.partition_by import parse_sort_order
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.metadata.defaults import UNSORTED
 from frazil.maintenance.compact import every_row, replacement
 from frazil.maintenance.progress import Progress
+from frazil.properties.registry import TARGET_FILE_SIZE
 from frazil.rows.planned import Planned
 from frazil.rows.selection import Group, Selection, current_specs, even
 from frazil.rows.z_order import ZOrder
-from frazil.spark import bulk_reads
-from frazil.spark.bridge import bridge_for
-from frazil.spark.distribution import Distribution, distributed, order_columns
-from frazil.spark.find_table import CatalogLike, session, table_of
+from frazil.spark.bridge.verbs import bridge_for
 from frazil.spark.jobs.bars import progress_bars
-from frazil.spark.jobs.zorder import z_order
-from frazil.spark.shipping import answers
-from frazil.spark.write_task import WriteTask, unpacked
-from frazil.spark.writer import discard_entries
+from frazil.spark.read import bulk_reads
+from frazil.spark.rows.zorder import z_order
+from frazil.spark.session.executor_tasks import answers
+from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.spark.write.distribution import Distribution, distributed, order_columns
+from frazil.spark.write.write_task import WriteTask, unpacked
+from frazil.spark.write.writer import discard_entries
 from frazil.table.table import Table
-from frazil.words import counted, size
+from frazil.text_format import counted, size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,8 +122,9 @@ def rewrite_data_files(
         min_input_files=min_input_files,
         delete_ratio=delete_ratio,
         rewrite_all=rewrite_all,
-        **({} if max_group_bytes is None else {"max_group_bytes": max_group_bytes}),
     )
+    if max_group_bytes is not None:
+        selection = replace(selection, max_group_bytes=max_group_bytes)
     writer = _GroupWriter.of(spark, target, where, strategy, by, selection)
     if strategy != "bin-pack":
         selection = even(selection)
@@ -133,7 +136,7 @@ def rewrite_data_files(
         concurrent=concurrent_groups,
         summary=dict(summary or {}),
     )
-    with progress_bars(f"rewrite {target.name}", shown=progress) as report:
+    with progress_bars(f"rewrite {target.name}", visible=progress) as report:
         return job.run(report)
 
 
@@ -148,7 +151,7 @@ class _GroupWriter:
     is_own_order: bool
     z_columns: tuple[str, ...]
     target_file_bytes: int
-    most_file_bytes: int
+    max_file_bytes: int
 
     @staticmethod
     def of(
@@ -167,13 +170,13 @@ class _GroupWriter:
             is_own = not by
             order = table.sort_order if is_own else parse_sort_order(list(by or ()), table.schema)
             if not order.fields:
-                raise InvalidInput("sort by what? give by=[…], or set the table's sort order")
+                raise InvalidInput("no sort columns: pass by=[…] or set the table's sort order")
         elif strategy == "z-order":
             z_columns = ZOrder.of(by or (), table.schema).columns
         elif strategy != "bin-pack":
             raise InvalidInput(f"strategy is {strategy!r}; expected bin-pack, sort or z-order")
         elif by:
-            raise InvalidInput("by= goes with strategy='sort' or 'z-order'")
+            raise InvalidInput("by= requires strategy='sort' or 'z-order'")
         return _GroupWriter(
             spark=spark,
             table=table,
@@ -182,7 +185,7 @@ class _GroupWriter:
             is_own_order=is_own,
             z_columns=z_columns,
             target_file_bytes=selection.target_file_bytes,
-            most_file_bytes=selection.most_file_bytes,
+            max_file_bytes=selection.large_file_bytes,
         )
 
     def write(self, group: Group) -> EntryBatch:
@@ -200,14 +203,14 @@ class _GroupWriter:
         task = WriteTask.of(
             metadata, schema, storage=self.table._handle.storage, location=self.table.location
         )
-        sized = {**task.properties, TARGET_FILE_SIZE: str(self.most_file_bytes)}
+        sized = {**task.properties, TARGET_FILE_SIZE.key: str(self.max_file_bytes)}
         task = replace(task, properties=sized)
         if (self.order.fields and not self.is_own_order) or self.z_columns:
             task = replace(task, sort_order=UNSORTED)  # rows arrive in the order asked for
-        found = answers(self._placed(rows, group), task.run)
-        return EntryBatch.concat([unpacked(answer) for answer in found])
+        results = answers(self._distributed(rows, group), task.run)
+        return EntryBatch.concat([unpacked(answer) for answer in results])
 
-    def _placed(self, rows: DataFrame, group: Group) -> DataFrame:
+    def _distributed(self, rows: DataFrame, group: Group) -> DataFrame:
         outputs = group.outputs(self.target_file_bytes)
         schema = self.table.schema
         if self.z_columns:
@@ -271,7 +274,9 @@ class _Job:
         total = len(self.groups)
         progress(0, total, "groups")
         with ThreadPoolExecutor(max_workers=self.concurrent) as pool:
-            futures = {pool.submit(self.writer.write, group): group for group in self.groups}
+            # Jobs belong to the caller's job group, description and pool, in whichever thread.
+            write = inheritable_thread_target(self.writer.spark)(self.writer.write)
+            futures = {pool.submit(write, group): group for group in self.groups}
             try:
                 for done, future in enumerate(as_completed(futures), start=1):
                     group = futures.pop(future)
@@ -301,8 +306,8 @@ class _Job:
             if not self.partial:
                 raise
             if len(written) > 1:
-                for each in written:
-                    self._commit([each])
+                for part in written:
+                    self._commit([part])
                 return
             discard_entries(self.writer.table, written[0].entries)
             self._give_up(written[0].group, conflict)
@@ -313,8 +318,8 @@ class _Job:
         table = self.writer.table
         change = replacement(
             self.writer.planned,
-            [each.group for each in written],
-            EntryBatch.concat([each.entries for each in written]),
+            [part.group for part in written],
+            EntryBatch.concat([part.entries for part in written]),
             branch=table.branch_name,
             summary=self.summary,
         )
@@ -325,17 +330,17 @@ class _Job:
         self.failed.append(FailedGroup(locations=tuple(names), reason=str(error)))
 
     def _result(self, ms: float) -> Rewritten:
-        new = [each.entries for each in self.landed]
+        new = [part.entries for part in self.landed]
         return Rewritten(
             snapshot_ids=tuple(
                 int(done.snapshot.snapshot_id) for done in self.commits if done.snapshot
             ),
             groups=len(self.landed),
-            files_before=sum(len(each.group.rows) for each in self.landed),
+            files_before=sum(len(part.group.rows) for part in self.landed),
             files_after=sum(entries.num_rows for entries in new),
-            bytes_before=sum(each.group.bytes for each in self.landed),
-            bytes_after=sum(int(each.numpy("file_size_in_bytes").sum()) for each in new),
-            records=sum(int(each.numpy("record_count").sum()) for each in new),
+            bytes_before=sum(part.group.bytes for part in self.landed),
+            bytes_after=sum(int(entries.numpy("file_size_in_bytes").sum()) for entries in new),
+            records=sum(int(entries.numpy("record_count").sum()) for entries in new),
             failed=tuple(self.failed),
             ms=ms,
         )

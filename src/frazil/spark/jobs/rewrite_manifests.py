@@ -1,19 +1,19 @@
-"""Rewrites leaves, clustered by partition and bounds. Metadata only: runs on the driver."""
+"""Rewrites leaves, clustered by partition and bounds: many on executors, few on the driver."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from frazil.errors import InvalidInput
 from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
-from frazil.spark.find_table import CatalogLike, session, table_of
 from frazil.spark.jobs.bars import progress_bars
+from frazil.spark.jobs.rewrite_leaves import OnExecutors
+from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.table import Table
-from frazil.words import counted
+from frazil.text_format import counted
 
-if TYPE_CHECKING:
-    pass
+_LEAVES_PER_TASK = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +35,27 @@ class RewrittenManifests:
 def rewrite_manifests(
     table: Table | str,
     *,
+    leaves_per_task: int = _LEAVES_PER_TASK,
     catalog: CatalogLike | None = None,
     progress: bool | None = None,
 ) -> RewrittenManifests:
-    """Rewrite every leaf, together with the root's entries, so that each covers a narrow range."""
+    """Rewrite every leaf, together with the root's entries, so that each covers a narrow range.
+
+    A tree of more leaves than one task takes is rewritten by executors.
+    """
+    if leaves_per_task < 1:
+        raise InvalidInput(f"leaves_per_task is {leaves_per_task}; expected at least 1")
     spark = session()
     began = time.perf_counter()
     target = table_of(spark, table, catalog)
     before = _leaves(target)
-    with progress_bars(f"rewrite manifests of {target.name}", shown=progress) as report:
-        done = rewrite(target._handle, branch=target.branch_name, progress=report)
+    with progress_bars(f"rewrite manifests of {target.name}", visible=progress) as report:
+        done = rewrite(
+            target._handle,
+            branch=target.branch_name,
+            elsewhere=OnExecutors(spark, leaves_per_task) if before > leaves_per_task else None,
+            progress=report,
+        )
     return RewrittenManifests(
         snapshot_id=done.snapshot_id,
         leaves_before=before,

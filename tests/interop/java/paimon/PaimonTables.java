@@ -54,6 +54,7 @@ import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.ReadBuilder;
 import org.apache.paimon.table.source.Split;
+import org.apache.paimon.table.system.AuditLogTable;
 import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataField;
 import org.apache.paimon.types.DataType;
@@ -106,6 +107,10 @@ public final class PaimonTables {
         tables.keyedFirstRow();
         tables.keyedMergeEngines();
         tables.keyedPostpone();
+        tables.keyedChangelog();
+        tables.appendIndexed("append_indexed", "1 mb");
+        tables.appendIndexed("append_indexed_beside", "1 b");
+        Files.createFile(Paths.get(args[2])); // complete, however the process ends
     }
 
     private Identifier id(String name) {
@@ -513,6 +518,70 @@ public final class PaimonTables {
         rows(table("pk_aggregate"), add(1, "a", 1), add(2, "b", 2));
         rows(table("pk_aggregate"), add(1, "c", 10));
         dump("pk_aggregate");
+        catalog.createTable(id("pk_aggregates"), Schema.newBuilder().column("k", DataTypes.INT().notNull())
+                .column("lo", DataTypes.INT()).column("hi", DataTypes.STRING()).column("last", DataTypes.STRING())
+                .column("first", DataTypes.STRING()).column("any", DataTypes.BOOLEAN()).column("seq", DataTypes.INT())
+                .primaryKey("k").option("bucket", "1").option("write-only", "true").option("merge-engine", "aggregation")
+                .option("sequence.field", "seq").option("fields.lo.aggregate-function", "min")
+                .option("fields.hi.aggregate-function", "max").option("fields.last.aggregate-function", "last_value")
+                .option("fields.first.aggregate-function", "first_non_null_value")
+                .option("fields.any.aggregate-function", "bool_or").build(), false);
+        rows(table("pk_aggregates"), GenericRow.of(1, 5, s("m"), s("x"), null, false, 3), GenericRow.of(2, 1, null, null, s("p"), null, 1));
+        rows(table("pk_aggregates"), GenericRow.of(1, 7, s("z"), s("old"), s("q"), true, 2), GenericRow.of(2, null, s("a"), null, s("r"), false, 2));
+        rows(table("pk_aggregates"), GenericRow.of(1, 9, s("b"), null, s("s"), null, 4));
+        dump("pk_aggregates");
+        catalog.createTable(id("pk_grouped"), keyed("merge-engine", "partial-update", "fields.n.sequence-group", "v", "write-only", "true").build(), false);
+        rows(table("pk_grouped"), add(1, "a", 2));
+        rows(table("pk_grouped"), add(1, "b", 1));
+        dump("pk_grouped");
+    }
+
+    private void keyedChangelog() throws Exception {
+        catalog.createTable(id("pk_changelog"), keyed("changelog-producer", "input", "write-only", "true").build(), false);
+        FileStoreTable table = table("pk_changelog");
+        rows(table, add(1, "a", 1), add(2, "b", 2));
+        rows(table, row(RowKind.UPDATE_BEFORE, 1, "a", 1L), row(RowKind.UPDATE_AFTER, 1, "aa", 10L), add(3, "c", 3));
+        rows(table, row(RowKind.DELETE, 2, "b", 2L));
+        dump("pk_changelog");
+        Path folder = expected.resolve("pk_changelog").resolve("changes");
+        Files.createDirectories(folder);
+        for (long snapshot = 1; snapshot <= table.snapshotManager().latestSnapshotId(); snapshot++) {
+            Map<String, String> between = new TreeMap<>();
+            between.put("incremental-between", (snapshot - 1) + "," + snapshot);
+            between.put("incremental-between-scan-mode", "changelog");
+            Table then = new AuditLogTable(table.copy(between));
+            ReadBuilder builder = then.newReadBuilder();
+            RowType type = then.rowType();
+            List<String> lines = new ArrayList<>();
+            try (RecordReader<InternalRow> reader = builder.newRead().createReader(builder.newScan().plan())) {
+                reader.forEachRemaining(row -> lines.add(show(row, type)));
+            }
+            Collections.sort(lines);
+            Files.write(folder.resolve(snapshot + ".jsonl"), lines, StandardCharsets.UTF_8);
+        }
+    }
+
+    /** File indexes of values whose ranges overlap, in the manifest or beside the file, by the threshold. */
+    private void appendIndexed(String name, String threshold) throws Exception {
+        Schema.Builder builder = Schema.newBuilder().column("i", DataTypes.INT()).column("l", DataTypes.BIGINT())
+                .column("s", DataTypes.STRING()).column("d", DataTypes.DOUBLE()).column("t", DataTypes.TIMESTAMP(6))
+                .column("c", DataTypes.STRING()).column("n", DataTypes.SMALLINT())
+                .option("file-index.bloom-filter.columns", "i,l,s,d,t").option("file-index.bitmap.columns", "c,n")
+                .option("file-index.in-manifest-threshold", threshold);
+        for (String column : new String[] {"i", "l", "s", "d", "t"}) {
+            builder.option("file-index.bloom-filter." + column + ".items", "100").option("file-index.bloom-filter." + column + ".fpp", "0.0001");
+        }
+        catalog.createTable(id(name), builder.build(), false);
+        for (int part = 0; part < 3; part++) {
+            GenericRow[] rows = new GenericRow[10];
+            for (int i = 0; i < rows.length; i++) {
+                int n = i * 3 + part;
+                rows[i] = GenericRow.of(n, n * 10000000000L, s("a text that is longer than one block " + n), n / 4.0,
+                        Timestamp.fromEpochMillis(1704164646000L + n, 5000), s("c" + n), part == 0 && i == 0 ? null : (short) n);
+            }
+            rows(table(name), rows);
+        }
+        dump(name);
     }
 
     private void keyedPostpone() throws Exception {

@@ -5,6 +5,7 @@ const KEPT = "frazil-token";
 
 let session = null;
 let asking = null;
+/** @type {(why: {wrong: boolean}) => Promise<string>} */
 let ask = async () => null;
 
 export class ApiError extends Error {
@@ -15,12 +16,30 @@ export class ApiError extends Error {
   }
 }
 
-const bearer = () => { try { return sessionStorage.getItem(KEPT); } catch { return null; } };
-const keep = (token) => { try { token ? sessionStorage.setItem(KEPT, token) : sessionStorage.removeItem(KEPT); } catch { /* not kept */ } };
+const bearer = () => {
+  try {
+    return sessionStorage.getItem(KEPT);
+  } catch {
+    return null;
+  }
+};
+const keep = (token) => {
+  try {
+    token ? sessionStorage.setItem(KEPT, token) : sessionStorage.removeItem(KEPT);
+  } catch {
+    /* not kept */
+  }
+};
 
 /** Who asks for a token when the server wants one: `({wrong}) => Promise<string>`. */
-export const onTokenNeeded = (how) => { ask = how; };
+export const onTokenNeeded = (how) => {
+  ask = how;
+};
 
+/**
+ * @param {string} path
+ * @param {{method?: string, params?: object, body?: any, signal?: AbortSignal}} [options]
+ */
 async function send(path, { method = "GET", params, body, signal } = {}) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(params ?? {}))
@@ -35,8 +54,12 @@ async function send(path, { method = "GET", params, body, signal } = {}) {
   let reply;
   try {
     reply = await fetch(BASE + path + (query.size ? `?${query}` : ""), {
-      method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: "same-origin", cache: "no-store",
+      method,
+      headers,
+      signal,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      credentials: "same-origin",
+      cache: "no-store",
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
@@ -44,9 +67,17 @@ async function send(path, { method = "GET", params, body, signal } = {}) {
   }
   const text = await reply.text();
   let parsed = null;
-  try { parsed = text ? JSON.parse(text) : null; } catch { /* said below */ }
+  try {
+    parsed = text ? JSON.parse(text) : null;
+  } catch {
+    /* said below */
+  }
   if (reply.ok && parsed !== null) return parsed;
-  throw new ApiError(reply.status, parsed?.error?.message ?? `The server answered ${reply.status} without a reason.`, parsed?.error?.type);
+  throw new ApiError(
+    reply.status,
+    parsed?.error?.message ?? `The server answered ${reply.status} without a reason.`,
+    parsed?.error?.type,
+  );
 }
 
 async function signIn() {
@@ -56,13 +87,17 @@ async function signIn() {
       session = await send("/session");
       if (session.token) return;
     }
-  })().finally(() => { asking = null; });
+  })().finally(() => {
+    asking = null;
+  });
   return asking;
 }
 
 export async function call(path, given = {}) {
   for (;;) {
-    try { return await send(path, given); } catch (error) {
+    try {
+      return await send(path, given);
+    } catch (error) {
       if (error.status !== 401) throw error;
       await signIn();
     }
@@ -70,7 +105,7 @@ export async function call(path, given = {}) {
 }
 
 export const get = (path, params, signal) => call(path, { params, signal });
-export const post = (path, body) => call(path, { method: "POST", body });
+export const post = (path, body, signal) => call(path, { method: "POST", body, signal });
 
 /** The session; asks for a token first where one is needed. */
 export async function open() {
@@ -80,6 +115,10 @@ export async function open() {
 }
 
 export const currentSession = () => session;
+
+/** What a view of the catalog is. */
+export const viewOf = (levels, name) =>
+  get(`/views/${encodeURIComponent(levels.join("\x1f"))}/${encodeURIComponent(name)}`);
 
 /** The API of one table. */
 export function tableApi(levels, name) {

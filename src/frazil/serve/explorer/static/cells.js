@@ -2,13 +2,49 @@
 
 import { h } from "./dom.js";
 
-export const value = (text) => (text === null || text === undefined ? h("span", { class: "null" }, "null") : h("span", { class: "cut", title: text.length > 30 ? text : null }, text));
+export const value = (text) =>
+  text === null || text === undefined
+    ? h("span", { class: "null" }, "null")
+    : h("span", { class: "cut", title: text.length > 30 ? text : null }, text);
 
 const NUMBER = /^(tinyint|smallint|u?int|integer|bigint|hugeint|long|float|double|real|decimal|u?int\d+)/i;
 export const numeric = (type) => NUMBER.test(type);
 
 export function rowsTable(columns, rows, label) {
-  return h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label }, h("table", { class: "data values" }, h("caption", { class: "sr" }, label),
-    h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col", class: numeric(c.type) ? "n" : null }, c.name, h("span", { class: "ty" }, c.type))))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, i) => h("td", { class: numeric(columns[i].type) ? "n" : null }, value(cell))))))));
+  return h(
+    "div",
+    { class: "scroll tall", tabindex: 0, role: "region", "aria-label": label },
+    h(
+      "table",
+      { class: "data values" },
+      h("caption", { class: "sr" }, label),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map((c) =>
+            h(
+              "th",
+              { scope: "col", class: numeric(c.type) ? "n" : null },
+              c.name,
+              h("span", { class: "ty" }, c.type),
+            ),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((cell, i) => h("td", { class: numeric(columns[i].type) ? "n" : null }, value(cell))),
+          ),
+        ),
+      ),
+    ),
+  );
 }

@@ -9,7 +9,8 @@ const flat = (kids) =>
 function set(element, given) {
   for (const [key, value] of Object.entries(given ?? {})) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (key === "css") for (const [name, of] of Object.entries(value)) element.style.setProperty(name, of);
+    else if (key === "css")
+      for (const [name, of] of Object.entries(value)) element.style.setProperty(name, of);
     else if (value !== false && value !== null && value !== undefined)
       element.setAttribute(key, value === true ? "" : value);
   }
@@ -40,7 +41,9 @@ const PATHS = {
   next: "M6 3l5 5-5 5",
   play: "M5 3l8 5-8 5z",
   pause: "M5.500 3v10M10.500 3v10",
-  sun: "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
+  sun:
+    "M8 5a3 3 0 1 0 0 6 3 3 0 0 0 0-6M8 1v1.500M8 13.500V15M1 8h1.500M13.500 8H15" +
+    "M3 3l1 1M12 12l1 1M13 3l-1 1M4 12l-1 1",
   moon: "M13 9.500A5.500 5.500 0 0 1 6.500 3 5.500 5.500 0 1 0 13 9.500",
   close: "M4 4l8 8M12 4l-8 8",
   check: "M3 8.500l3.200 3.200L13 4.800",
@@ -52,27 +55,63 @@ const PATHS = {
 
 /** A line icon that speaks to nobody; say its meaning beside it. */
 export const icon = (name) =>
-  s("svg", { viewBox: "0 0 16 16", class: "ico", "aria-hidden": "true" },
+  s(
+    "svg",
+    { viewBox: "0 0 16 16", class: "ico", "aria-hidden": "true" },
     s("path", {
-      d: PATHS[name] ?? PATHS.dots, fill: name === "play" ? "currentColor" : "none", stroke: "currentColor",
-      "stroke-width": name === "dots" ? 2.4 : 1.6, "stroke-linecap": "round", "stroke-linejoin": "round",
-    }));
+      d: PATHS[name] ?? PATHS.dots,
+      fill: name === "play" ? "currentColor" : "none",
+      stroke: "currentColor",
+      "stroke-width": name === "dots" ? 2.4 : 1.6,
+      "stroke-linecap": "round",
+      "stroke-linejoin": "round",
+    }),
+  );
 
 export const snowflake = () =>
-  s("svg", { viewBox: "0 0 24 24", class: "flake", "aria-hidden": "true" },
+  s(
+    "svg",
+    { viewBox: "0 0 24 24", class: "flake", "aria-hidden": "true" },
     s("path", {
       d: "M12 2v20M3.300 7l17.400 10M20.700 7L3.300 17M9.500 4L12 6.500 14.500 4M9.500 20l2.500-2.500 2.500 2.500",
-      fill: "none", stroke: "currentColor", "stroke-width": 1.7, "stroke-linecap": "round",
-    }));
+      fill: "none",
+      stroke: "currentColor",
+      "stroke-width": 1.7,
+      "stroke-linecap": "round",
+    }),
+  );
 
 /** A table: heads are [label, class], rows are lists of cells. */
 export function grid(heads, rows, given = {}) {
-  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": given.label ?? "Table" },
-    h("table", { class: "data " + (given.class ?? "") },
+  return h(
+    "div",
+    { class: "scroll", tabindex: 0, role: "region", "aria-label": given.label ?? "Table" },
+    h(
+      "table",
+      { class: "data " + (given.class ?? "") },
       given.label && h("caption", { class: "sr" }, given.label),
-      h("thead", {}, h("tr", {}, heads.map(([label, kind]) => h("th", { class: kind, scope: "col" }, label)))),
-      h("tbody", {}, rows.map((cells) => h("tr", { class: cells.kind },
-        cells.map((cell, at) => h("td", { class: heads[at]?.[1] }, cell)))))));
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map(([label, kind]) => h("th", { class: kind, scope: "col" }, label)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((cells) =>
+          h(
+            "tr",
+            { class: cells.kind },
+            cells.map((cell, at) => h("td", { class: heads[at]?.[1] }, cell)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 /** A line that says that something is on its way. */
@@ -80,4 +119,9 @@ export const waiting = (what) => h("p", { class: "waiting", role: "status" }, wh
 
 /** What went wrong, in place of what was asked for. */
 export const trouble = (error) =>
-  h("div", { class: "trouble", role: "alert" }, icon("warn"), h("div", {}, b(error.title ?? "This did not work"), h("p", {}, error.message)));
+  h(
+    "div",
+    { class: "trouble", role: "alert" },
+    icon("warn"),
+    h("div", {}, b(error.title ?? "This did not work"), h("p", {}, error.message)),
+  );

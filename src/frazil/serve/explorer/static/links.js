@@ -2,7 +2,10 @@
 
 export const LEVELS = "\x1f";
 
-export function tableHash(levels, name, view = "tree", params = {}) {
-  const query = new URLSearchParams(Object.entries(params).filter(([, v]) => v !== null && v !== undefined && v !== ""));
-  return `#/${encodeURIComponent(levels.join(LEVELS))}/${encodeURIComponent(name)}/${view}${query.size ? `?${query}` : ""}`;
+export function tableHash(levels, name, view = "overview", params = {}) {
+  const query = new URLSearchParams(
+    Object.entries(params).filter(([, v]) => v !== null && v !== undefined && v !== ""),
+  );
+  const table = `${encodeURIComponent(levels.join(LEVELS))}/${encodeURIComponent(name)}`;
+  return `#/${table}/${view}${query.size ? `?${query}` : ""}`;
 }

@@ -5,8 +5,12 @@ const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
 export const num = (n) => (typeof n === "number" ? n.toLocaleString("en-US") : String(n));
 
 export function size(bytes) {
-  let value = Number(bytes ?? 0), unit = 0;
-  while (value >= 1000 && unit < UNITS.length - 1) { value /= 1000; unit++; }
+  let value = Number(bytes ?? 0),
+    unit = 0;
+  while (value >= 1000 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit++;
+  }
   return `${unit && value < 100 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
@@ -34,5 +38,8 @@ export const shortId = (id) => String(id).slice(-6);
 
 export const debounce = (ms, run) => {
   let timer = 0;
-  return (...given) => { clearTimeout(timer); timer = setTimeout(() => run(...given), ms); };
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => run(...given), ms);
+  };
 };

@@ -1,8 +1,8 @@
 // Leaves as a table: the same facts as the drawing, for everyone who prefers to read them.
 
 import { grid, h, put } from "../dom.js";
-import { num, size } from "../words.js";
-import { leafName, rangeText, reasonName, verdict } from "./model.js";
+import { count, num, size } from "../words.js";
+import { leafName, live, rangeText, reasonName, verdict } from "./model.js";
 
 const PAGE = 100;
 
@@ -16,22 +16,68 @@ export class List {
   still() {}
 
   draw(state) {
-    const { tree, column } = state, l = tree.leaves, rows = [];
+    const { tree, column } = state,
+      l = tree.leaves,
+      rows = [];
     for (let i = 0; i < Math.min(this.shown, l.id.length); i++) {
       const told = verdict(state, i);
       const cells = [
         h("button", { class: "link", type: "button", onclick: () => this.onopen(l.id[i]) }, leafName(i)),
-        num(l.entries[i]), num(l.dead[i]), size(l.bytes[i]), column ? rangeText(column, i) : "–",
-        told ? (told.off ? [h("span", { class: "tag plain" }, "skipped"), ` by ${reasonName(told.off)}`] : [h("span", { class: "tag acc" }, "opened"), ` ${num(told.left)} files left`]) : "–",
+        num(live(tree, i)),
+        num(l.dead[i]),
+        size(l.bytes[i]),
+        column ? rangeText(column, i) : "–",
+        told
+          ? told.off
+            ? [h("span", { class: "tag plain" }, "skipped"), ` by ${reasonName(told.off)}`]
+            : [h("span", { class: "tag acc" }, "opened"), ` ${count(told.left, "file")} left`]
+          : "–",
       ];
-      cells.kind = state.leaf === l.id[i] ? "here" : null;
-      rows.push(cells);
+      rows.push(Object.assign(cells, { kind: state.leaf === l.id[i] ? "here" : null }));
     }
-    put(this.host, h("div", { class: "leaf-list" },
-      grid([["Leaf"], ["Entries", "n"], ["Dead", "n"], ["Size", "n"], [column?.name ?? "Bounds"], ["This filter"]], rows, { label: "Leaves of the root" }),
-      this.shown < l.id.length ? h("p", { class: "more" }, h("button", { class: "btn", type: "button", onclick: () => { this.shown += PAGE * 5; this.draw(state); } }, `Show more of ${num(l.id.length)} leaves`)) : null));
+    put(
+      this.host,
+      h(
+        "div",
+        { class: "leaf-list" },
+        grid(
+          [
+            ["Leaf"],
+            ["Live entries", "n"],
+            ["Dead", "n"],
+            ["Size", "n"],
+            [column?.name ?? "Bounds"],
+            ["This filter"],
+          ],
+          rows,
+          { label: "Leaves of the root" },
+        ),
+        this.shown < l.id.length
+          ? h(
+              "p",
+              { class: "more" },
+              h(
+                "button",
+                {
+                  class: "btn",
+                  type: "button",
+                  onclick: () => {
+                    this.shown += PAGE * 5;
+                    this.draw(state);
+                  },
+                },
+                `Show more of ${num(l.id.length)} leaves`,
+              ),
+            )
+          : null,
+      ),
+    );
   }
 
-  focus() { this.host.querySelector("button")?.focus(); }
-  clear() { put(this.host); }
+  focus() {
+    this.host.querySelector("button")?.focus();
+  }
+  clear() {
+    put(this.host);
+  }
 }

@@ -2,7 +2,7 @@
 
 import { count, num } from "../words.js";
 
-export const leafName = (i) => `M${i + 1}`;
+export const leafName = (i) => `Leaf ${i + 1}`;
 
 /** Verdict on a leaf: null without a filter, {off: reason} when it was skipped, {left} when opened. */
 export function verdict(state, i) {
@@ -18,17 +18,31 @@ export const live = (tree, i) => tree.leaves.entries[i] - tree.leaves.dead[i];
 
 export function rangeText(column, i) {
   if (!column) return "";
-  const lo = column.leaves.lo_text[i], hi = column.leaves.hi_text[i];
+  const lo = column.leaves.lo_text[i],
+    hi = column.leaves.hi_text[i];
   if (lo === null && hi === null) return "no bounds";
   return lo === hi ? lo : `${lo ?? "?"} … ${hi ?? "?"}`;
 }
 
+/** Its entries: those that count, and those that a later commit retired. */
+export const entriesText = (tree, i) =>
+  count(live(tree, i), "entry", "entries") +
+  (tree.leaves.dead[i] ? `, and ${num(tree.leaves.dead[i])} dead` : "");
+
 export function leafLabel(state, i) {
-  const { tree, column } = state, told = verdict(state, i), l = tree.leaves;
+  const { tree, column } = state,
+    told = verdict(state, i),
+    l = tree.leaves;
   const kind = l.kind[i] === "deletes" ? "Delete leaf" : "Leaf";
-  return `${kind} ${leafName(i)}, ${count(l.entries[i], "entry", "entries")}, ${num(l.dead[i])} dead`
-    + (column ? `, ${column.name} ${rangeText(column, i)}` : "")
-    + (told ? (told.off ? `, skipped by ${reasonName(told.off)}` : `, opened, ${count(told.left, "file")} left`) : "");
+  return (
+    `${kind} ${i + 1}, ${entriesText(tree, i)}` +
+    (column ? `, ${column.name} ${rangeText(column, i)}` : "") +
+    (told
+      ? told.off
+        ? `, skipped by ${reasonName(told.off)}`
+        : `, opened, ${count(told.left, "file")} left`
+      : "")
+  );
 }
 
 /** What made the leaves that a commit wrote: the word on them. */
@@ -37,7 +51,8 @@ export function freshWord({ commit }) {
 }
 
 /** Where the filter's values lie on a column's scale. */
-export const bandsOf = (state) => (state.filtered && state.column && state.plan?.bands?.[state.column.id]) || [];
+export const bandsOf = (state) =>
+  (state.filtered && state.column && state.plan?.bands?.[state.column.id]) || [];
 
 /** The share of dead positions in 64 bins, from base64. */
 export const bins = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

@@ -1,0 +1,270 @@
+"""Avro records as Arrow rows of any shape, one value after the other.
+
+For data files: lists, maps and records nest as they like, and values have logical types. Slower
+than the readers of manifests (`by_field_id`, `by_name`), which know the few shapes they meet. Ids
+of fields that Iceberg puts in the schema become ids of the Arrow fields.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from frazil.avro.avro_types import item_count, number
+from frazil.avro.container import Header, plain_blocks, sized_bytes, stored_blocks
+from frazil.errors import FormatError, Unsupported
+from frazil.limits import DEFAULT, Limits
+
+Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+"""From the start of a value to the value and its end."""
+
+_ID: Final = b"PARQUET:field_id"
+_EXACT: Final = Context(prec=80)
+_DAMAGE: Final = (IndexError, struct.error, UnicodeDecodeError, OverflowError, pa.ArrowInvalid)
+_LONGS: Final[Mapping[str, pa.DataType]] = {
+    "time-micros": pa.time64("us"),
+    "timestamp-millis": pa.timestamp("ms"),
+    "timestamp-micros": pa.timestamp("us"),
+    "timestamp-nanos": pa.timestamp("ns"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Type:
+    """How values of a type are read, and what they are in Arrow."""
+
+    arrow: pa.DataType
+    read: Read
+    nullable: bool = False
+
+
+class RowReader:
+    """The records of one container file."""
+
+    def __init__(self, data: bytes, header: Header, *, path: str, limits: Limits = DEFAULT) -> None:
+        self._data, self._header, self._path, self._limits = data, header, path, limits
+        declared = json.loads(header.metadata["avro.schema"])
+        if header.schema.kind != "record":
+            raise FormatError("its records are not of type record", path=path, field="avro.schema")
+        named: dict[str, _Type] = {}
+        try:
+            space = declared.get("namespace", "")
+            kinds = [(one, _type(one["type"], named, space)) for one in declared["fields"]]
+            self._columns = [(_field(one, kind, "field-id"), kind) for one, kind in kinds]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"not an Avro schema: {error}", path=path) from error
+        self.schema = pa.schema([field for field, _ in self._columns])
+
+    @property
+    def num_rows(self) -> int:
+        """How many records the blocks say they hold."""
+        return sum(n for n, _ in stored_blocks(self._data, self._header, path=self._path))
+
+    def batches(self, names: Collection[str], max_rows: int) -> Iterator[pa.RecordBatch]:
+        """The rows in file order, with the named columns."""
+        schema = pa.schema([field for field, _ in self._columns if field.name in names])
+        for count, block in plain_blocks(
+            self._data, self._header, limits=self._limits, path=self._path
+        ):
+            try:
+                yield from self._batches(block, count, schema, max_rows)
+            except _DAMAGE as error:
+                raise FormatError(f"a block is corrupt: {error}", path=self._path) from error
+
+    def _batches(
+        self, block: bytes, count: int, schema: pa.Schema, max_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        at = 0
+        for start in range(0, count, max_rows):
+            values: dict[str, list[Any]] = {field.name: [] for field in schema}
+            for _ in range(min(max_rows, count - start)):
+                for field, kind in self._columns:
+                    value, at = kind.read(block, at)
+                    if field.name in values:
+                        values[field.name].append(value)
+            arrays = [pa.array(values[field.name], field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if at != len(block):
+            raise IndexError(f"its records end at byte {at} of {len(block)}")
+
+
+def _field(declared: Mapping[str, Any], kind: _Type, key: str, name: str | None = None) -> pa.Field:
+    id_ = declared.get(key)
+    return pa.field(
+        name or declared["name"],
+        kind.arrow,
+        nullable=kind.nullable,
+        metadata=None if id_ is None else {_ID: str(int(id_))},
+    )
+
+
+def _type(node: Any, named: dict[str, _Type], space: str) -> _Type:
+    if isinstance(node, list):
+        return _union(node, named, space)
+    if isinstance(node, str):
+        known = named.get(node) or named.get(f"{space}.{node}")
+        return known or _primitive(node, {})
+    kind = node["type"]
+    if not isinstance(kind, str):
+        return _type(kind, named, space)
+    space = node.get("namespace", space)
+    if kind == "record":
+        made = _record(node, named, space)
+    elif kind == "array":
+        made = _array(node, named, space)
+    elif kind == "map":
+        value = _type(node["values"], named, space)
+        key_field = _field(node, _primitive("string", {}), "key-id", "key")
+        item_field = _field(node, value, "value-id", "value")
+        made = _Type(arrow=pa.map_(key_field, item_field), read=_items(_pair(_text, value.read)))
+    else:
+        made = _primitive(kind, node)
+    if "name" in node:
+        named[node["name"]] = made
+        if space:
+            named[f"{space}.{node['name']}"] = made
+    return made
+
+
+def _union(branches: list[Any], named: dict[str, _Type], space: str) -> _Type:
+    others = [_type(one, named, space) for one in branches if one != "null"]
+    if len(others) != 1:
+        raise Unsupported(
+            f"an Avro union of {len(others)} types cannot be a column; expected one type and null",
+            feature="avro unions",
+        )
+    reads = [None if one == "null" else others[0].read for one in branches]
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        branch, at = number(data, at)
+        if not 0 <= branch < len(reads):
+            raise IndexError(f"branch {branch} of a union of {len(reads)}")
+        chosen = reads[branch]
+        return (None, at) if chosen is None else chosen(data, at)
+
+    return _Type(arrow=others[0].arrow, read=read, nullable="null" in branches)
+
+
+def _record(node: Mapping[str, Any], named: dict[str, _Type], space: str) -> _Type:
+    kinds = [(one, _type(one["type"], named, space)) for one in node["fields"]]
+    reads = [(one["name"], kind.read) for one, kind in kinds]
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        values = {}
+        for name, part in reads:
+            values[name], at = part(data, at)
+        return values, at
+
+    return _Type(arrow=pa.struct([_field(one, kind, "field-id") for one, kind in kinds]), read=read)
+
+
+def _array(node: Mapping[str, Any], named: dict[str, _Type], space: str) -> _Type:
+    items = node["items"]
+    if node.get("logicalType") == "map":  # one whose keys are not text
+        parts = {one["name"]: one for one in items["fields"]}
+        key, value = (_type(parts[name]["type"], named, space) for name in ("key", "value"))
+        fields = [
+            _field(parts["key"], key, "field-id"),
+            _field(parts["value"], value, "field-id"),
+        ]
+        return _Type(arrow=pa.map_(*fields), read=_items(_pair(key.read, value.read)))
+    item = _type(items, named, space)
+    field = _field(node, item, "element-id", "element")
+    return _Type(arrow=pa.list_(field), read=_items(item.read))
+
+
+def _items(item: Read) -> Read:
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        values: list[Any] = []
+        while True:
+            count, at = item_count(data, at)
+            if count == 0:
+                return values, at
+            if count > len(data) - at:
+                raise IndexError(f"{count} items do not fit the block")
+            for _ in range(count):
+                value, at = item(data, at)
+                values.append(value)
+
+    return read
+
+
+def _pair(key: Read, value: Read) -> Read:
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        first, at = key(data, at)
+        second, at = value(data, at)
+        return (first, second), at
+
+    return read
+
+
+def _primitive(kind: str, node: Mapping[str, Any]) -> _Type:
+    logical = node.get("logicalType")
+    match kind:
+        case "boolean":
+            return _Type(arrow=pa.bool_(), read=_boolean)
+        case "int":
+            return _Type(arrow=pa.date32() if logical == "date" else pa.int32(), read=number)
+        case "long":
+            arrow = _LONGS.get(logical or "", pa.int64())
+            is_zoned = str(logical).startswith("timestamp") and node.get("adjust-to-utc", True)
+            return _Type(arrow=pa.timestamp(arrow.unit, "UTC") if is_zoned else arrow, read=number)
+        case "float":
+            return _Type(arrow=pa.float32(), read=_packed("<f"))
+        case "double":
+            return _Type(arrow=pa.float64(), read=_packed("<d"))
+        case "string":
+            return _Type(arrow=pa.string(), read=_text)
+        case "bytes" | "fixed":
+            size = int(node["size"]) if kind == "fixed" else None
+            read = sized_bytes if size is None else _fixed(size)
+            if logical == "decimal":
+                scale = int(node.get("scale", 0))
+                arrow = pa.decimal128(int(node["precision"]), scale)
+                return _Type(arrow=arrow, read=_decimal(read, scale))
+            return _Type(arrow=pa.binary() if size is None else pa.binary(size), read=read)
+    raise Unsupported(f"values of Avro type {kind!r} cannot be a column", feature=f"avro {kind}")
+
+
+def _boolean(data: bytes, at: int) -> tuple[Any, int]:
+    return data[at] == 1, at + 1
+
+
+def _text(data: bytes, at: int) -> tuple[Any, int]:
+    value, at = sized_bytes(data, at)
+    return value.decode(), at
+
+
+def _packed(layout: str) -> Read:
+    packed = struct.Struct(layout)
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        return packed.unpack_from(data, at)[0], at + packed.size
+
+    return read
+
+
+def _fixed(size: int) -> Read:
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        if at + size > len(data):
+            raise IndexError(f"{size} bytes do not fit the block")
+        return data[at : at + size], at + size
+
+    return read
+
+
+def _decimal(raw: Read, scale: int) -> Read:
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        value, at = raw(data, at)
+        return Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale, _EXACT), at
+
+    return read

@@ -1,0 +1,1 @@
+"""SQL databases as a catalog uses them: connections, transactions, counted statements."""

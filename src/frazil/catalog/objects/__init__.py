@@ -1,0 +1,1 @@
+"""A catalog whose state is objects of a bucket, swapped by conditional requests."""

@@ -1,0 +1,108 @@
+"""The object that is a table's pointer: read, with its large parts, and swapped by If-Match."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from frazil.catalog.objects.conditional_put import Refused, Written, put, read
+from frazil.catalog.objects.head_document import HeadDocument, Unresolved
+from frazil.catalog.objects.history_objects import encode, parse
+from frazil.catalog.objects.layout import folder_of
+from frazil.errors import AlreadyExists, CommitConflict, NotFound
+from frazil.storage.conditional import ConditionalStore, ObjectVersion, StoredObject
+
+_MAX_CHANGES = 200
+_MAX_WAIT_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownHead:
+    """A head as read, and the version of its object to compare."""
+
+    document: HeadDocument
+    version: ObjectVersion
+
+
+class HeadObject:
+    """One head object."""
+
+    def __init__(self, store: ConditionalStore, path: str) -> None:
+        self.store = store
+        self.path = path
+        self.folder = folder_of(path)
+
+    def read(self, known: KnownHead | None = None) -> KnownHead:
+        """The current head in one request, which brings nothing if it is the known one."""
+        stored = self.store.get(self.path, unless=None if known is None else known.version)
+        if stored is None:
+            assert known is not None
+            return known
+        return self.parsed(stored, known)
+
+    def find(self) -> KnownHead | None:
+        """The current head, or None when there is none."""
+        stored = read(self.store, self.path)
+        return None if stored is None else self.parsed(stored)
+
+    def parsed(self, stored: StoredObject, known: KnownHead | None = None) -> KnownHead:
+        """A head with its large parts; those that a known head has are not fetched again."""
+        unresolved = Unresolved.of(stored.data, self.path)
+        held = () if known is None else known.document.parts
+        parts = {part.object: part.document for part in held if part.object is not None}
+        for name in unresolved.missing():
+            if name not in parts:
+                path = f"{self.folder}/{name}"
+                parts[name] = parse(self.store.read(path), path)
+        return KnownHead(document=unresolved.resolved(parts), version=stored.version)
+
+    def write(self, document: HeadDocument, *, over: KnownHead | None) -> Written | Refused:
+        """Write a head that follows a known one, or the first; new large parts come before it."""
+        held = () if over is None else over.document.parts
+        there = {part.object for part in held}
+        for part in document.parts:
+            if part.object is not None and part.object not in there:
+                self._write_part(part.object, encode(part.document))
+        version = None if over is None else over.version
+        return put(self.store, self.path, document.encoded(), over=version, mark=document.id)
+
+    def change(
+        self, edit: Callable[[HeadDocument], HeadDocument | None], known: KnownHead | None = None
+    ) -> KnownHead:
+        """Apply a change that holds for any version; None says that there is nothing to do."""
+        current = self.read() if known is None else known
+        for _ in range(_MAX_CHANGES):
+            document = edit(current.document)
+            if document is None:
+                return current
+            outcome = self.write(document, over=current)
+            if isinstance(outcome, Written):
+                if outcome.version is None:
+                    return self.read()
+                return KnownHead(document=document, version=outcome.version)
+            if outcome.current is None:
+                raise NotFound(f"{self.path}: the head of the table was removed")
+            current = self.parsed(outcome.current, current)
+            if current.document.follows(document.id):
+                return current
+            time.sleep(random.random() * _MAX_WAIT_S)
+        raise CommitConflict(f"{self.path}: other changes kept landing first; try again")
+
+    def fence(self, known: KnownHead) -> bool:
+        """Give the head another version with the same content, so that whoever is about to swap
+        the known one fails; False when it has changed by itself."""
+        outcome = self.write(known.document.followed_by(), over=known)
+        return isinstance(outcome, Written)
+
+    def _write_part(self, name: str, data: bytes) -> None:
+        try:
+            self.store.put_new(f"{self.folder}/{name}", data)
+        except AlreadyExists:
+            return  # the name is unique: an earlier attempt of this call wrote it
+
+
+def tombstone(document: HeadDocument) -> HeadDocument | None:
+    """The head of a table that is dropped; None when it is already."""
+    return None if document.is_dropped else document.followed_by(is_dropped=True)

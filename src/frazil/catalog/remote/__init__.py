@@ -1,0 +1,1 @@
+"""The catalog behind a Frazil server, through the native extension of its REST API."""

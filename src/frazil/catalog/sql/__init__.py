@@ -1,0 +1,1 @@
+"""The catalog in a SQL database: SQLite for one machine, PostgreSQL for many writers."""

@@ -1,0 +1,1 @@
+"""What commands print: tables, drawings, rows in every format, and the SQL shell."""

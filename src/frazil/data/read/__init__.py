@@ -1,0 +1,1 @@
+"""Rows out of data files, as the table's columns of today."""

@@ -1,0 +1,137 @@
+"""Rows split by partition: which rows belong together, and under which path their files lie.
+
+Vectorised over batches: a Python object is made per partition found, never per row. It knows
+partition specs and the spelling of partition paths; files are written in `write`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote_plus
+
+import numpy as np
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import VoidTransform
+from pyiceberg.types import IcebergType, UUIDType
+
+from frazil.data.metadata_columns import column_at, path_of
+from frazil.filter.transforms.transforms import joint_array
+from frazil.format.partition_fields import source_ids
+from frazil.format.values.types import arrow_type, scalar_value
+
+_MAX_SEGMENT_BYTES: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Partition:
+    """One partition: its values by partition field id, as plain values, and its path.
+
+    Compared by identity: a null and the text "null" have the same path, and NaN is not itself.
+    """
+
+    values: Mapping[int, Any] = field(default_factory=dict)
+    path: str = ""
+
+
+UNPARTITIONED: Final = Partition()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A partition field resolved against the schema."""
+
+    field: PartitionField
+    source_paths: tuple[tuple[int, ...], ...]
+    source_types: tuple[IcebergType, ...]
+    result_type: IcebergType
+
+    def values(self, batch: pa.RecordBatch) -> pa.Array:
+        if isinstance(self.field.transform, VoidTransform):
+            return pa.nulls(batch.num_rows, arrow_type(self.result_type))
+        sources = [column_at(batch, path) for path in self.source_paths]
+        return joint_array(self.field.transform, sources, self.source_types)
+
+    def segment(self, value: Any) -> str:
+        text = f"{quote_plus(self.field.name, safe='')}={quote_plus(self._human(value), safe='')}"
+        if len(text) <= _MAX_SEGMENT_BYTES:
+            return text
+        # File systems limit the length of a name; readers never rely on it.
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return f"{text[: _MAX_SEGMENT_BYTES - 17].rstrip('%')}-{digest}"
+
+    def _human(self, value: Any) -> str:
+        if isinstance(self.result_type, UUIDType) and value is not None:
+            value = uuid.UUID(bytes=value)
+        try:
+            return str(self.field.transform.to_human_string(self.result_type, value))
+        except (OverflowError, ValueError):  # a date that Python's calendar does not reach
+            return str(value)
+
+
+class Partitioner:
+    """Splits batches of one schema by one spec; the same partition is the same object."""
+
+    def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
+        self._parts = tuple(_resolved(part, schema) for part in spec.fields)
+        self._known: dict[tuple[Any, ...], Partition] = {}
+
+    @property
+    def types(self) -> dict[int, pa.DataType]:
+        """Arrow types of the partition values by partition field id."""
+        return {part.field.field_id: arrow_type(part.result_type) for part in self._parts}
+
+    def split(self, batch: pa.RecordBatch) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+        """The rows of each partition, in the order they have in the batch."""
+        if not self._parts:
+            yield UNPARTITIONED, batch
+            return
+        encoded = [
+            part.values(batch).dictionary_encode(null_encoding="encode") for part in self._parts
+        ]
+        codes = np.zeros(batch.num_rows, dtype=np.int64)
+        for column in encoded:
+            indices = column.indices.to_numpy(zero_copy_only=False)
+            codes = codes * len(column.dictionary) + indices
+            if len(encoded) > 1:
+                _, codes = np.unique(codes, return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        ordered = codes[order]
+        starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+        if len(starts) == 1:
+            yield self._partition(encoded, 0), batch
+            return
+        for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
+            rows = order[start:end]
+            # A copy per partition: a slice would keep the whole batch alive in a slow partition.
+            yield self._partition(encoded, int(rows[0])), batch.take(pa.array(rows))
+
+    def _partition(self, encoded: list[pa.DictionaryArray], row: int) -> Partition:
+        values = tuple(
+            scalar_value(column.dictionary[column.indices[row].as_py()]) for column in encoded
+        )
+        # By text, so that one NaN is another and 0.0 is not -0.0.
+        key = tuple(repr(value) for value in values)
+        partition = self._known.get(key)
+        if partition is None:
+            parts = zip(self._parts, values, strict=True)
+            path = "/".join(part.segment(value) for part, value in parts)
+            ids = (part.field.field_id for part in self._parts)
+            partition = Partition(values=dict(zip(ids, values, strict=True)), path=path)
+            self._known[key] = partition
+        return partition
+
+
+def _resolved(part: PartitionField, schema: Schema) -> _Part:
+    types = tuple(schema.find_field(source).field_type for source in source_ids(part))
+    return _Part(
+        field=part,
+        source_paths=tuple(path_of(schema, source) for source in source_ids(part)),
+        source_types=types,
+        result_type=part.transform.result_type(types[0]),
+    )

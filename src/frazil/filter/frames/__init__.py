@@ -1,0 +1,1 @@
+"""Expressions of polars, pyarrow and pandas as filters."""

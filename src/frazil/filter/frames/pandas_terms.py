@@ -1,0 +1,213 @@
+"""Expressions of pandas (`pd.col`), which are functions of a frame: called with one that records.
+
+They mean what pandas makes of `table.to_pandas()`, where null and NaN are both missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from frazil.filter.bind.operators import Op
+from frazil.filter.frames.terms import (
+    All,
+    AnyOf,
+    Col,
+    Compared,
+    Const,
+    HasText,
+    Logic,
+    Missing,
+    OneOf,
+    Operand,
+    Opposite,
+    Term,
+    either_not_both,
+    plain_pattern,
+    refusal,
+)
+
+_BOUNDS: Final = {
+    "both": (Op.GE, Op.LE),
+    "left": (Op.GE, Op.LT),
+    "right": (Op.GT, Op.LE),
+    "neither": (Op.GT, Op.LT),
+}
+_NAMED: Final = {
+    "eq": Op.EQ,
+    "ne": Op.NE,
+    "lt": Op.LT,
+    "le": Op.LE,
+    "gt": Op.GT,
+    "ge": Op.GE,
+}
+
+
+def pandas_term(expression: Any) -> Term:
+    """The condition that the expression says."""
+    evaluate = getattr(expression, "_eval_expression", None)
+    if evaluate is None:
+        raise refusal("no form that is known", Logic.PANDAS, "write this filter as SQL text")
+    try:
+        recorded = evaluate(_Frame())
+    except TypeError as error:  # an argument that is not known here
+        raise refusal(f"{expression!r} ({error})", Logic.PANDAS) from None
+    if not isinstance(recorded, _Recorded):
+        raise refusal(f"the value {recorded!r} where a condition is expected", Logic.PANDAS)
+    return recorded.term
+
+
+class _EveryName:
+    """Names of columns; whether the table has them is checked when the filter is bound."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+class _Frame:
+    columns = _EveryName()
+
+    def __getitem__(self, name: object) -> _Recorded:
+        if not isinstance(name, str):
+            raise refusal(f"the column name {name!r}, which is not text", Logic.PANDAS)
+        return _Recorded(Col((name,)))
+
+
+class _Recorded:
+    """Stands for a column or a condition and records what is asked of it."""
+
+    __slots__ = ("term",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, term: Term) -> None:
+        self.term = term
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "str":
+            return _Text(self._column())
+        if name in _NAMED:
+            return lambda other: self._compared(_NAMED[name], other)
+        raise refusal(f".{name.strip('_')}", Logic.PANDAS)
+
+    def __array_ufunc__(self, function: Any, *_: Any, **__: Any) -> Any:
+        raise refusal(f"numpy.{function.__name__}", Logic.PANDAS)
+
+    def _compared(self, op: Op, other: Any) -> _Recorded:
+        return _Recorded(Compared(op, self._operand(), _operand(other)))
+
+    def _operand(self) -> Operand:
+        if not isinstance(self.term, Col | Const):
+            raise refusal("a comparison of a condition", Logic.PANDAS)
+        return self.term
+
+    def _column(self) -> Col:
+        if not isinstance(self.term, Col):
+            raise refusal("a condition where a column is expected", Logic.PANDAS)
+        return self.term
+
+    def __eq__(self, other: object) -> _Recorded:  # type: ignore[override]
+        return self._compared(Op.EQ, other)
+
+    def __ne__(self, other: object) -> _Recorded:  # type: ignore[override]
+        return self._compared(Op.NE, other)
+
+    def __lt__(self, other: Any) -> _Recorded:
+        return self._compared(Op.LT, other)
+
+    def __le__(self, other: Any) -> _Recorded:
+        return self._compared(Op.LE, other)
+
+    def __gt__(self, other: Any) -> _Recorded:
+        return self._compared(Op.GT, other)
+
+    def __ge__(self, other: Any) -> _Recorded:
+        return self._compared(Op.GE, other)
+
+    def __and__(self, other: Any) -> _Recorded:
+        return _Recorded(All((self.term, _term(other))))
+
+    def __or__(self, other: Any) -> _Recorded:
+        return _Recorded(AnyOf((self.term, _term(other))))
+
+    def __xor__(self, other: Any) -> _Recorded:
+        return _Recorded(either_not_both(self.term, _term(other)))
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> _Recorded:
+        return _Recorded(Opposite(self.term))
+
+    def isna(self) -> _Recorded:
+        return _Recorded(Missing(self._column(), or_nan=True))
+
+    def notna(self) -> _Recorded:
+        return _Recorded(Opposite(Missing(self._column(), or_nan=True)))
+
+    isnull, notnull = isna, notna
+
+    def isin(self, values: Iterable[Any]) -> _Recorded:
+        if isinstance(values, _Recorded):
+            raise refusal("isin of another column", Logic.PANDAS)
+        plain = tuple(_value(value) for value in values)
+        if any(value is None or value != value for value in plain):
+            raise refusal("isin with a missing value", Logic.PANDAS, "add | column.isna()")
+        return _Recorded(OneOf(self._column(), plain, null_is_value=True))
+
+    def between(self, left: Any, right: Any, inclusive: str = "both") -> _Recorded:
+        if inclusive not in _BOUNDS:
+            raise refusal(f"between with inclusive={inclusive!r}", Logic.PANDAS)
+        low, high = _BOUNDS[inclusive]
+        column = self._operand()
+        parts = (Compared(low, column, _operand(left)), Compared(high, column, _operand(right)))
+        return _Recorded(All(parts))
+
+
+class _Text:
+    """What `.str` of a column is asked for."""
+
+    def __init__(self, column: Col) -> None:
+        self._column = column
+
+    def __getattr__(self, name: str) -> Any:
+        raise refusal(f".str.{name}", Logic.PANDAS)
+
+    def startswith(self, pat: Any) -> _Recorded:
+        return self._any(pat, "starts_with")
+
+    def endswith(self, pat: Any) -> _Recorded:
+        return self._any(pat, "ends_with")
+
+    def contains(self, pat: Any, case: bool = True, *, regex: bool = True) -> _Recorded:
+        if not case:
+            raise refusal(".str.contains with case=False", Logic.PANDAS)
+        return self._any(plain_pattern(pat, Logic.PANDAS) if regex else pat, "contains")
+
+    def _any(self, pattern: Any, place: Any) -> _Recorded:
+        texts = pattern if isinstance(pattern, tuple) else (pattern,)
+        if not texts or not all(isinstance(text, str) for text in texts):
+            raise refusal(f"the text {pattern!r} to look for", Logic.PANDAS)
+        found = tuple(HasText(self._column, place, text) for text in texts)
+        return _Recorded(AnyOf(found) if len(found) > 1 else found[0])
+
+
+def _operand(value: Any) -> Operand:
+    return value._operand() if isinstance(value, _Recorded) else Const(_value(value))
+
+
+def _term(value: Any) -> Term:
+    return value.term if isinstance(value, _Recorded) else Const(_value(value))
+
+
+def _value(value: Any) -> Any:
+    """A value of Python; NumPy's times count from the epoch."""
+    if type(value).__module__ == "numpy":
+        if getattr(value, "ndim", 0):
+            raise refusal("an array where one value is expected", Logic.PANDAS)
+        if value.dtype.kind == "M":
+            import pandas
+
+            return pandas.Timestamp(value)
+        return value.item()
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    return value

@@ -1,0 +1,1 @@
+"""Filters over statistics and partition tuples: which files might match, which must."""

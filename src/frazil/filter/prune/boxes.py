@@ -1,0 +1,93 @@
+"""Bounding boxes of many files judged by a window: which may have a shape that matches.
+
+False only where no shape can match. An end that is not known, or is NaN, never prunes, and so does
+a box on a plane whose west is greater than its east.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import GeographyType
+
+from frazil import arrow_values
+from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.comparable import Mask
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import stats_key
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_ENDS: Final = ("lower_x", "lower_y", "upper_x", "upper_y")
+_COUNTS: Final = ("value_count", "null_value_count")
+
+
+def keys(predicate: BoxPredicate) -> frozenset[str]:
+    """The statistics columns that judging it needs."""
+    field_id = predicate.term.ref().field.field_id
+    return frozenset(stats_key(field_id, name) for name in (*_ENDS, *_COUNTS))
+
+
+def might(predicate: BoxPredicate, batch: EntryBatch) -> Mask | None:
+    """Where some shape can match; None when that is everywhere."""
+    field = predicate.term.ref().field
+    ends = [_floats(batch, stats_key(field.field_id, name)) for name in _ENDS]
+    mask = _with_values(batch, field.field_id)
+    if all(end is None for end in ends):
+        return mask
+    unknown = np.full(batch.num_rows, np.nan)
+    west, south, east, north = (unknown if end is None else end for end in ends)
+    on_globe = isinstance(field.field_type, GeographyType)
+    reached = _reached(predicate, west, south, east, north, on_globe=on_globe)
+    return reached if mask is None else reached & mask
+
+
+def _reached(
+    window: BoxPredicate,
+    west: Floats,
+    south: Floats,
+    east: Floats,
+    north: Floats,
+    *,
+    on_globe: bool,
+) -> Mask:
+    turned = west > east
+    if window.covers:
+        inside = ~(west > window.west) & ~(east < window.east)
+        rows = ~(south > window.south) & ~(north < window.north)
+        return (inside | turned) & rows
+    rows = ~(south > window.north) & ~(north < window.south)
+    if window.west > window.east:
+        columns = ~(east < window.west) | ~(west > window.east)
+    else:
+        columns = ~(east < window.west) & ~(west > window.east)
+    if not turned.any():
+        return columns & rows
+    across: Any = True
+    if on_globe and window.west <= window.east:  # two ranges that cross have the antimeridian
+        across = ~(east < window.west) | ~(west > window.east)
+    return np.where(turned, across, columns) & rows
+
+
+def _with_values(batch: EntryBatch, field_id: int) -> Mask | None:
+    """Where not every value is null."""
+    values, nulls = (stats_key(field_id, name) for name in _COUNTS)
+    if not batch.has(values) or not batch.has(nulls):
+        return None
+    counted = batch.numpy(nulls)
+    mask: Mask = (counted < 0) | (counted != batch.numpy(values))
+    return mask
+
+
+def _floats(batch: EntryBatch, key: str) -> Floats | None:
+    if not batch.has(key):
+        return None
+    column = batch.column(key)
+    if column.null_count == len(column):
+        return None
+    if column.null_count:
+        column = pc.fill_null(column, arrow_values.scalar(float("nan"), pa.float64()))
+    return arrow_values.to_numpy(column)

@@ -1,0 +1,1 @@
+"""Text to filters, types, partition specs and sort orders, and filters to text."""

@@ -1,0 +1,1 @@
+"""Partition transforms over whole columns."""

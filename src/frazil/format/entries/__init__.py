@@ -1,0 +1,1 @@
+"""Content entries: their fields, batches of them, and manifests in Parquet."""

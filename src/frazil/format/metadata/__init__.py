@@ -1,0 +1,1 @@
+"""Table metadata: schemas, specs, properties, snapshots, and their JSON."""

@@ -1,0 +1,1 @@
+"""Iceberg's types as Arrow types, and single values as bytes."""

@@ -1,0 +1,326 @@
+"""Files that entries name: there, of the stated size, and when asked with the stated content."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, pairwise
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from frazil.data.read.sources import ParquetSource, check_whole, explained, open_source
+from frazil.data.slices import DataFileSlice
+from frazil.errors import FormatError, FrazilError, NotFound, Unsupported
+from frazil.format import paths
+from frazil.format.checks import CLIENT_FOLDER
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import column_files_of
+from frazil.format.entries.fields import COLUMN_FILES, VECTOR_KEYS, ContentType
+from frazil.format.vectors import puffin
+from frazil.maintenance.check.problems import Problems
+from frazil.maintenance.progress import Progress, run_all, silent
+from frazil.maintenance.removal.kept_files import kept_files
+from frazil.storage import Storage
+
+FILE_KEYS = (
+    "location",
+    "content_type",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    *VECTOR_KEYS,
+    "tracking.sequence_number",
+    "tracking.first_row_id",
+)
+_ROWS_TOGETHER = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorAt:
+    """A deletion vector as an entry states it."""
+
+    offset: int
+    size_in_bytes: int
+    cardinality: int
+    record_count: int | None
+
+
+_TEXT = pa.string()
+_PART_FILES = 256
+
+
+@dataclass(slots=True, kw_only=True)
+class Stated:
+    """What entries say of one file; sizes differ only if something is wrong."""
+
+    sizes: set[int] = field(default_factory=set)
+    records: set[int] = field(default_factory=set)
+    file_format: str | None = None
+    vectors: set[VectorAt] = field(default_factory=set)
+    end: int = 0
+
+
+class FileChecks:
+    """Collects what entries claim, in columns, then checks every file once."""
+
+    def __init__(self, storage: Storage, location: str, problems: Problems) -> None:
+        self._storage = storage
+        self._location = location
+        self._problems = problems
+        self._metadata: dict[str, Stated] = {}
+        """Manifests and Puffin files: few, beside data files."""
+        self._waiting: list[tuple[str, EntryBatch]] = []
+        self._rows_waiting = 0
+        self._claims: list[pa.Table] = []
+        self.count = 0
+        """How many files there are, once they were checked."""
+
+    def manifest(self, address: str, size: int | None) -> None:
+        """A root or leaf; roots have no stated size."""
+        stated = self._metadata.setdefault(address, Stated())
+        if size is not None:
+            stated.sizes.add(size)
+
+    def entries(self, batch: EntryBatch, where: str) -> None:
+        """Data files, delete files and vectors that live entries of a manifest name. Manifests are
+        small, as a rule, and looked at together."""
+        if not batch.num_rows:
+            return
+        self._waiting.append((where, batch.select((*FILE_KEYS, COLUMN_FILES))))
+        self._rows_waiting += batch.num_rows
+        if self._rows_waiting >= _ROWS_TOGETHER:
+            self._take_waiting()
+
+    def _take_waiting(self) -> None:
+        waiting, self._waiting, self._rows_waiting = self._waiting, [], 0
+        try:
+            self._take(EntryBatch.concat(batch for _, batch in waiting))
+        except FrazilError:  # one of them is broken: which one?
+            for where, batch in waiting:
+                with self._problems.guarded(where):
+                    self._take(batch)
+
+    def _take(self, batch: EntryBatch) -> None:
+        addresses = paths.resolve_all(self._location, batch.column("location"))
+        vector = np.asarray(batch.column("deletion_vector.location").is_valid())
+        is_old_vector = (batch.numpy("content_type") == ContentType.POSITION_DELETES) & vector
+        records = batch.column("record_count").cast(pa.int64())
+        claims = pa.table(
+            {
+                "address": addresses.cast(pa.string()),
+                "size": batch.column("file_size_in_bytes").cast(pa.int64()),
+                # An old vector's entry counts deleted rows; its Puffin file has no rows of its own.
+                "records": pc.if_else(pa.array(is_old_vector), None, records),
+                "format": batch.column("file_format").cast(pa.string()),
+            }
+        )
+        self._claims.append(claims)
+        self._column_files(batch)
+        rows = np.flatnonzero(vector)
+        self._vectors(batch.take(rows), is_old_vector[rows])
+
+    def _column_files(self, batch: EntryBatch) -> None:
+        """Column files have as many rows as the data files they belong to."""
+        if not batch.has(COLUMN_FILES):
+            return
+        pairs = zip(column_files_of(batch), batch.pylist("record_count"), strict=True)
+        rows = [
+            {
+                "address": paths.resolve(self._location, file.location),
+                "size": file.file_size_in_bytes,
+                "records": records,
+                "format": file.file_format,
+            }
+            for files, records in pairs
+            for file in files
+        ]
+        if rows:
+            self._claims.append(pa.Table.from_pylist(rows, schema=self._claims[-1].schema))
+
+    def _vectors(self, batch: EntryBatch, is_old: npt.NDArray[np.bool_]) -> None:
+        keys = ("location", "offset", "size_in_bytes", "cardinality")
+        columns = [batch.pylist(f"deletion_vector.{key}") for key in keys]
+        counts = batch.pylist("record_count")
+        for old, records, path, offset, length, rows in zip(
+            is_old.tolist(), counts, *columns, strict=True
+        ):
+            if offset is None or length is None:
+                continue
+            address = paths.resolve(self._location, path)
+            stated = self._metadata.setdefault(address, Stated())
+            stated.end = max(stated.end, offset + length)
+            stated.vectors.add(
+                VectorAt(
+                    offset=offset,
+                    size_in_bytes=length,
+                    cardinality=rows if rows is not None else records,
+                    record_count=None if old else records,
+                )
+            )
+
+    def run(self, *, deep: bool, progress: Progress = silent) -> None:
+        """Check every file; `deep` reads every page of data files, and vectors."""
+
+        if self._waiting:
+            self._take_waiting()
+
+        def look(address: str, stated: Stated) -> None:
+            with self._problems.guarded(address):
+                size = self._size(address)
+                if size is None:
+                    return
+                self._check_size(address, stated, size)
+                if deep:
+                    self._open(address, stated, size)
+
+        def look_at(claims: pa.Table) -> None:
+            for address, stated in _stated(claims, self._metadata):
+                look(address, stated)
+
+        parts = self._parts()
+        known = pc.unique(pa.chunked_array([p["address"].combine_chunks() for p in parts], _TEXT))
+        metadata = pa.array(list(self._metadata), _TEXT)
+        apart = metadata.filter(pc.invert(pc.is_in(metadata, value_set=known))).to_pylist()
+        self.count = len(known) + len(apart)
+
+        def in_files(done: int, total: int, what: str, /) -> None:
+            progress(len(known) * done // total, len(known), what)
+
+        for _ in run_all(parts, look_at, what="files", progress=in_files):
+            pass
+        pairs = [(address, self._metadata[address]) for address in apart]
+        for _ in run_all(pairs, lambda pair: look(*pair), what="metadata files", progress=progress):
+            pass
+
+    def _parts(self) -> list[pa.Table]:
+        """Distinct claims in order of addresses, cut where one address ends."""
+        if not self._claims:
+            return []
+        names = self._claims[0].column_names
+        claims = pa.concat_tables(self._claims).group_by(names).aggregate([])
+        self._claims = []
+        claims = claims.sort_by("address").combine_chunks()
+        addresses = claims["address"]
+        cuts = [0]
+        while cuts[-1] < claims.num_rows:
+            end = min(cuts[-1] + _PART_FILES, claims.num_rows)
+            while end < claims.num_rows and addresses[end].equals(addresses[end - 1]):
+                end += 1
+            cuts.append(end)
+        return [claims.slice(start, end - start) for start, end in pairwise(cuts)]
+
+    def _size(self, address: str) -> int | None:
+        try:
+            return self._storage.size(address)
+        except NotFound:
+            self._problems.add(address, "location", f"the file is not there{self._cause(address)}")
+        except FrazilError as error:
+            self._problems.add(address, "location", str(error))
+        return None
+
+    @cached_property
+    def _copied(self) -> frozenset[str]:
+        """Files of which a server keeps copies."""
+        kept = kept_files(self._storage, self._location)
+        return frozenset(path for one in kept for path, _ in one.files)
+
+    def _cause(self, address: str) -> str:
+        """What may have become of a data file that is gone."""
+        if address in self._copied:
+            return (
+                ": its writer deleted it when it got no answer to a commit that had landed. A copy "
+                "is kept, and put back when the table is loaded through frazil serve"
+            )
+        if address.startswith(f"{self._location.rstrip('/')}/{CLIENT_FOLDER}/data/"):
+            return (
+                ": a client of frazil serve wrote it, and may have deleted it when it got no "
+                "answer to a commit that had landed, as DuckDB does; load its rows again"
+            )
+        return ""
+
+    def _check_size(self, address: str, stated: Stated, size: int) -> None:
+        for said in stated.sizes:
+            self._problems.need(
+                said == size, address, "file_size_in_bytes", f"is {size}; an entry says {said}"
+            )
+        self._problems.need(
+            stated.end <= size,
+            address,
+            "deletion_vector.size_in_bytes",
+            f"the file has {size} bytes; a vector is said to end at {stated.end}",
+        )
+
+    def _open(self, address: str, stated: Stated, size: int) -> None:
+        for said in stated.records:
+            source = DataFileSlice(
+                path=address,
+                file_format=stated.file_format or "parquet",
+                record_count=said,
+                file_size_in_bytes=size,
+            )
+            try:
+                opened = open_source(self._storage, source)
+            except FormatError as error:
+                self._problems.add(address, "record_count", error.problem)
+                continue
+            except Unsupported:
+                continue  # a format whose rows are not read here cannot be counted either
+            if isinstance(opened, ParquetSource):
+                self._read_all(address, opened)
+        if stated.vectors:
+            with self._problems.guarded(address):
+                self._check_footer(address, stated.vectors)
+        for vector in self._ordered(stated.vectors):
+            with self._problems.guarded(address):
+                puffin.read_vector_at(
+                    self._storage.open(address),
+                    offset=vector.offset,
+                    size_in_bytes=vector.size_in_bytes,
+                    path=address,
+                    cardinality=vector.cardinality,
+                    record_count=vector.record_count,
+                    limits=self._storage.limits,
+                )
+
+    def _check_footer(self, address: str, vectors: Iterable[VectorAt]) -> None:
+        """Entries say where a vector is; engines that read the file's footer must find it too."""
+        opened, limits = self._storage.open(address), self._storage.limits
+        footer = puffin.read_footer(opened, path=address, limits=limits)
+        known = {(blob.offset, blob.length) for blob in footer.blobs}
+        for vector in self._ordered(vectors):
+            self._problems.need(
+                (vector.offset, vector.size_in_bytes) in known,
+                address,
+                "footer",
+                f"has no vector of {vector.size_in_bytes} bytes at {vector.offset}; an entry has",
+            )
+
+    def _read_all(self, address: str, opened: ParquetSource) -> None:
+        """Every byte against the file's seal, then every page, which may have a checksum too."""
+        try:
+            with explained(address):
+                check_whole(self._storage, address)
+                opened.read_all()
+        except FormatError as error:
+            self._problems.add(address, "content", error.problem)
+
+    @staticmethod
+    def _ordered(vectors: Iterable[VectorAt]) -> list[VectorAt]:
+        return sorted(vectors, key=lambda vector: vector.offset)
+
+
+def _stated(claims: pa.Table, metadata: Mapping[str, Stated]) -> Iterator[tuple[str, Stated]]:
+    """What sorted claims say of each file; a Puffin file may have entries of its own, too."""
+    for address, rows in groupby(claims.to_pylist(), key=itemgetter("address")):
+        stated = metadata.get(address) or Stated()
+        for row in rows:
+            stated.sizes.add(row["size"])
+            stated.file_format = row["format"]
+            if row["records"] is not None:
+                stated.records.add(row["records"])
+        yield address, stated

@@ -1,0 +1,1 @@
+"""Paimon's metadata and statistics, read as columns."""

@@ -1,0 +1,1 @@
+"""Updates that write columns instead of rows."""

@@ -1,0 +1,283 @@
+"""Updates as changes that write column files: all of a plan's files, or those where it is less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
+
+from frazil.commit.change import Change
+from frazil.data.metadata_columns import POS
+from frazil.data.projection import file_fields
+from frazil.data.read.sources import ParquetSource, open_source
+from frazil.data.schema import arrow_schema
+from frazil.data.write.row_input import Rows, row_reader, schema_of
+from frazil.errors import InvalidInput, Unsupported
+from frazil.filter.text.sql_text import ROWS, Expression, SqlText, columns_of_schema, sql_text
+from frazil.properties.registry import NAME_MAPPING
+from frazil.rows.actions import KEY
+from frazil.rows.columns.column_update import ColumnUpdate, Compute, refusal
+from frazil.rows.engine import Assignments, ColumnEngine
+from frazil.rows.planned import Planned
+from frazil.scan.tasks import Task, TaskReader
+
+if TYPE_CHECKING:
+    from frazil.rows.editor import RowEditor
+
+Function = Callable[[pa.RecordBatch], Any]
+"""Values of a new column from a batch of rows: an Arrow array, or a sequence."""
+EXTRA_KEYS: Final = ("sort_order_id",)
+"""What a plan needs of an entry whose columns are updated."""
+_MIN_ROWS: Final = 0.5
+"""Share of a file's rows from which on its columns are written instead of its rows."""
+_MAX_BYTES: Final = 0.5
+"""Share of a file's bytes that its columns may have then."""
+
+
+def assigned_columns(editor: RowEditor, planned: Planned, values: Assignments) -> Change:
+    """An update of a plan's rows by column files."""
+    fields = tuple(editor.metadata.schema().find_field(name) for name in _names(values))
+    engine = _engine(editor)
+    return changed(editor, planned, fields, lambda part: engine.computed(part, values, fields))
+
+
+def _names(values: Assignments) -> list[str]:
+    return list(dict.fromkeys(path[0] for path in values))
+
+
+def _engine(editor: RowEditor) -> ColumnEngine:
+    engine = editor.engine
+    if not isinstance(engine, ColumnEngine):
+        raise Unsupported(
+            f"{type(engine).__name__} computes rows, not columns; update with mode='rows'",
+            feature=f"column updates by {type(engine).__name__}",
+        )
+    return engine
+
+
+def changed(
+    editor: RowEditor, planned: Planned, fields: Sequence[NestedField], compute: Compute
+) -> Change:
+    """New values of columns as a change."""
+    update = ColumnUpdate(
+        planned=planned,
+        fields=tuple(fields),
+        handle=editor.handle,
+        metadata=editor.metadata,
+        written=editor.written,
+    )
+    done = update.run(compute)
+    base = planned.base_snapshot_id
+    return Change(
+        branch=editor.branch, base_snapshot_id=base, columns=done.edits, rows_in_place=done.rows
+    )
+
+
+# Which files
+
+
+def cheaper_by_columns(
+    editor: RowEditor, planned: Planned, values: Assignments
+) -> npt.NDArray[np.bool_]:
+    """Files of which an update touches at least half of the rows and less than half of the bytes,
+    as their footers tell. Parts of structs are updated with their rows."""
+    none = np.zeros(planned.num_files, dtype=np.bool_)
+    fields = [editor.metadata.schema().find_field(name) for name in _names(values)]
+    if (
+        any(len(path) > 1 for path in values)
+        or refusal(editor.metadata, fields) is not None
+        or NAME_MAPPING.key in editor.metadata.properties
+        or not isinstance(editor.engine, ColumnEngine)
+        or not planned.num_files
+    ):
+        return none
+    mask = _touched_share(editor, planned) >= _MIN_ROWS
+    mask[list(planned.plan.matches)] = False
+    ids = {column.field_id for column in fields}
+    rows = np.flatnonzero(mask)
+    shares = editor.handle.reader().map(
+        planned.tasks(rows), lambda task: _byte_share(editor, task, ids)
+    )
+    mask[rows] = np.array(list(shares)) < _MAX_BYTES
+    return mask
+
+
+def _touched_share(editor: RowEditor, planned: Planned) -> npt.NDArray[np.float64]:
+    if planned.scan.condition.is_everything:
+        return np.ones(planned.num_files)
+    counts = np.zeros(planned.num_files)
+    for row, positions in planned.located(editor.engine.matching(planned)):
+        counts[row] = len(positions)
+    return counts / np.maximum(planned.records, 1)
+
+
+def _byte_share(editor: RowEditor, task: Task, ids: set[int]) -> float:
+    """The share of columns in a file's bytes; more than all where it cannot be told."""
+    opened = open_source(editor.handle.storage, task.source)
+    if not isinstance(opened, ParquetSource):
+        return 2.0
+    fields = file_fields(opened.schema)
+    leaves = {leaf for column in fields if column.field_id in ids for leaf in column.leaves}
+    own = every = 0
+    for at in range(opened.footer.num_row_groups):
+        group = opened.footer.row_group(at)
+        for leaf in range(group.num_columns):
+            size = group.column(leaf).total_compressed_size
+            every += size
+            own += size if leaf in leaves else 0
+    return own / max(every, 1)
+
+
+# New columns
+
+
+def whole_table(editor: RowEditor) -> Planned:
+    """Every row of the table as the editor sees it."""
+    return Planned.of(editor.scan(None, None), extra_keys=EXTRA_KEYS)
+
+
+def new_columns(
+    editor: RowEditor,
+    columns: Mapping[str, str | Expression | Function],
+    read_columns: Sequence[str] | None,
+) -> Schema:
+    """The columns that expressions and functions give, with their types. A function is called on
+    one row for it, or on none in an empty table."""
+    texts = expressions(editor, columns)
+    functions = {name: value for name, value in columns.items() if callable(value)}
+    fields: dict[str, NestedField] = {}
+    if texts:
+        engine = _engine(editor)
+        fields |= {f.name: f for f in engine.types(whole_table(editor), texts).fields}
+    if functions:
+        scan = editor.scan(None, None if read_columns is None else list(read_columns))
+        table = replace(scan, max_rows=1).to_arrow().combine_chunks()
+        schema = scan.schema
+        batches = table.to_batches() or [
+            pa.RecordBatch.from_pylist([], schema=arrow_schema(schema))
+        ]
+        sample = pa.table({name: _called(name, f, batches[0]) for name, f in functions.items()})
+        fields |= {f.name: f for f in schema_of(sample).fields}
+    return Schema(
+        *(
+            fields[name].model_copy(update={"field_id": at, "required": False})
+            for at, name in enumerate(columns, 1)
+        )
+    )
+
+
+def expressions(
+    editor: RowEditor, columns: Mapping[str, str | Expression | Function]
+) -> dict[str, SqlText]:
+    """Those of new columns that are SQL, judged on the table's columns."""
+    scopes = {ROWS.name: columns_of_schema(editor.metadata.schema())}
+    return {
+        name: sql_text(value, scopes, what=f"expression for {name}")
+        for name, value in columns.items()
+        if isinstance(value, str | Expression)
+    }
+
+
+def filled(
+    editor: RowEditor,
+    texts: Mapping[str, SqlText],
+    functions: Mapping[str, Function],
+    read_columns: Sequence[str] | None,
+) -> Change:
+    """Columns of every row computed from expressions, which were judged before, and functions."""
+    schema = editor.metadata.schema()
+    planned = whole_table(editor)
+    changes: list[Change] = []
+    if texts:
+        fields = tuple(schema.find_field(name) for name in texts)
+        values: Assignments = {(name,): text for name, text in texts.items()}
+        engine = _engine(editor)
+        changes.append(
+            changed(editor, planned, fields, lambda part: engine.computed(part, values, fields))
+        )
+    if functions:
+        fields = tuple(schema.find_field(name) for name in functions)
+        names = read_columns
+        if names is None:
+            names = [c.name for c in schema.fields if c.name not in {*texts, *functions}]
+        called = _Called(functions, tuple(names))
+        changes.append(changed(editor, planned, fields, called.batches))
+    first, *others = changes
+    for other in others:
+        first = replace(first, columns=(*first.columns, *other.columns))
+    return first
+
+
+class _Called:
+    """Functions of batches over the rows of a plan."""
+
+    def __init__(self, functions: Mapping[str, Function], names: Sequence[str]) -> None:
+        self._functions = functions
+        self._names = names
+
+    def batches(self, part: Planned) -> Generator[pa.RecordBatch]:
+        scan = replace(part.scan, columns=(*self._names, POS.name), max_rows=None)
+        reader = TaskReader(Planned(scan, part.plan, part.numbering).reading())
+        for base, task in zip(part.bases.tolist(), part.tasks(), strict=True):
+            for batch in reader.read(task):
+                rows = batch.drop_columns([POS.name])
+                values = {name: _called(name, f, rows) for name, f in self._functions.items()}
+                keys = np.asarray(batch.column(POS.name)) + base
+                yield pa.RecordBatch.from_pydict({**values, KEY: pa.array(keys)})
+
+
+def _called(name: str, function: Function, rows: pa.RecordBatch) -> pa.Array:
+    values = function(rows)
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        values = pa.array(values)
+    if len(values) != rows.num_rows:
+        raise InvalidInput(
+            f"the function for {name} gave {len(values)} values for {rows.num_rows} rows"
+        )
+    return values
+
+
+# Values by key
+
+
+def merged(editor: RowEditor, rows: Rows, on: Sequence[str]) -> Change:
+    """Columns of the rows that a frame has a key of."""
+    schema = editor.metadata.schema()
+    stream = row_reader(rows, schema)
+    names = stream.schema.names
+    lacking = [name for name in on if name not in names]
+    fields = tuple(schema.find_field(name) for name in names if name not in on)
+    if lacking or not fields:
+        raise InvalidInput(
+            f"the rows have no key column {', '.join(lacking)}; they have {', '.join(names)}"
+            if lacking
+            else "the rows have no column beside the key"
+        )
+    engine = _engine(editor)
+    with closing(editor.engine.source(stream, schema)) as source:
+        planned = whole_table(editor)
+        return changed(
+            editor, planned, fields, lambda part: engine.joined(part, source, on, fields)
+        )
+
+
+__all__ = [
+    "EXTRA_KEYS",
+    "Function",
+    "assigned_columns",
+    "changed",
+    "cheaper_by_columns",
+    "expressions",
+    "filled",
+    "merged",
+    "new_columns",
+]

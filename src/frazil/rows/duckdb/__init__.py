@@ -1,0 +1,1 @@
+"""The embedded engine: scans and row-level changes as DuckDB queries."""

@@ -1,0 +1,177 @@
+"""The catalog as a page: namespaces, tables with what their summaries say, and what changed."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from frazil.catalog.backend import TableVersion, all_namespaces
+from frazil.catalog.names import Identifier, Namespace
+from frazil.errors import FrazilError
+from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.format.metadata.summary_totals import live_rows, number
+from frazil.maintenance.analyze import sure_problem
+from frazil.serve.access.principals import Principal, may_read
+from frazil.serve.exchange import Request, Response, namespace_of
+from frazil.serve.explorer.subject import whole
+from frazil.serve.limits import MAX_PAGE_TABLES
+from frazil.serve.service import Service
+
+DAYS = 14
+_DAY_MS = 86_400_000
+
+
+def show(service: Service, call: Request) -> Response:
+    """GET catalog. Only the tables of one page are loaded."""
+    today = int(time.time() * 1000) // _DAY_MS
+    pulses = service.catalog._pointers.pulses((today - DAYS + 1) * _DAY_MS)
+    seen = _readable(call, pulses)
+    mark = service.watch.mark(seen)
+    search = call.query.get("search", "").strip().lower()
+    inside = namespace_of(call.query["namespace"]) if call.query.get("namespace") else None
+    matching = [
+        version
+        for version in seen
+        if search in ".".join((*version.identifier.namespace, version.identifier.name)).lower()
+        and (inside is None or version.identifier.namespace[: len(inside)] == inside)
+    ]
+    start = whole(call, "offset", default=0, maximum=1 << 40)
+    limit = whole(call, "limit", default=200, maximum=MAX_PAGE_TABLES)
+    page = matching[start : start + limit]
+    return Response(
+        body={
+            "namespaces": _namespaces(service, call.principal, seen),
+            "total": len(matching),
+            "offset": start,
+            "tables": _tables(service, page, today),
+            "views": _views(service, call.principal, search, inside),
+            "mark": mark,
+        }
+    )
+
+
+def changes(service: Service, call: Request) -> Response:
+    """GET changes: which tables are not what they were at a mark. Costs one request."""
+    pulses = _readable(call, service.catalog._pointers.pulses())
+    since = call.query.get("since", "")
+    known = service.watch.since(since, pulses) if since else ([], [])
+    changed, gone = ([], []) if known is None else known
+    return Response(
+        body={
+            "mark": service.watch.mark(pulses),
+            "changed": [
+                _named(identifier)
+                for identifier in changed
+                if may_read(call.principal, identifier.namespace)
+            ],
+            "gone": [
+                _named(identifier)
+                for identifier in gone
+                if may_read(call.principal, identifier.namespace)
+            ],
+            "reset": known is None,
+        }
+    )
+
+
+def _readable(call: Request, pulses: Sequence[TableVersion]) -> list[TableVersion]:
+    """Versions of tables that the sender may read: that others change is not said either."""
+    return [pulse for pulse in pulses if may_read(call.principal, pulse.identifier.namespace)]
+
+
+def _named(name: Identifier) -> dict[str, Any]:
+    return {"levels": list(name.namespace), "name": name.name}
+
+
+def _namespaces(
+    service: Service, principal: Principal | None, seen: Sequence[TableVersion]
+) -> list[dict[str, Any]]:
+    counts = Counter(version.identifier.namespace for version in seen)
+    names = {*all_namespaces(service.catalog._pointers), *counts}
+    return [
+        {"levels": list(name), "tables": counts[name]}
+        for name in sorted(names)
+        if principal is None or principal.may_see(name)
+    ]
+
+
+def _views(
+    service: Service, principal: Principal | None, search: str, inside: Namespace | None
+) -> dict[str, Any]:
+    views = [
+        view
+        for namespace in all_namespaces(service.catalog._pointers)
+        if may_read(principal, namespace) and (inside is None or namespace[: len(inside)] == inside)
+        for view in service.catalog._pointers.views.list(namespace)
+        if search in ".".join((*view.namespace, view.name)).lower()
+    ]
+    return {
+        "levels": [list(view.namespace) for view in views],
+        "name": [view.name for view in views],
+    }
+
+
+def _tables(service: Service, page: Sequence[TableVersion], today: int) -> dict[str, list[Any]]:
+    rows = [_table(service, version, today) for version in page]
+    return {name: [row[name] for row in rows] for name in _FIELDS}
+
+
+_FIELDS = (
+    "levels",
+    "name",
+    "rows",
+    "files",
+    "bytes",
+    "format_version",
+    "snapshot",
+    "updated",
+    "commits",
+    "commits_per_day",
+    "health",
+    "hint",
+    "error",
+)
+
+
+def _table(service: Service, pulse: TableVersion, today: int) -> dict[str, Any]:
+    name = pulse.identifier
+    days = Counter(at // _DAY_MS for at in pulse.committed_ms)
+    row: dict[str, Any] = {
+        **dict.fromkeys(_FIELDS),
+        "levels": list(name.namespace),
+        "name": name.name,
+        "commits": len(pulse.committed_ms),
+        "commits_per_day": [days[today - DAYS + 1 + at] for at in range(DAYS)],
+        "health": "unknown",
+        "hint": "",
+    }
+    try:
+        table = service.catalog.load_table(name)
+        tip = table.current_snapshot()
+    except FrazilError as error:
+        return {**row, "error": str(error)}
+    summary = {} if tip is None else tip.summary
+    health, hint = _hint(table.metadata, tip)
+    return {
+        **row,
+        "rows": live_rows(tip),
+        "files": number(summary, "total-data-files") if tip is not None else 0,
+        "bytes": number(summary, "total-files-size") if tip is not None else 0,
+        "format_version": table.metadata.format_version,
+        "snapshot": None if tip is None else str(tip.snapshot_id),
+        "updated": table.metadata.last_updated_ms,
+        "health": health,
+        "hint": hint,
+    }
+
+
+def _hint(metadata: TableMetadata, tip: Snapshot | None) -> tuple[str, str]:
+    """What a summary alone tells of a table's health: a sure problem or nothing; `health` looks."""
+    if tip is None:
+        return "ok", ""
+    problem = sure_problem(
+        metadata.properties, tip.summary, is_partitioned=bool(metadata.spec().fields)
+    )
+    return ("unknown", "") if problem is None else ("look", problem)

@@ -1,0 +1,1 @@
+"""Endpoints of Frazil's own client: heads, group commit, turns."""

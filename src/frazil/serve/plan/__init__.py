@@ -1,0 +1,1 @@
+"""Scan plans for clients, in parts of a bounded size."""

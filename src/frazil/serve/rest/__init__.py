@@ -1,0 +1,1 @@
+"""The endpoints of the Iceberg REST catalog, and commits of its clients."""

@@ -1,0 +1,355 @@
+"""Updates of clients as changes of table metadata, with the ids that clients chose.
+
+Snapshots are not among them: those become changes of the tree. Requirements are checked here too,
+against the metadata a commit starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortOrder
+
+from frazil.errors import NotFound
+from frazil.format.checks import client_location
+from frazil.format.metadata.metadata import (
+    FIRST_PARTITION_FIELD_ID,
+    RefKind,
+    SchemaId,
+    SnapshotId,
+    SnapshotRef,
+    SortOrderId,
+    SpecId,
+    TableMetadata,
+)
+from frazil.format.partition_fields import as_known, load_spec
+from frazil.properties.registry import SERVE_FORMAT_VERSION, SERVE_LOCATION
+from frazil.serve.rest_errors import RestError, bad_request, conflict
+from frazil.serve.wire import wire
+
+LAST_ADDED = -1
+
+
+@dataclass(slots=True)
+class Added:
+    """Ids of what was added last in one request: -1 means them."""
+
+    schema_id: int | None = None
+    spec_id: int | None = None
+    order_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedUpdates:
+    """Some updates of one request, in order, as one `MetadataUpdate`."""
+
+    updates: Sequence[wire.AnyUpdate]
+    added: Added = field(default_factory=Added)
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        """The metadata after them."""
+        return applied(metadata, self.updates, replace(self.added), now_ms=now_ms)
+
+
+def applied(
+    metadata: TableMetadata, updates: Sequence[wire.AnyUpdate], added: Added, *, now_ms: int
+) -> TableMetadata:
+    """The metadata after updates; `added` is brought up to date."""
+    for update in updates:
+        try:
+            metadata = _apply(update, metadata, added)
+        except (ValidationError, ValueError, NotFound) as error:
+            raise bad_request(f"Invalid update: {error}") from error
+    return replace(metadata.with_derived_columns(), last_updated_ms=now_ms)
+
+
+def blank(location: str, properties: Mapping[str, str]) -> TableMetadata:
+    """What the updates of a table that is being created start from."""
+    return TableMetadata(
+        table_uuid=UUID(int=0),
+        location=location,
+        last_updated_ms=0,
+        last_column_id=0,
+        schemas=(),
+        current_schema_id=SchemaId(0),
+        partition_specs=(),
+        default_spec_id=SpecId(0),
+        last_partition_id=FIRST_PARTITION_FIELD_ID - 1,
+        sort_orders=(),
+        default_sort_order_id=SortOrderId(0),
+        properties=dict(properties),
+    )
+
+
+def sort_order_of(document: Mapping[str, Any]) -> SortOrder:
+    """A sort order from JSON; PyIceberg's model expects its fields to be objects."""
+    fields = document.get("fields")
+    if not isinstance(fields, list) or not all(isinstance(each, Mapping) for each in fields):
+        raise ValueError("the fields of a sort order are a list of objects")
+    return SortOrder.model_validate(document)
+
+
+@singledispatch
+def _apply(update: Any, metadata: TableMetadata, added: Added) -> TableMetadata:
+    raise bad_request(f"{type(update).__name__} is not an update of a table")
+
+
+@_apply.register
+def _(update: wire.AssignUuid, metadata: TableMetadata, added: Added) -> TableMetadata:
+    uuid = UUID(update.uuid)
+    if metadata.schemas and metadata.table_uuid != uuid:
+        raise bad_request(f"the uuid of a table cannot be changed: {metadata.table_uuid}")
+    return replace(metadata, table_uuid=uuid)
+
+
+@_apply.register
+def _(update: wire.UpgradeFormat, metadata: TableMetadata, added: Added) -> TableMetadata:
+    known = 1 if not metadata.schemas else SERVE_FORMAT_VERSION.default
+    if SERVE_FORMAT_VERSION.key in metadata.properties:
+        known = SERVE_FORMAT_VERSION.lenient(metadata.properties, otherwise=3)
+    if update.format_version < known and metadata.schemas:
+        raise bad_request(f"Cannot downgrade v{known} table to v{update.format_version}")
+    if update.format_version > 4:
+        raise bad_request(f"format version {update.format_version} is not known")
+    version = str(min(3, max(known, update.format_version)))
+    return replace(metadata, properties={**metadata.properties, SERVE_FORMAT_VERSION.key: version})
+
+
+@_apply.register
+def _(update: wire.AddSchema, metadata: TableMetadata, added: Added) -> TableMetadata:
+    schema = Schema.model_validate(update.schema)
+    for known in metadata.schemas:
+        same_fields = known.as_struct() == schema.as_struct()
+        if same_fields and known.identifier_field_ids == schema.identifier_field_ids:
+            added.schema_id = known.schema_id
+            return metadata
+    derived = sorted(schema.field_ids & {int(column.expr_id) for column in metadata.expressions})
+    if derived:
+        raise bad_request(f"field ids {derived} are taken by partition transforms")
+    number = max((known.schema_id for known in metadata.schemas), default=-1) + 1
+    numbered = Schema(
+        *schema.fields, schema_id=number, identifier_field_ids=schema.identifier_field_ids
+    )
+    added.schema_id = number
+    last = max(metadata.last_column_id, update.last_column_id or 0, numbered.highest_field_id)
+    return replace(metadata, schemas=(*metadata.schemas, numbered), last_column_id=last)
+
+
+@_apply.register
+def _(update: wire.SetCurrentSchema, metadata: TableMetadata, added: Added) -> TableMetadata:
+    number = _chosen(update.schema_id, added.schema_id, "schema")
+    metadata.schema_by_id(number)
+    return replace(metadata, current_schema_id=SchemaId(number))
+
+
+@_apply.register
+def _(update: wire.AddSpec, metadata: TableMetadata, added: Added) -> TableMetadata:
+    spec = as_known(load_spec(update.spec), metadata.partition_specs)
+    for known in metadata.partition_specs:
+        if known.fields == spec.fields:
+            added.spec_id = known.spec_id
+            return metadata
+    number = max((known.spec_id for known in metadata.partition_specs), default=-1) + 1
+    added.spec_id = number
+    last = max([metadata.last_partition_id, *(part.field_id for part in spec.fields)])
+    specs = (*metadata.partition_specs, PartitionSpec(*spec.fields, spec_id=number))
+    return replace(metadata, partition_specs=specs, last_partition_id=last)
+
+
+@_apply.register
+def _(update: wire.SetDefaultSpec, metadata: TableMetadata, added: Added) -> TableMetadata:
+    number = _chosen(update.spec_id, added.spec_id, "partition spec")
+    metadata.spec_by_id(number)
+    return replace(metadata, default_spec_id=SpecId(number))
+
+
+@_apply.register
+def _(update: wire.AddSortOrder, metadata: TableMetadata, added: Added) -> TableMetadata:
+    order = sort_order_of(update.sort_order)
+    for known in metadata.sort_orders:
+        if list(known.fields) == list(order.fields):
+            added.order_id = known.order_id
+            return metadata
+    highest = max((known.order_id for known in metadata.sort_orders), default=0)
+    number = highest + 1 if order.fields else 0
+    added.order_id = number
+    orders = (*metadata.sort_orders, SortOrder(*order.fields, order_id=number))
+    return replace(metadata, sort_orders=orders)
+
+
+@_apply.register
+def _(update: wire.SetDefaultSortOrder, metadata: TableMetadata, added: Added) -> TableMetadata:
+    number = _chosen(update.sort_order_id, added.order_id, "sort order")
+    if number and all(order.order_id != number for order in metadata.sort_orders):
+        raise bad_request(f"sort order {number} does not exist")
+    return replace(metadata, default_sort_order_id=SortOrderId(number))
+
+
+@_apply.register
+def _(update: wire.SetRef, metadata: TableMetadata, added: Added) -> TableMetadata:
+    ref = SnapshotRef(
+        snapshot_id=SnapshotId(update.snapshot_id),
+        kind=RefKind(update.type.lower()),
+        min_snapshots_to_keep=update.min_snapshots_to_keep,
+        max_snapshot_age_ms=update.max_snapshot_age_ms,
+        max_ref_age_ms=update.max_ref_age_ms,
+    )
+    return metadata.with_ref(update.ref_name, ref, now_ms=metadata.last_updated_ms)
+
+
+@_apply.register
+def _(update: wire.RemoveRef, metadata: TableMetadata, added: Added) -> TableMetadata:
+    if update.ref_name not in metadata.refs:
+        return metadata
+    return metadata.without_ref(update.ref_name, now_ms=metadata.last_updated_ms)
+
+
+@_apply.register
+def _(update: wire.SetLocation, metadata: TableMetadata, added: Added) -> TableMetadata:
+    place = update.location.rstrip("/")
+    # Paths of the table are relative to where it is: only what clients write goes elsewhere.
+    if place == client_location(metadata.location, metadata.properties):
+        return metadata
+    return replace(metadata, properties={**metadata.properties, SERVE_LOCATION.key: place})
+
+
+@_apply.register
+def _(update: wire.SetProperties, metadata: TableMetadata, added: Added) -> TableMetadata:
+    updates = {key: text for key, text in update.updates.items() if key != "format-version"}
+    version = update.updates.get("format-version")
+    if version is not None:
+        if not version.isdigit():
+            raise bad_request(f"format-version is {version!r}; expected 2 or 3")
+        metadata = _apply(wire.UpgradeFormat(format_version=int(version)), metadata, added)
+    return metadata.with_properties(updates, now_ms=metadata.last_updated_ms)
+
+
+@_apply.register
+def _(update: wire.RemoveProperties, metadata: TableMetadata, added: Added) -> TableMetadata:
+    return metadata.with_properties({}, removals=update.removals, now_ms=metadata.last_updated_ms)
+
+
+@_apply.register
+def _(update: wire.SetStatistics, metadata: TableMetadata, added: Added) -> TableMetadata:
+    about = update.statistics.get("snapshot-id")
+    if about is None:
+        raise bad_request("statistics name no snapshot-id")
+    kept = _without(metadata.statistics, about)
+    return replace(metadata, statistics=(*kept, update.statistics))
+
+
+@_apply.register
+def _(update: wire.RemoveStatistics, metadata: TableMetadata, added: Added) -> TableMetadata:
+    return replace(metadata, statistics=_without(metadata.statistics, update.snapshot_id))
+
+
+@_apply.register
+def _(update: wire.SetPartitionStatistics, metadata: TableMetadata, added: Added) -> TableMetadata:
+    about = update.partition_statistics.get("snapshot-id")
+    if about is None:
+        raise bad_request("partition statistics name no snapshot-id")
+    kept = _without(metadata.partition_statistics, about)
+    return replace(metadata, partition_statistics=(*kept, update.partition_statistics))
+
+
+@_apply.register
+def _(
+    update: wire.RemovePartitionStatistics, metadata: TableMetadata, added: Added
+) -> TableMetadata:
+    kept = _without(metadata.partition_statistics, update.snapshot_id)
+    return replace(metadata, partition_statistics=kept)
+
+
+@_apply.register
+def _(update: wire.RemoveSchemas, metadata: TableMetadata, added: Added) -> TableMetadata:
+    gone = set(update.schema_ids)
+    if metadata.current_schema_id in gone:
+        raise bad_request("the current schema cannot be removed")
+    kept = tuple(schema for schema in metadata.schemas if schema.schema_id not in gone)
+    return replace(metadata, schemas=kept)
+
+
+@_apply.register
+def _(update: wire.RemoveSpecs, metadata: TableMetadata, added: Added) -> TableMetadata:
+    gone = set(update.spec_ids)
+    if metadata.default_spec_id in gone:
+        raise bad_request("the default partition spec cannot be removed")
+    kept = tuple(spec for spec in metadata.partition_specs if spec.spec_id not in gone)
+    return replace(metadata, partition_specs=kept)
+
+
+def _chosen(asked: int, last: int | None, what: str) -> int:
+    if asked != LAST_ADDED:
+        return asked
+    if last is None:
+        raise bad_request(f"no {what} was added that -1 could mean")
+    return last
+
+
+def _without(
+    statistics: tuple[Mapping[str, Any], ...], snapshot_id: int
+) -> tuple[Mapping[str, Any], ...]:
+    return tuple(entry for entry in statistics if entry.get("snapshot-id") != snapshot_id)
+
+
+# --- requirements ------------------------------------------------------------------------------
+
+
+def check(requirement: wire.AnyRequirement, metadata: TableMetadata) -> None:
+    """409 when a requirement does not hold."""
+    match requirement:
+        case wire.AssertCreate():
+            raise RestError(
+                409, "AlreadyExistsException", "Requirement failed: table already exists"
+            )
+        case wire.AssertUuid(uuid=uuid):
+            if str(metadata.table_uuid) != uuid.lower():
+                raise conflict(
+                    f"Requirement failed: UUID does not match: expected {metadata.table_uuid} "
+                    f"!= {uuid}"
+                )
+        case wire.AssertRef(ref=name, snapshot_id=expected):
+            _check_ref(name, expected, metadata)
+        case wire.AssertLastField(last_assigned_field_id=expected):
+            _same("last assigned field id", expected, metadata.last_column_id)
+        case wire.AssertSchema(current_schema_id=expected):
+            _same("current schema", expected, metadata.current_schema_id)
+        case wire.AssertLastPartition(last_assigned_partition_id=expected):
+            _same("last assigned partition id", expected, metadata.last_partition_id)
+        case wire.AssertSpec(default_spec_id=expected):
+            _same("default partition spec", expected, metadata.default_spec_id)
+        case wire.AssertOrder(default_sort_order_id=expected):
+            _same("default sort order", expected, metadata.default_sort_order_id)
+
+
+def _check_ref(name: str, expected: int | None, metadata: TableMetadata) -> None:
+    ref = metadata.refs.get(name)
+    kind = "branch" if ref is None else str(ref.kind)
+    if ref is None:
+        if expected is not None:
+            raise conflict(
+                f"Requirement failed: branch or tag {name} is missing, expected {expected}"
+            )
+        return
+    if expected is None:
+        raise conflict(f"Requirement failed: {kind} {name} was created concurrently")
+    if int(ref.snapshot_id) != expected:
+        raise conflict(
+            f"Requirement failed: {kind} {name} has changed: expected id {expected} "
+            f"!= {ref.snapshot_id}"
+        )
+
+
+def _same(what: str, expected: int, actual: int) -> None:
+    if expected != actual:
+        raise conflict(f"Requirement failed: {what} changed: expected id {expected} != {actual}")
+
+
+__all__ = ["Added", "PostedUpdates", "applied", "blank", "check"]

@@ -1,0 +1,156 @@
+"""Manifest lists and manifests that clients wrote, read for translation.
+
+A client may name any path, so every file is checked to lie where the table's files may lie, and to
+be of a size that can be read, before it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from frazil.commit.change import Positions
+from frazil.data.read.delete_files import read_position_deletes
+from frazil.data.slices import DataFileSlice
+from frazil.errors import FormatError, FrazilError, InvalidInput, Unsupported
+from frazil.format import paths
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.fields import ContentType
+from frazil.format.entries.tracking import Status
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.format.partition_fields import is_joint
+from frazil.format.vectors.puffin import StoredVector
+from frazil.legacy.read import manifest_entries, manifest_list
+from frazil.serve.access.allowed_paths import Fence, Storage
+from frazil.serve.rest.translate import Manifests, Net, net
+from frazil.tree.read import LeafRef, leaf_refs
+from frazil.tree.stored_vectors import read_vector
+
+MAX_FILE_BYTES = 1 << 30
+_OFFSET = "deletion_vector.offset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedFiles:
+    """Reads files of one table for one commit, none outside its fence."""
+
+    storage: Storage
+    location: str
+    metadata: TableMetadata
+    fence: Fence
+    manifests_of: Callable[[str], Collection[str] | None] = lambda _: None
+    """The manifests of a list, where they are known without reading it."""
+
+    def difference(self, base: str | None, posted: str, *, snapshot_id: int) -> Net:
+        """What a posted list changes of the one it is based on."""
+        after = self._listed(posted, snapshot_id)
+        known = None if base is None else self._known(base)
+        if known is not None and known <= after.keys():  # then only the names are needed
+            fresh = self._manifests(ref for name, ref in after.items() if name not in known)
+            return net(fresh, self._manifests(()), self._positions)
+        before = {} if base is None else self._listed(base, -1)
+        fresh = self._manifests(ref for name, ref in after.items() if name not in before)
+        dropped = self._manifests(ref for name, ref in before.items() if name not in after)
+        return net(fresh, dropped, self._positions)
+
+    def check_added(self, change: Net) -> None:
+        """Refuse files outside the table's places: later scans and maintenance would open them.
+
+        And files of partitions that are made from several columns: clients see those as `void`, and
+        do not say in which one a file lies.
+        """
+        joint = {spec.spec_id for spec in self.metadata.partition_specs if is_joint(spec)}
+        for batch in (change.added, change.equality):
+            if batch is None:
+                continue
+            if not joint.isdisjoint(batch.pylist("spec_id")):
+                raise Unsupported(
+                    f"{self.location}: the table is partitioned by several columns together, which "
+                    "clients of older versions of the format cannot do; write with Frazil, or "
+                    "change the partitioning",
+                    feature="multi-argument transforms",
+                )
+            for path in paths.spelled(self.location, batch.column("location")).to_pylist():
+                self.fence.allowed(path)
+
+    def _known(self, path: str) -> set[str] | None:
+        named = self.manifests_of(path)
+        if named is None:
+            return None
+        stored = manifest_entries.stored_paths(self.location, pa.array(named, pa.string()))
+        return set(stored.to_pylist())
+
+    def _listed(self, path: str, snapshot_id: int) -> Mapping[str, LeafRef]:
+        where = manifest_list.address(self.location, path)
+        root = manifest_list.entries_of(
+            self._read(where),
+            path=where,
+            snapshot_id=snapshot_id,
+            metadata=self.metadata,
+            location=self.location,
+            limits=self.storage.limits,
+        )
+        return {ref.location: ref for ref in leaf_refs(root)}
+
+    def _manifests(self, refs: Iterable[LeafRef]) -> Manifests:
+        data: list[EntryBatch] = []
+        deletes: list[EntryBatch] = []
+        for ref in refs:
+            path = paths.resolve(self.location, ref.location)
+            batch = manifest_entries.entries_of(
+                self._read(path),
+                path=path,
+                content_type=ref.content_type,
+                spec_id=ref.spec_id,
+                metadata=self.metadata,
+                location=self.location,
+                limits=self.storage.limits,
+                is_exact=True,
+            )
+            batch = batch.filter(batch.numpy("tracking.status") != Status.DELETED)
+            is_data = ref.content_type is ContentType.DATA_MANIFEST
+            (data if is_data else deletes).append(batch)
+        return Manifests(data=EntryBatch.concat(data), deletes=EntryBatch.concat(deletes))
+
+    def _positions(self, batch: EntryBatch, index: int) -> Mapping[str, Positions]:
+        row = batch.row(index)
+        path = paths.resolve(self.location, row["location"])
+        self._check(path)
+        if row.get(_OFFSET) is not None:
+            target = row.get("referenced_file")
+            if target is None:
+                raise InvalidInput(f"{path}: a deletion vector that names no data file")
+            vector = StoredVector(
+                location=path,
+                offset=row[_OFFSET],
+                size_in_bytes=row["deletion_vector.size_in_bytes"],
+                cardinality=row["record_count"],
+            )
+            return {target: read_vector(self.storage, vector)}
+        source = DataFileSlice(
+            path=path,
+            file_format=row["file_format"],
+            record_count=row["record_count"],
+            file_size_in_bytes=row["file_size_in_bytes"],
+        )
+        read = read_position_deletes(source, storage=self.storage)
+        return {self._stored(name): positions for name, positions in read.items()}
+
+    def _stored(self, path: str) -> str:
+        stored: str = paths.stored_exactly(self.location, pa.chunked_array([[path]]))[0].as_py()
+        return stored
+
+    def _read(self, path: str) -> bytes:
+        self._check(path)
+        return self.storage.read(path)
+
+    def _check(self, path: str) -> None:
+        self.fence.allowed(path)
+        try:
+            size = self.storage.size(path)
+        except FrazilError as error:
+            raise InvalidInput(f"{path}: cannot be read: {error}") from error
+        if size > MAX_FILE_BYTES:
+            raise FormatError(f"has {size} bytes, more than {MAX_FILE_BYTES}", path=path)

@@ -1,0 +1,1 @@
+"""Tables as v2 and v3 metadata: what stock Iceberg clients are shown."""

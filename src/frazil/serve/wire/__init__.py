@@ -1,0 +1,1 @@
+"""Shapes of requests and answers of the Iceberg REST catalog."""

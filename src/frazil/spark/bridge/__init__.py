@@ -1,0 +1,1 @@
+"""What Spark's Java side asks Python for: one verb, one JSON text, one answer."""

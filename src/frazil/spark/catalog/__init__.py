@@ -1,0 +1,1 @@
+"""The SQL catalog in Spark: namespaces, definitions, procedures."""

@@ -1,0 +1,1 @@
+"""Filters and expressions as Spark columns, and Spark's filters as ours."""

@@ -1,0 +1,1 @@
+"""Row-level changes as Spark jobs."""

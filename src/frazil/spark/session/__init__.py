@@ -1,0 +1,1 @@
+"""What a Spark session needs before anything is read or written."""

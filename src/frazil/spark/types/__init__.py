@@ -1,0 +1,1 @@
+"""Table types, values and defaults as Spark has them."""

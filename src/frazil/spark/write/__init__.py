@@ -1,0 +1,1 @@
+"""Rows of a frame written to data files by the tasks of a job."""

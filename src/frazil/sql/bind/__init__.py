@@ -1,0 +1,1 @@
+"""The tables of a query: found, pruned by its conditions, made known to the engine."""

@@ -1,0 +1,587 @@
+"""Which conditions apply to each table of a query, so that it can be pruned by them.
+
+A condition of a table is one that every row of it which takes part in the result fulfils. Found
+are the conjuncts of WHERE, ON and HAVING that name one table alone, through subqueries, CTEs and
+set operations, and those that equal join keys of equal types carry over. Where SQL would not allow
+it (the null-extended side of an outer join, above LIMIT, beside a window), nothing is carried; what
+is not understood is left out. Conditions are never rewritten, only their columns are called by
+the names that the table has for them: a wrong simplification would lose rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from pyiceberg.types import IcebergType
+
+from frazil.parser import nodes as n
+from frazil.sql.bind.from_clause import (
+    Conjuncts,
+    Ctes,
+    CteUse,
+    FromItem,
+    Types,
+    cte_of,
+    is_inner,
+    may_prune,
+    renamed,
+    resolve,
+)
+
+Columns = Callable[[n.BaseTable], Types | None]
+"""The columns of a table of the catalog; None for everything else."""
+Output = tuple[str, n.Expression | None, IcebergType | None]
+"""Name, expression and type of a query's column, as far as they are known."""
+_ROWWISE = frozenset({"~~", "!~~", "prefix", "starts_with", "^@", "+", "-"})
+"""Functions that surely are no aggregates."""
+
+
+@dataclass(slots=True)
+class PushedConditions:
+    """For every table: alternatives, each a list of conditions that hold together.
+
+    `joined` are pairs of (table, column) that an inner join makes equal.
+    """
+
+    tables: dict[n.BaseTable, list[Conjuncts]] = field(default_factory=dict)
+    joined: list[tuple[tuple[n.BaseTable, str], tuple[n.BaseTable, str]]] = field(
+        default_factory=list
+    )
+
+
+def conditions(
+    query: n.Query,
+    columns: Columns,
+    *,
+    outer: Sequence[n.Expression] = (),
+    names: Sequence[str] = (),
+) -> PushedConditions:
+    """The conditions over each table of a query. `outer` are conditions over the query's own
+    columns, which are called by `names` if those are given."""
+    walk = _Walk(columns)
+    walk.query(query, {}, [list(outer)], names)
+    count = sum(
+        isinstance(ref, n.BaseTable) for inner in n.walk_queries(query) for ref in _tables_of(inner)
+    )
+    # A use of a WITH query that was passed over would count as one without rows.
+    return walk.pushed if walk.seen == count else PushedConditions()
+
+
+def _tables_of(query: n.Query) -> Iterator[n.TableRef]:
+    if isinstance(query, n.Select):
+        yield from n.walk_tables(query.source)
+
+
+class _Walk:
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self.pushed = PushedConditions()
+        self.seen = 0
+
+    # Queries
+
+    def query(
+        self, node: n.Query, ctes: Ctes, outer: list[Conjuncts], names: Sequence[str] = ()
+    ) -> None:
+        """Visit a query that is used under alternatives of conditions over its columns."""
+        known, own = self._with(node, ctes)
+        match node:
+            case n.Select():
+                self._select(node, known, outer, names)
+            case n.SetOperation():
+                self._set_operation(node, known, outer, names)
+            case _:
+                self._inside(node.expressions, node.queries, known)
+        # Uses come before definitions: a later CTE may use an earlier one.
+        for number, use in reversed(list(enumerate(own))):
+            uses = use.uses if use.uses and not use.cte.is_recursive else [[]]
+            # Its query can name those before it, and itself if it is recursive.
+            hidden = own[number + use.cte.is_recursive :]
+            visible = {name: other for name, other in known.items() if other not in hidden}
+            visible |= {name: other for name, other in ctes.items() if name not in visible}
+            self.query(use.cte.query, visible, uses, use.cte.columns)
+
+    def _with(self, node: n.Query, ctes: Ctes) -> tuple[Ctes, list[CteUse]]:
+        known = dict(ctes)
+        own: list[CteUse] = []
+        for cte in node.ctes:
+            columns: list[tuple[str, IcebergType | None]] | None = None
+            if not cte.is_recursive:
+                outputs = self.outputs(cte.query, known)
+                columns = None if outputs is None else _called(outputs, cte.columns)
+            use = CteUse(cte=cte, columns=columns)
+            known[cte.name.lower()] = use
+            own.append(use)
+        return known, own
+
+    def _set_operation(
+        self, node: n.SetOperation, ctes: Ctes, outer: list[Conjuncts], names: Sequence[str]
+    ) -> None:
+        sides = [self.outputs(side, ctes) for side in node.queries[:2]]
+        passed = [[]] if node.is_limited or node.operator == "UNION_BY_NAME" else outer
+        if any(passed):
+            passed = [self._of_all_sides(each, sides, names) for each in passed]
+        first = sides[0] or []
+        called = [*names, *(name for name, _, _ in first[len(names) :])]
+        for side in node.queries[:2]:
+            self.query(side, ctes, passed, called)
+        self._inside(node.expressions, node.queries[2:], ctes)
+
+    def _of_all_sides(
+        self, conjuncts: Conjuncts, sides: list[list[Output] | None], names: Sequence[str]
+    ) -> Conjuncts:
+        """Conditions over columns that have one type in all sides: where types differ, values are
+        compared as another type than the side has them in."""
+        left, right = sides
+        if left is None or right is None or len(left) != len(right):
+            return []
+        called = _called(left, names)
+        same = {
+            name.lower()
+            for (name, kind), (_, _, other) in zip(called, right, strict=True)
+            if kind is not None and kind == other
+        }
+        return [
+            condition
+            for condition in conjuncts
+            if all(ref.names[0].lower() in same for ref in _refs(condition))
+        ]
+
+    def _inside(
+        self, expressions: Sequence[n.Expression], queries: Sequence[n.Query], ctes: Ctes
+    ) -> None:
+        """Queries inside of expressions: nothing outside of them tells about their rows."""
+        for query in queries:
+            self.query(query, ctes, [[]])
+        for expression in expressions:
+            for part in expression.walk():
+                for query in part.queries:
+                    self.query(query, ctes, [[]])
+
+    def _closed(self, ref: n.TableRef, ctes: Ctes) -> None:
+        """A source whose rows no condition is known of, with everything inside it."""
+        for inner in n.walk_tables(ref):
+            if isinstance(inner, n.BaseTable):
+                self.seen += 1
+                use = cte_of(inner, ctes)
+                if use is not None:
+                    use.uses.append([])
+                else:
+                    self.pushed.tables[inner] = [[]]
+            self._inside(inner.expressions, inner.queries, ctes)
+
+    # SELECT
+
+    def _select(
+        self, node: n.Select, ctes: Ctes, outer: list[Conjuncts], names: Sequence[str]
+    ) -> None:
+        sources, joins = self._sources(node.source, ctes)
+        inside = self._passed(node, ctes, outer, names)
+        last = len(joins) + 1
+        own = [(last, condition) for condition in n.conjuncts(node.where)]
+        own += [
+            (last, condition)
+            for condition in n.conjuncts(node.having)
+            if _over_keys(node, condition)
+        ]
+        for at, join in enumerate(joins, start=1):
+            own += [(at, condition) for condition in n.conjuncts(join.condition)]
+        if any(join.method == "POSITIONAL" for join in joins) or node.is_sampled:
+            own, inside = [], [[]]
+        equal = self._equalities(sources, joins, own)
+        for source in sources:
+            given = self._of_source(own, source, sources, joins)
+            given += self._carried(source, sources, joins, own, equal)
+            alternatives = [
+                [
+                    *given,
+                    *self._of_source([(last, each) for each in passed], source, sources, joins),
+                ]
+                for passed in inside
+            ]
+            self._give(source, ctes, alternatives)
+        clauses = (*node.outputs, *node.keys, *node.expressions)
+        more = [each for each in (node.where, node.having, node.qualify) if each is not None]
+        self._inside((*clauses, *more), node.queries, ctes)
+        self._inside([j.condition for j in joins if j.condition is not None], (), ctes)
+
+    def _give(self, source: FromItem, ctes: Ctes, alternatives: list[Conjuncts]) -> None:
+        if source.is_closed:
+            alternatives = [[]]
+        if source.cte is not None:
+            self.seen += 1
+            source.cte.uses += alternatives
+        elif source.query is not None:
+            names = [name for name, _ in source.columns or ()]
+            self.query(source.query, ctes, alternatives, names)
+        elif isinstance(source.node, n.BaseTable):
+            self.seen += 1
+            self.pushed.tables[source.node] = [_own_names(each, source) for each in alternatives]
+            self._inside(source.node.expressions, source.node.queries, ctes)
+        else:
+            self._closed(source.node, ctes)
+
+    def _sources(
+        self, ref: n.TableRef | None, ctes: Ctes
+    ) -> tuple[list[FromItem], list[n.JoinRef]]:
+        """The sources that joins bring in one after the other. A join on the right of another one,
+        in brackets, is one closed source."""
+        if ref is None:
+            return [], []
+        joins: list[n.JoinRef] = []
+        while isinstance(ref, n.JoinRef) and not ref.alias:
+            joins.insert(0, ref)
+            ref = ref.inside[0]
+        sources = [self._source(ref, 0, ctes)]
+        for at, join in enumerate(joins, start=1):
+            source = self._source(join.inside[1], at, ctes)
+            source.is_closed = source.is_closed or join.method == "ASOF"
+            sources.append(source)
+        return sources, joins
+
+    def _source(self, ref: n.TableRef, entered: int, ctes: Ctes) -> FromItem:
+        item = FromItem(node=ref, alias=ref.alias.lower(), entered=entered)
+        match ref:
+            case n.BaseTable():
+                item.alias = item.alias or ref.path[-1].lower()
+                item.path = () if ref.alias else tuple(part.lower() for part in ref.path)
+                item.cte = cte_of(ref, ctes)
+                if item.cte is not None:
+                    item.columns = item.cte.columns
+                elif (types := self._columns(ref)) is not None:
+                    item.columns = list(types.items())
+            case n.SubqueryRef():
+                item.query = ref.query
+                outputs = self.outputs(ref.query, ctes)
+                item.columns = None if outputs is None else _called(outputs, ())
+        item.own = [name for name, _ in item.columns or ()]
+        if item.columns is not None and len(ref.columns) <= len(item.columns):
+            item.columns = [
+                (name, kind)
+                for name, (_, kind) in zip(
+                    [*ref.columns, *item.own[len(ref.columns) :]], item.columns, strict=True
+                )
+            ]
+        elif ref.columns:
+            item.columns = None
+        if item.cte is not None and ref.columns:
+            item.is_closed = True
+        item.is_closed = item.is_closed or ref.is_sampled
+        return item
+
+    # Conditions of one source
+
+    def _of_source(
+        self,
+        conditions: Sequence[tuple[int, n.Expression]],
+        source: FromItem,
+        sources: list[FromItem],
+        joins: list[n.JoinRef],
+    ) -> Conjuncts:
+        """The conditions over the source's own columns, where they speak of this source alone and
+        hold for each of its rows that counts."""
+        made = (
+            self._over(condition, stage, source, sources, joins) for stage, condition in conditions
+        )
+        return [condition for condition in made if condition is not None]
+
+    def _over(
+        self,
+        condition: n.Expression,
+        stage: int,
+        source: FromItem,
+        sources: list[FromItem],
+        joins: list[n.JoinRef],
+    ) -> n.Expression | None:
+        if source.entered > stage or not may_prune(condition, stage, source, joins):
+            return None
+        if any(part.queries or isinstance(part, n.Window) for part in condition.walk()):
+            return None
+        if isinstance(condition, n.Conjunction) and condition.operator == "OR":
+            return self._of_arms(condition, stage, source, sources, joins)
+        meant = {id(ref): resolve(ref, sources) for ref in _refs(condition)}
+        if not meant or any(each is None or each[0] is not source for each in meant.values()):
+            return None
+
+        def own(ref: n.ColumnRef) -> n.ColumnRef | None:
+            resolved = meant[id(ref)]
+            return None if resolved is None else resolved[1]
+
+        return substituted(condition, own)
+
+    def _of_arms(
+        self,
+        condition: n.Conjunction,
+        stage: int,
+        source: FromItem,
+        sources: list[FromItem],
+        joins: list[n.JoinRef],
+    ) -> n.Expression | None:
+        """What every arm of an OR says of the source: one of that must hold."""
+        arms: list[n.Expression] = []
+        for arm in condition.children:
+            own = [(stage, part) for part in n.conjuncts(arm)]
+            parts = self._of_source(own, source, sources, joins)
+            if not parts:
+                return None
+            arms.append(_joined("AND", parts, condition))
+        return _joined("OR", arms, condition)
+
+    def _equalities(
+        self, sources: list[FromItem], joins: list[n.JoinRef], own: list[tuple[int, n.Expression]]
+    ) -> list[set[tuple[int, str]]]:
+        """Columns of one type that every row of the result has equal; for inner joins alone."""
+        if any(not is_inner(join) for join in joins):
+            return []
+        numbers = {id(source): at for at, source in enumerate(sources)}
+        classes: list[set[tuple[int, str]]] = []
+        for _, condition in own:
+            if not isinstance(condition, n.Comparison) or condition.operator != "=":
+                continue
+            sides = [resolve(side, sources) for side in (condition.left, condition.right)]
+            ends = [side for side in sides if side is not None and len(side[1].names) == 1]
+            kinds = [source.type_of(ref.names[0]) for source, ref in ends]
+            if len(ends) != 2 or kinds[0] is None or kinds[0] != kinds[1]:
+                continue
+            pair = {(numbers[id(source)], ref.names[0].lower()) for source, ref in ends}
+            if len(pair) == 2:
+                self._note(pair, sources)
+                touching = [each for each in classes if each & pair]
+                classes = [each for each in classes if not each & pair]
+                classes.append(pair.union(*touching))
+        return classes
+
+    def _note(self, pair: set[tuple[int, str]], sources: list[FromItem]) -> None:
+        ends = [
+            (node, _own_name(column, sources[at]))
+            for at, column in pair
+            if sources[at].cte is None
+            and not sources[at].is_closed
+            and isinstance(node := sources[at].node, n.BaseTable)
+        ]
+        if len(ends) == 2:
+            self.pushed.joined.append((ends[0], ends[1]))
+
+    def _carried(
+        self,
+        source: FromItem,
+        sources: list[FromItem],
+        joins: list[n.JoinRef],
+        own: list[tuple[int, n.Expression]],
+        equal: list[set[tuple[int, str]]],
+    ) -> Conjuncts:
+        """Conditions over a column of another source that equals one of this source."""
+        carried: Conjuncts = []
+        mine = sources.index(source)
+        for group in equal:
+            keys = [column for at, column in group if at == mine]
+            if not keys:
+                continue
+            for at, column in group:
+                if at == mine:
+                    continue
+                for condition in self._of_source(own, sources[at], sources, joins):
+                    if all(_key(ref) == (column,) for ref in _refs(condition)):
+                        carried.append(_over_column(condition, keys[0]))
+        return carried
+
+    # Through a query's columns
+
+    def _passed(
+        self, node: n.Select, ctes: Ctes, outer: list[Conjuncts], names: Sequence[str]
+    ) -> list[Conjuncts]:
+        """Conditions over the output as conditions over the sources, where they may pass."""
+        nothing: list[Conjuncts] = [[] for _ in outer] or [[]]
+        if (
+            not any(outer)
+            or node.is_limited
+            or node.qualify is not None
+            or any(isinstance(part, n.Window) for out in node.outputs for part in out.walk())
+        ):
+            return nothing
+        outputs = self.outputs(node, ctes)
+        if outputs is None:
+            return nothing
+        by_name: dict[str, n.Expression | None] = {}
+        for (name, _), (_, made, _) in zip(_called(outputs, names), outputs, strict=True):
+            by_name[name.lower()] = None if name.lower() in by_name else made
+        return [
+            [
+                made
+                for condition in alternative
+                if (made := _through(condition, by_name)) is not None
+                and (not node.is_grouped or _over_keys(node, made, is_outer=True))
+            ]
+            for alternative in outer
+        ]
+
+    def outputs(self, node: n.Query, ctes: Ctes) -> list[Output] | None:
+        """Names, expressions and types of a query's columns, stars expanded; None when unknown."""
+        known, _ = self._with(node, ctes)
+        if isinstance(node, n.SetOperation):
+            left, right = (self.outputs(side, known) for side in node.queries[:2])
+            if left is None or right is None or len(left) != len(right):
+                return None
+            if node.operator == "UNION_BY_NAME":
+                return None
+            return [
+                (name, None, kind if kind == other else None)
+                for (name, _, kind), (_, _, other) in zip(left, right, strict=True)
+            ]
+        if not isinstance(node, n.Select):
+            return None
+        sources, joins = self._sources(node.source, known)
+        made: list[Output] = []
+        for output in node.outputs:
+            if isinstance(output, n.Star):
+                expanded = _expanded(output, sources, joins)
+                if expanded is None:
+                    return None
+                made += expanded
+            elif _makes_columns(output):
+                return None
+            else:
+                made.append(_output(output, sources))
+        return made
+
+
+def _output(output: n.Expression, sources: list[FromItem]) -> Output:
+    if not isinstance(output, n.ColumnRef):
+        return output.alias, output, None
+    resolved = resolve(output, sources)
+    kind = None
+    if resolved is not None and len(resolved[1].names) == 1:
+        kind = resolved[0].type_of(resolved[1].names[0])
+    return output.alias or output.names[-1], output, kind
+
+
+def _expanded(star: n.Star, sources: list[FromItem], joins: list[n.JoinRef]) -> list[Output] | None:
+    if not star.is_plain or any(join.using or join.method == "NATURAL" for join in joins):
+        return None
+    relation = star.relation.lower()
+    chosen = [source for source in sources if not relation or source.alias == relation]
+    if not chosen or any(join.type in ("SEMI", "ANTI") for join in joins):
+        return None
+    if len(chosen) > 1 and relation:
+        return None
+    made: list[Output] = []
+    for source in chosen:
+        if source.columns is None:
+            return None
+        for name, kind in source.columns:
+            ref = n.ColumnRef(kind=star.kind, raw=star.raw, names=(source.alias, name))
+            made.append((name, ref, kind))
+    return made
+
+
+def _makes_columns(output: n.Expression) -> bool:
+    """Whether it may stand for several columns."""
+    return any(
+        isinstance(part, n.Star) or (isinstance(part, n.Function) and part.name == "unnest")
+        for part in output.walk()
+        if not (isinstance(part, n.Function) and part.name == "count")
+    )
+
+
+def _called(
+    outputs: Sequence[Output], names: Sequence[str]
+) -> list[tuple[str, IcebergType | None]]:
+    """Columns under the names that a list gives to the first of them."""
+    own = [name for name, _, _ in outputs]
+    called = [*names[: len(own)], *own[len(names) :]]
+    return [(name, kind) for name, (_, _, kind) in zip(called, outputs, strict=True)]
+
+
+def _over_keys(node: n.Select, condition: n.Expression, *, is_outer: bool = False) -> bool:
+    """Whether a condition speaks of grouping keys alone. In HAVING, an alias of the outputs may be
+    meant by a name; from outside, outputs have been put in place of their names."""
+    if not node.has_plain_keys:
+        return False
+    for part in condition.walk():
+        if part.queries or isinstance(part, n.Window):
+            return False
+        if isinstance(part, n.Function) and not (part.is_plain and part.name in _ROWWISE):
+            return False
+    keys = {_key(key) for key in node.keys if isinstance(key, n.ColumnRef)}
+    # GROUP BY a, and HAVING a, may mean the output called a.
+    aliases = {(output.alias.lower(),) for output in node.outputs if output.alias}
+    keys -= aliases
+    positions = [
+        int(key.value)
+        for key in node.keys
+        if isinstance(key, n.Constant) and isinstance(key.value, int)
+    ]
+    for number in positions:
+        chosen = node.outputs[number - 1] if 0 < number <= len(node.outputs) else None
+        if isinstance(chosen, n.ColumnRef):
+            keys.add(_key(chosen))
+    refused = frozenset() if is_outer else aliases
+    return all(_key(ref) in keys and _key(ref) not in refused for ref in _refs(condition))
+
+
+def _key(ref: n.ColumnRef) -> tuple[str, ...]:
+    return tuple(name.lower() for name in ref.names)
+
+
+def _refs(condition: n.Expression) -> list[n.ColumnRef]:
+    return [part for part in condition.walk() if isinstance(part, n.ColumnRef)]
+
+
+def _over_column(condition: n.Expression, column: str) -> n.Expression:
+    """A condition over one column as one over another."""
+    return substituted(condition, lambda ref: renamed(ref, (column,))) or condition
+
+
+def _own_name(column: str, source: FromItem) -> str:
+    number = source.position(column)
+    return column if number is None else source.own[number]
+
+
+def _own_names(conjuncts: Conjuncts, source: FromItem) -> Conjuncts:
+    """Conditions with the names that the table itself has for its columns."""
+
+    def own(ref: n.ColumnRef) -> n.ColumnRef:
+        return renamed(ref, (_own_name(ref.names[0], source), *ref.names[1:]))
+
+    moved = [substituted(condition, own) for condition in conjuncts]
+    return [condition for condition in moved if condition is not None]
+
+
+def substituted(
+    node: n.Expression, put: Callable[[n.ColumnRef], n.Expression | None]
+) -> n.Expression | None:
+    """An expression with something else in place of its columns; None if one has no place."""
+    made: dict[int, n.Expression | None] = {}
+    for part in reversed(list(node.walk())):  # those inside first: a long sum is as deep as long
+        inside = [made[id(child)] for child in part.children]
+        if isinstance(part, n.ColumnRef):
+            made[id(part)] = put(part)
+        elif all(new is old for new, old in zip(inside, part.children, strict=True)):
+            made[id(part)] = part  # a constant, which DuckDB's own node still describes
+        elif any(child is None for child in inside):
+            made[id(part)] = None
+        else:
+            children = tuple(child for child in inside if child is not None)
+            made[id(part)] = replace(part, children=children)
+    return made[id(node)]
+
+
+def _through(
+    condition: n.Expression, by_name: dict[str, n.Expression | None]
+) -> n.Expression | None:
+    """A condition over output columns, with the plain columns that those are."""
+
+    def inner(ref: n.ColumnRef) -> n.Expression | None:
+        meant = by_name.get(ref.names[0].lower())
+        if not isinstance(meant, n.ColumnRef):
+            return None
+        return renamed(meant, (*meant.names, *ref.names[1:]))
+
+    return substituted(condition, inner)
+
+
+def _joined(operator: str, parts: Sequence[n.Expression], like: n.Expression) -> n.Expression:
+    if len(parts) == 1:
+        return parts[0]
+    return n.Conjunction(kind="CONJUNCTION", raw=like.raw, operator=operator, children=tuple(parts))

@@ -1,0 +1,26 @@
+"""The tables that a query names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from frazil.parser import nodes as n
+
+
+def named_tables(query: n.Query, ctes: frozenset[str] = frozenset()) -> Iterator[n.TableRef]:
+    """The tables and table functions of a query and of all queries inside it, but not the names
+    that WITH defines where they can be seen."""
+    visible = ctes
+    for cte in query.ctes:  # each sees those before it, and itself if it is recursive
+        own = {cte.name.lower()} if cte.is_recursive else set()
+        yield from named_tables(cte.query, visible | own)
+        visible |= {cte.name.lower()}
+    if isinstance(query, n.Select):
+        for ref in n.walk_tables(query.source):
+            if isinstance(ref, n.BaseTable):
+                if len(ref.path) > 1 or ref.path[0].lower() not in visible:
+                    yield ref
+            elif isinstance(ref, n.TableFunction):
+                yield ref
+    for inner in n.direct_queries(query):
+        yield from named_tables(inner, visible)

@@ -1,0 +1,156 @@
+"""Time travel in SQL: which state of a table a clause after its name asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from frazil.parser.cursor import Cursor
+from frazil.parser.tokens import Kind, Part, Source, Token
+from frazil.sql.name_resolution import AsOf
+
+_CLAUSES: Final = (
+    (("for", "version", "as", "of"), "version"),
+    (("for", "system_version", "as", "of"), "version"),
+    (("version", "as", "of"), "version"),
+    (("for", "timestamp", "as", "of"), "timestamp"),
+    (("for", "system_time", "as", "of"), "timestamp"),
+    (("timestamp", "as", "of"), "timestamp"),
+)
+_UNITS: Final = tuple(
+    f"{unit}{end}"
+    for unit in ("second", "minute", "hour", "day", "week", "month", "year")
+    for end in ("", "s")
+)
+_FIRST_WORDS: Final = ("at", *sorted({words[0] for words, _ in _CLAUSES}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeTravel:
+    """A clause: where it stands and what it asks for; an expression is evaluated later."""
+
+    part: Part
+    is_version: bool
+    value: AsOf | None
+    expression: Part | None = None
+
+
+def time_travels(source: Source, tokens: list[Token]) -> dict[int, TimeTravel]:
+    """The clauses of a statement by the offset where the name before them ends."""
+    clauses: dict[int, TimeTravel] = {}
+    if not any(token.is_word(*_FIRST_WORDS) for token in tokens):
+        return clauses
+    cursor = Cursor(source, tokens)
+    while cursor.token is not None:
+        before = cursor.tokens[cursor.index - 1] if cursor.index else None
+        if before is not None and before.is_name:
+            clause = _clause(cursor)
+            if clause is not None:
+                clauses[before.end] = clause
+                continue
+        cursor.index += 1
+    return clauses
+
+
+def _clause(cursor: Cursor) -> TimeTravel | None:
+    start = cursor.offset
+    for words, kind in _CLAUSES:
+        if cursor.take(*words):
+            return _value(cursor, start, is_version=kind == "version")
+    token = cursor.token
+    following = cursor.tokens[cursor.index + 1 : cursor.index + 4]
+    if (
+        token is not None
+        and token.is_word("at")
+        and len(following) == 3
+        and following[0].is_symbol("(")
+        and following[1].is_word("version", "timestamp")
+        and following[2].is_symbol("=>")
+    ):
+        cursor.index += 4
+        return _value(cursor, start, is_version=following[1].is_word("version"), closes=True)
+    return None
+
+
+def _value(cursor: Cursor, start: int, *, is_version: bool, closes: bool = False) -> TimeTravel:
+    at = cursor.offset
+    token = cursor.token
+    value: AsOf | None = None
+    expression: Part | None = None
+    if token is not None and not is_version and token.is_word("timestamp", "timestamptz"):
+        following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+        if following and following[0].kind is Kind.STRING:
+            cursor.index += 1
+            token = cursor.token
+    if token is not None and token.kind is Kind.STRING and _ends(cursor, closes):
+        cursor.index += 1
+        value = token.value
+    elif token is not None and token.kind is Kind.NUMBER and _ends(cursor, closes):
+        if not is_version:
+            raise cursor.unexpected("a timestamp in 'quotes'")
+        value = cursor.number("a snapshot id")
+    elif token is not None and token.kind is Kind.PARAM:
+        cursor.index += 1
+        expression = Part(token.start, token.end)
+    elif closes:
+        expression = cursor.until(what="a value")
+    elif not is_version and _operand(cursor):
+        while cursor.token is not None and cursor.token.is_symbol("+", "-"):
+            cursor.index += 1
+            if not _operand(cursor):
+                raise cursor.unexpected("an interval or a time")
+        expression = Part(at, cursor.tokens[cursor.index - 1].end)
+    else:
+        raise cursor.unexpected("a snapshot id, branch or tag" if is_version else "a timestamp")
+    if closes:
+        cursor.expect_symbol(")")
+    if isinstance(value, str) and not is_version:
+        check_time(cursor.source, at, value)
+    end = cursor.tokens[cursor.index - 1].end
+    return TimeTravel(
+        part=Part(start, end), is_version=is_version, value=value, expression=expression
+    )
+
+
+def _operand(cursor: Cursor) -> bool:
+    """Step over a part of a sum: a call, brackets, an interval, a literal; False for others."""
+    token = cursor.token
+    following = cursor.tokens[cursor.index + 1 : cursor.index + 3]
+    if token is None or token.is_symbol(")"):
+        return False
+    if cursor.take("interval"):
+        cursor.advance()
+        if cursor.token is not None and cursor.token.is_word(*_UNITS):
+            cursor.index += 1
+        return True
+    if token.is_word("current_timestamp", "current_date") and not (
+        following and following[0].is_symbol("(")
+    ):
+        cursor.index += 1
+        return True
+    if token.is_word("date", "timestamp", "timestamptz") and (
+        following and following[0].kind is Kind.STRING
+    ):
+        cursor.index += 2
+        return True
+    if token.is_symbol("(") or (token.is_name and following and following[0].is_symbol("(")):
+        cursor.index += 0 if token.is_symbol("(") else 1
+        cursor.bracketed_or_empty()
+        return True
+    return False
+
+
+def _ends(cursor: Cursor, closes: bool) -> bool:
+    following = cursor.tokens[cursor.index + 1 : cursor.index + 2]
+    return not closes or (bool(following) and following[0].is_symbol(")"))
+
+
+def check_time(source: Source, at: int, value: str) -> None:
+    """Refuse what is not a time."""
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        raise source.problem(
+            at, f"{value!r} is not a timestamp; expected one such as '2024-01-15 10:00:00'"
+        ) from None

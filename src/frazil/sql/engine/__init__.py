@@ -1,0 +1,1 @@
+"""DuckDB behind the sessions of a catalog, and what it remembers between queries."""

@@ -1,0 +1,210 @@
+"""The connection one statement runs on, and what was made known to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.types import UUIDType
+
+from frazil.data.read import verified
+from frazil.errors import InvalidInput
+from frazil.filter.text.quotes import quoted
+from frazil.rows.duckdb.duckdb_connection import open_folders
+from frazil.rows.duckdb.duckdb_scan import ScanSql
+from frazil.rows.scan import Scan
+from frazil.scan.report import ScanReport
+from frazil.sql.engine.scan_cache import Key, PlannedScan, ScanCache
+from frazil.sql.name_resolution import AsOf, Names, given_rows
+from frazil.table.table import Table
+
+if TYPE_CHECKING:
+    import duckdb
+
+MAX_FOOTERS: Final = 4_096
+"""Footers of a scan of more files are not kept; each takes about 70 KB."""
+_INTERRUPT_S: Final = 0.05
+_numbers = count()
+
+
+def _as_uuid(name: str) -> str:
+    column = quoted(name)
+    return f"CAST(hex({column}) AS UUID) AS {column}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What planning one table of a query did."""
+
+    name: str
+    filter: str
+    report: ScanReport
+
+
+@dataclass(slots=True)
+class SqlEngine:
+    """The connection of a statement."""
+
+    connection: duckdb.DuckDBPyConnection
+    names: Names
+    registered: Mapping[str, Any]
+    scan: Callable[[Table, BooleanExpression, AsOf | None, Sequence[str] | None], Scan]
+    is_shared: bool = False
+    is_written: bool = False
+    """Whether what queries give is written into tables."""
+    scans: ScanCache | None = None
+    """Scans of other statements, where tables are as they are for everybody."""
+    own: dict[Key, PlannedScan] = field(default_factory=dict)
+    """Scans of this statement."""
+    bound: list[ScanSql] = field(default_factory=list)
+    user_names: dict[str, str] = field(default_factory=dict)
+    pruned: list[Pruned] = field(default_factory=list)
+    open_views: list[str] = field(default_factory=list)
+    """The views that are being bound, the outermost first."""
+    sees_variables: bool = False
+    """Whether frames of the caller are tables by the names of their variables."""
+    allow_files: bool = False
+    """Whether the user's text may read files."""
+    prefix: str = field(default_factory=lambda: f"frazil_{next(_numbers)}_")
+    """What the names of views begin with. No text that is run has them: they are new."""
+    schemas: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Schemas of the engine that stand for namespaces, by their parts."""
+    include: Callable[[str], None] = lambda location: None
+    """Told where the tables are that it reads, for later connections."""
+    is_idle: bool = True
+    """Whether no rows are being read, and none failed to be."""
+    is_cancelled: bool = False
+    time_limit: float | None = None
+    """How many seconds a query may take."""
+    _computing: int = 0
+    _folders: tuple[str, ...] | None = None
+    _knows_folders: bool = False
+    _views: int = 0
+    _made: set[str] = field(default_factory=set)
+
+    @property
+    def folders(self) -> tuple[str, ...] | None:
+        """Those that the connection may open files in, if not everywhere."""
+        if not self._knows_folders:
+            self._folders, self._knows_folders = open_folders(self.connection), True
+        return self._folders
+
+    def view(self, name: str) -> str:
+        """A new name for a view, which stands for this one in messages."""
+        self._views += 1
+        view = f"{self.prefix}{self._views}"
+        self.user_names[view] = name
+        return view
+
+    def schema_name(self, namespace: tuple[str, ...]) -> str:
+        """What the schema for a namespace is called."""
+        if namespace not in self.schemas:
+            self.schemas[namespace] = self.view(".".join(namespace))
+        return self.schemas[namespace]
+
+    def view_in_schema(self, schema: str, name: str, view: str) -> None:
+        """Make a view known by a name in a schema."""
+        if schema not in self._made:
+            self.run_own(f"CREATE SCHEMA {schema}")
+            self._made.add(schema)
+        text = f"CREATE OR REPLACE VIEW {schema}.{quoted(name)} AS SELECT * FROM {view}"
+        self.run_own(text)
+
+    def register_changes(self, view: str, rows: Any, table: Table) -> None:
+        """Make the rows of a change feed known. They hold UUIDs as bytes."""
+        uuids = [
+            field.name for field in table.schema.fields if isinstance(field.field_type, UUIDType)
+        ]
+        if not uuids:
+            self.connection.register(view, given_rows(rows))
+            return
+        inner = self.view(self.user_names[view])
+        self.connection.register(inner, given_rows(rows))
+        typed = ", ".join(_as_uuid(name) for name in uuids)
+        self.run_own(f"CREATE TEMP VIEW {view} AS SELECT * REPLACE ({typed}) FROM {inner}")
+
+    def run_own(self, text: str) -> None:
+        """Run a text of ours, which has judged parts in it: one statement, or nothing."""
+        statements = self.connection.extract_statements(text)
+        if len(statements) != 1:
+            raise InvalidInput(f"expected one statement, found {len(statements)}")
+        self.connection.execute(statements[0])
+
+    def columns_of(self, text: str) -> list[str]:
+        """The columns of a query that was bound."""
+        (statement,) = self.connection.extract_statements(text)
+        return list(self.connection.sql(statement).columns)
+
+    def values(self, text: str) -> list[Any]:
+        """The values of a query of one column that was bound."""
+        (statement,) = self.connection.extract_statements(text)
+        return [value for (value,) in self.connection.execute(statement).fetchall()]
+
+    def bind(self, scan: ScanSql) -> None:
+        """Make the connection know a scan, of which a statement may have several uses."""
+        if not any(scan is known for known in self.bound):
+            scan.bind(self.connection)
+            self.bound.append(scan)
+            # Files of a storage have another name for every scan, so that no other would find their
+            # footers; those of many files would take the memory of everything else.
+            if scan.files is not None or scan.num_files > MAX_FOOTERS:
+                self.connection.execute("SET SESSION parquet_metadata_cache = false")
+
+    def cancel(self) -> None:
+        """Interrupt the query that runs, or the next one."""
+        self.is_cancelled = True
+        self.interrupt()
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """The block calls DuckDB, and may be interrupted."""
+        self._computing += 1
+        try:
+            yield
+        finally:
+            self._computing -= 1
+
+    def interrupt(self) -> None:
+        """Interrupt what DuckDB computes. It forgets an interrupt that comes just before it
+        begins, so that it gets more until it has ended."""
+        self.connection.interrupt()
+        if self._computing:
+            threading.Thread(target=self._keep_interrupting, daemon=True).start()
+
+    def _keep_interrupting(self) -> None:
+        while self._computing:
+            self.connection.interrupt()
+            time.sleep(_INTERRUPT_S)
+
+    def verify(self) -> None:
+        """Refuse damaged files of the tables that are about to be read."""
+        for scan in self.bound:
+            scan.verify(max_bytes=verified.QUERY_BYTES)
+
+    def hand_over(self) -> None:
+        """Hand the connection over to the owner of a relation on it."""
+        self.is_shared = True
+        self.bound.clear()
+
+    def release(self) -> None:
+        """Let go of files and relations."""
+        import duckdb
+
+        with suppress(duckdb.Error):  # the catalog, and the database with it, may be closed
+            for scan in self.bound:
+                if self.is_shared:
+                    scan.release(self.connection)
+                else:  # all else ends with the connection
+                    scan.release_files(self.connection)
+            for schema in self._made:
+                self.connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+            self._made.clear()
+            if not self.is_shared:
+                self.connection.close()
+        self.bound.clear()

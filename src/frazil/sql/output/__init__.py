@@ -1,0 +1,1 @@
+"""The result of a statement, and rows as text."""

@@ -1,0 +1,172 @@
+"""Rows as text: exact values, in columns, as Markdown, HTML, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
+from html import escape
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from frazil.sql.output.text_layout import lay_out
+from frazil.text_format import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NUMBERS = (int, float, Decimal)
+
+
+def cell(value: Any) -> str:
+    """A value in full, as SQL would show it."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "true" if value else "false"
+        case datetime():
+            return value.isoformat(sep=" ")
+        case date() | time():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+        case bytes():
+            return value.hex()
+        case str():
+            return value
+        case list() | dict() | tuple():
+            return json.dumps(json_value(value), ensure_ascii=False)
+    return str(value)
+
+
+def json_value(value: Any) -> Any:
+    """A value as JSON has it; what JSON has no number for becomes text."""
+    match value:
+        case dict():
+            return {str(key): json_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [json_value(item) for item in value]
+        case bytes():
+            return value.hex()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+        case UUID():
+            return str(value)
+        case float() if value != value or value in (float("inf"), float("-inf")):
+            return str(value)
+        case bool() | int() | float() | str() | None:
+            return value
+    return str(value)
+
+
+def _rows(table: pa.Table) -> Iterator[list[Any]]:
+    for batch in table.to_batches():
+        columns = [values(column) for column in batch.columns]
+        yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def values(column: pa.Array) -> list[Any]:
+    """The exact values of a column as Python has them; nanoseconds, which Python lacks, as text."""
+    import pyarrow as pa
+
+    if pa.types.is_float32(column.type):  # the shortest text that is the same number
+        shortest = column.cast(pa.string()).to_pylist()
+        return [None if text is None else float(text) for text in shortest]
+    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
+        return list(column.cast(pa.string()).to_pylist())
+    return list(column.to_pylist())
+
+
+def _cells(table: pa.Table, limit: int | None) -> tuple[list[list[str]], list[bool], int]:
+    first_rows = table if limit is None else table.slice(0, limit)
+    rows = list(_rows(first_rows))
+    numeric = [
+        any(isinstance(row[at], _NUMBERS) and row[at] is not True for row in rows)
+        and all(
+            row[at] is None or (isinstance(row[at], _NUMBERS) and row[at] is not True)
+            for row in rows
+        )
+        for at in range(table.num_columns)
+    ]
+    return [[cell(value) for value in row] for row in rows], numeric, table.num_rows - len(rows)
+
+
+def text_table(table: pa.Table, *, limit: int | None = None, width: int | None = None) -> str:
+    """Rows in columns. The last lines say if there are more than `limit`, and which columns did not
+    fit the width."""
+    rows, numeric, more = _cells(table, limit)
+    lines = lay_out(list(table.column_names), rows, numeric=numeric, width=width)
+    if more > 0:
+        lines.append(f"… the first {counted(limit or 0, 'row')}")
+    return "\n".join(lines)
+
+
+def html_table(table: pa.Table, *, limit: int | None = None) -> str:
+    """Rows as an HTML table."""
+    rows, _, more = _cells(table, limit)
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(value)}</td>" for value in row) + "</tr>" for row in rows
+    )
+    note = f"<p>… the first {counted(len(rows), 'row')}</p>" if more > 0 else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def markdown_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Rows as a Markdown table."""
+    import pyarrow as pa
+
+    yield "| " + " | ".join(_escaped(name) for name in schema.names) + " |"
+    kinds = pa.types
+    numeric = [
+        kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)
+        for kind in schema.types
+    ]
+    yield "|" + "|".join("---:" if right else "---" for right in numeric) + "|"
+    for batch in batches:
+        for row in _rows(pa.Table.from_batches([batch])):
+            yield "| " + " | ".join(_escaped(cell(value)) for value in row) + " |"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", "<br>")
+
+
+def csv_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Rows as CSV with a header; NULL is an empty field, an empty text is quoted."""
+    import pyarrow as pa
+
+    yield _csv_line(list(schema.names))
+    for batch in batches:
+        for row in _rows(pa.Table.from_batches([batch])):
+            yield _csv_line(["" if value is None else cell(value) for value in row], row)
+
+
+def _csv_line(values: list[str], row: list[Any] | None = None) -> str:
+    if row is not None and any(value == "" for value in row):
+        return ",".join(
+            '""' if raw == "" else _csv_line([value])
+            for value, raw in zip(values, row, strict=True)
+        )
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(values)
+    text = buffer.getvalue()
+    return "" if text == '""' else text
+
+
+def json_lines(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[str]:
+    """Rows as one JSON object per line."""
+    import pyarrow as pa
+
+    names = list(schema.names)
+    for batch in batches:
+        for row in _rows(pa.Table.from_batches([batch])):
+            yield json.dumps(
+                dict(zip(names, map(json_value, row), strict=True)), ensure_ascii=False
+            )

@@ -1,0 +1,105 @@
+"""DuckDB's plan of a query as lines that fit a terminal: a step per node, what it works on below.
+
+DuckDB draws boxes as wide as their longest text, and a scan's text holds the bitmap of the rows
+that are deleted. Here a bitmap is the words "not deleted", and long texts are folded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+from typing import Any, Final
+
+from frazil.text_format import counted
+
+_WIDTH: Final = 64
+_DELETED: Final = re.compile(r"get_bit\('[01]+'::BIT, ")
+_OUTER: Final = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")
+_ESTIMATE: Final = "Estimated Cardinality"
+_SAID_BY_NAME: Final = ("Function", "Total Files Read")
+
+
+def plan_text(plan: str, names: Mapping[str, str]) -> str:
+    """The lines of a plan that EXPLAIN (FORMAT json) gave; `names` are what the user calls the
+    names of views in it."""
+    for view, name in names.items():
+        plan = plan.replace(view, json.dumps(name)[1:-1])
+    found = json.loads(plan)
+    nodes = found if isinstance(found, list) else found["operator"]
+    return "\n".join(line for node in nodes for line in _lines(node, "", ""))
+
+
+def _lines(node: Mapping[str, Any], first: str, rest: str) -> Iterator[str]:
+    name = str(node.get("name") or node.get("type") or "").strip()
+    children = node.get("children", [])
+    if name in _OUTER:
+        for child in children:
+            yield from _lines(child, first, rest)
+        return
+    yield f"{first}{name.replace('_', ' ').capitalize()}{_counts(node)}"
+    below = f"{rest}│ " if children else f"{rest}  "
+    for detail in _details(node.get("extra_info", {})):
+        width = max(_WIDTH - len(below), 24)
+        for at, part in enumerate(wrap(detail, width, break_on_hyphens=False)):
+            yield f"{below}{'  ' if at else ''}{part}"
+    for at, child in enumerate(children, start=1):
+        is_last = at == len(children)
+        mark, beside = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+        yield from _lines(child, rest + mark, rest + beside)
+
+
+def _counts(node: Mapping[str, Any]) -> str:
+    if "timing" in node:
+        rows = counted(int(node.get("intermediate_rows", 0)), "row")
+        return f": {rows}, {node['timing'] * 1000:.1f} ms"
+    estimate = str(node.get("extra_info", {}).get(_ESTIMATE, ""))
+    return f": about {counted(int(estimate), 'row')}" if estimate.isdigit() else ""
+
+
+def _details(info: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in info.items():
+        if key == _ESTIMATE or key in _SAID_BY_NAME or not value:
+            continue
+        texts = value if isinstance(value, list) else [value]
+        yield f"{key.lower()}: " + ", ".join(_without_bitmaps(str(text)) for text in texts)
+
+
+def _without_bitmaps(text: str) -> str:
+    """A condition in which what looks deleted rows up is said in words."""
+    if _DELETED.search(text) is None:
+        return text
+    parts = _conjuncts(text)
+    kept = [part for part in parts if _DELETED.search(part) is None]
+    return " AND ".join([*kept, "not deleted"])
+
+
+def _conjuncts(text: str) -> list[str]:
+    """The conditions that AND joins, without the brackets around all of them."""
+    while text.startswith("(") and _end(text) == len(text) - 1:
+        text = text[1:-1]
+    parts, depth, start, is_quoted = [], 0, 0, False
+    for at, character in enumerate(text):
+        if character in "'\"":
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            depth += (character == "(") - (character == ")")
+            if depth == 0 and text.startswith(" AND ", at):
+                parts.append(text[start:at])
+                start = at + len(" AND ")
+    parts.append(text[start:])
+    return parts if len(parts) == 1 else [one for part in parts for one in _conjuncts(part)]
+
+
+def _end(text: str) -> int:
+    """Where the bracket that a text begins with is closed."""
+    depth, is_quoted = 0, False
+    for at, character in enumerate(text):
+        if character in "'\"":
+            is_quoted = not is_quoted
+        elif not is_quoted:
+            depth += (character == "(") - (character == ")")
+            if depth == 0:
+                return at
+    return -1

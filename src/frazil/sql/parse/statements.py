@@ -1,0 +1,432 @@
+"""What a statement says, as values. Expressions and queries stay text: they are `Part`s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from frazil.parser.cursor import Name
+from frazil.parser.tokens import Part
+from frazil.rows.merge_clauses import Clause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """SELECT and everything else that only reads and the engine knows."""
+
+    part: Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain:
+    """EXPLAIN [ANALYZE] of a query, or of the query that finds the rows of a change."""
+
+    parts: tuple[Part, ...]
+    analyze: bool
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """COPY query TO file, or COPY table TO file: `parts` make its query. `file` is a text or a
+    parameter, `options` is what follows it."""
+
+    start: int
+    parts: tuple[Part, ...]
+    file: Part
+    options: Part | None
+    prefix: str = ""
+    between: str = ""
+
+
+class InsertMode(Enum):
+    """What happens to rows that are there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    OVERWRITE_PARTITIONS = "overwrite partitions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """INSERT INTO, INSERT OVERWRITE, INSERT … REPLACE WHERE."""
+
+    table: Name
+    query: Part
+    columns: tuple[Name, ...] | None = None
+    mode: InsertMode = InsertMode.APPEND
+    fixed: tuple[tuple[Name, Part], ...] = ()
+    where: Part | None = None
+    by_name: bool = False
+    only_defaults: bool = False
+    ctes: Part | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """DELETE FROM; with `using`, the tables that the condition looks at, too."""
+
+    table: Name
+    alias: str | None
+    where: Part | None
+    using: Part | None = None
+    ctes: Part | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """UPDATE … SET; with `source`, UPDATE … SET … FROM."""
+
+    table: Name
+    alias: str | None
+    assignments: tuple[tuple[Name, Part], ...]
+    source: Part | None
+    where: Part | None
+    ctes: Part | None = None
+
+
+class Takes(Enum):
+    """How a clause of MERGE without values finds its columns in the source."""
+
+    ALL = "*"
+    BY_NAME = "BY NAME"
+    BY_POSITION = "BY POSITION"
+    DEFAULTS = "DEFAULT VALUES"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a clause of MERGE writes; an insert without `columns` fills all of them. Without
+    `values`, those of the source's columns."""
+
+    start: int
+    columns: tuple[Name, ...] | None = None
+    values: tuple[Part, ...] | None = None
+    takes: Takes = Takes.ALL
+
+
+MergeClause = Clause[Part, Written]
+"""One WHEN. To do nothing is to keep the row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merge:
+    """MERGE INTO. `source` is a table name or a query in brackets; `on` is a condition, or the
+    columns that both have."""
+
+    table: Name
+    alias: str | None
+    source: Part
+    source_alias: str | None
+    on: Part | tuple[Name, ...]
+    clauses: tuple[MergeClause, ...]
+    ctes: Part | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnDefinition:
+    """A column of CREATE TABLE or ADD COLUMN."""
+
+    name: Name
+    type: str
+    required: bool = False
+    doc: str | None = None
+    default: Part | None = None
+    is_key: bool = False
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """CREATE [OR REPLACE] TABLE [LIKE | AS]."""
+
+    table: Name
+    or_replace: bool = False
+    if_not_exists: bool = False
+    columns: tuple[ColumnDefinition, ...] = ()
+    keys: tuple[str, ...] = ()
+    like: Name | None = None
+    query: Part | None = None
+    partition_by: tuple[str, ...] | None = None
+    order_by: tuple[str, ...] | None = None
+    location: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, int] = field(default_factory=dict)
+    """Where the clauses of `partition_by` and `order_by` are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable:
+    """DROP TABLE."""
+
+    table: Name
+    if_exists: bool
+    purge: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW."""
+
+    view: Name
+    query: Part
+    columns: tuple[tuple[str, str | None], ...] = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+    must_exist: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropView:
+    """DROP VIEW."""
+
+    view: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateNamespace:
+    """CREATE SCHEMA, DATABASE or NAMESPACE."""
+
+    namespace: Name
+    if_not_exists: bool
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropNamespace:
+    """DROP SCHEMA, DATABASE or NAMESPACE."""
+
+    namespace: Name
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterNamespace:
+    """ALTER NAMESPACE … SET or UNSET PROPERTIES."""
+
+    namespace: Name
+    updates: Mapping[str, str]
+    removals: tuple[str, ...]
+
+
+# What ALTER TABLE does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddColumns:
+    """ADD COLUMN."""
+
+    columns: tuple[ColumnDefinition, ...]
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropColumns:
+    """DROP COLUMN."""
+
+    columns: tuple[Name, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameColumn:
+    """RENAME COLUMN a TO b."""
+
+    column: Name
+    to: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterColumn:
+    """ALTER COLUMN: one change."""
+
+    column: Name
+    type: str | None = None
+    required: bool | None = None
+    doc: str | None = None
+    default: Part | None = None
+    drop_default: bool = False
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionField:
+    """ADD, DROP or REPLACE PARTITION FIELD."""
+
+    add: str | None = None
+    name: str | None = None
+    drop: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetProperties:
+    """SET or UNSET TBLPROPERTIES."""
+
+    updates: Mapping[str, str] = field(default_factory=dict)
+    removals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOrder:
+    """WRITE ORDERED BY; no terms: WRITE UNORDERED. `mode` is how rows are brought together
+    before, where the statement says so."""
+
+    terms: tuple[str, ...]
+    mode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentifierFields:
+    """SET or DROP IDENTIFIER FIELDS."""
+
+    columns: tuple[str, ...]
+    drop: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateRef:
+    """CREATE or REPLACE BRANCH or TAG."""
+
+    name: str
+    is_branch: bool
+    create: bool = True
+    replace: bool = False
+    if_not_exists: bool = False
+    snapshot_id: int | None = None
+    max_ref_age_ms: int | None = None
+    min_snapshots: int | None = None
+    max_snapshot_age_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropRef:
+    """DROP BRANCH or TAG."""
+
+    name: str
+    is_branch: bool
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameTable:
+    """RENAME TO."""
+
+    to: Name
+
+
+Alteration = (
+    AddColumns
+    | DropColumns
+    | RenameColumn
+    | AlterColumn
+    | PartitionField
+    | SetProperties
+    | WriteOrder
+    | IdentifierFields
+    | CreateRef
+    | DropRef
+    | RenameTable
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTable:
+    """ALTER TABLE: one alteration, at `start`. With `has_column`, the name is a table's and a
+    column's together, which only the catalog can tell apart."""
+
+    table: Name
+    start: int
+    does: Alteration
+    if_exists: bool = False
+    has_column: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterView:
+    """ALTER VIEW … RENAME TO, or SET TBLPROPERTIES."""
+
+    view: Name
+    does: RenameTable | SetProperties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """SHOW; `what` is one of the words the grammar lists."""
+
+    what: str
+    of: Name | None = None
+    like: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """DESCRIBE a table, its history, a query, or a namespace."""
+
+    table: Name | None = None
+    namespace: Name | None = None
+    query: Part | None = None
+    extended: bool = False
+    history: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """CALL system.procedure(…)."""
+
+    procedure: Name
+    positional: tuple[Part, ...] = ()
+    named: tuple[tuple[Name, Part], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """USE namespace."""
+
+    namespace: Name
+
+
+class TransactionVerb(Enum):
+    """BEGIN, COMMIT, ROLLBACK."""
+
+    BEGIN = "BEGIN"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionStatement:
+    """BEGIN, COMMIT or ROLLBACK, at `start`."""
+
+    verb: TransactionVerb
+    start: int
+
+
+Statement = (
+    Query
+    | Explain
+    | Copy
+    | Insert
+    | Delete
+    | Update
+    | Merge
+    | CreateTable
+    | DropTable
+    | CreateView
+    | DropView
+    | CreateNamespace
+    | DropNamespace
+    | AlterNamespace
+    | AlterTable
+    | AlterView
+    | Show
+    | Describe
+    | Call
+    | Use
+    | TransactionStatement
+)

@@ -1,0 +1,1 @@
+"""Changing a table's columns, partitioning and order."""

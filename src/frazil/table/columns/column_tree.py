@@ -1,0 +1,234 @@
+"""Trees of columns, edited: pure functions on fields, and the rules of what may become what.
+
+Ids are never touched here but by `renumbered`, which gives new fields fresh ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from enum import Enum
+from typing import Any, Final
+
+from pyiceberg import types as ice
+from pyiceberg.expressions.literals import StringLiteral
+from pyiceberg.transforms import (
+    DayTransform,
+    MonthTransform,
+    Transform,
+    VoidTransform,
+    YearTransform,
+)
+
+from frazil.errors import InvalidInput, Unsupported
+from frazil.filter.bind.literals import Where, place
+from frazil.format.values.types import is_floating, plain_value
+
+ROOT = -1
+"""Stands for the table itself where the owner of a column is asked for."""
+
+Fields = tuple[ice.NestedField, ...]
+
+_READ_FROM_TEXT = (ice.DateType, ice.TimeType, ice.TimestampType, ice.TimestamptzType, ice.UUIDType)
+
+
+def rebuilt(
+    kind: ice.IcebergType,
+    owner: int = ROOT,
+    *,
+    field: Callable[[ice.NestedField], ice.NestedField] = lambda field: field,
+    siblings: Callable[[int, Fields], Fields] = lambda owner, fields: fields,
+) -> ice.IcebergType:
+    """A type with every field, and every list of fields of a struct, passed through a function.
+
+    `owner` is the id of the field that has the type. Inner fields come first.
+    """
+
+    def inside(nested: ice.NestedField) -> ice.NestedField:
+        inner = rebuilt(nested.field_type, nested.field_id, field=field, siblings=siblings)
+        if inner is not nested.field_type:
+            nested = nested.model_copy(update={"field_type": inner})
+        return field(nested)
+
+    if isinstance(kind, ice.StructType):
+        old = kind.fields
+        new = siblings(owner, tuple(inside(child) for child in old))
+        same = len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
+        return kind if same else ice.StructType(*new)
+    if isinstance(kind, ice.ListType):
+        return _list_of(inside(kind.element_field))
+    if isinstance(kind, ice.MapType):
+        return _map_of(inside(kind.key_field), inside(kind.value_field))
+    return kind
+
+
+def _list_of(element: ice.NestedField) -> ice.ListType:
+    return ice.ListType(
+        element_id=element.field_id,
+        element=element.field_type,
+        element_required=element.required,
+    )
+
+
+def _map_of(key: ice.NestedField, value: ice.NestedField) -> ice.MapType:
+    return ice.MapType(
+        key_id=key.field_id,
+        key_type=key.field_type,
+        value_id=value.field_id,
+        value_type=value.field_type,
+        value_required=value.required,
+    )
+
+
+def renumbered(field: ice.NestedField, next_id: Callable[[], int]) -> ice.NestedField:
+    """A new field with fresh ids: its own first, then those inside it."""
+    field_id = next_id()
+    kind = field.field_type
+    if isinstance(kind, ice.StructType):
+        kind = ice.StructType(*(renumbered(child, next_id) for child in kind.fields))
+    elif isinstance(kind, ice.ListType):
+        kind = _list_of(renumbered(kind.element_field, next_id))
+    elif isinstance(kind, ice.MapType):
+        key = renumbered(kind.key_field, next_id)
+        kind = _map_of(key, renumbered(kind.value_field, next_id))
+    return field.model_copy(update={"field_id": field_id, "field_type": kind})
+
+
+def ids_in(field: ice.NestedField) -> Iterator[int]:
+    """The ids of a field and of everything inside it."""
+    yield field.field_id
+    for child in _children(field.field_type):
+        yield from ids_in(child)
+
+
+def owners(kind: ice.IcebergType, owner: int = ROOT) -> dict[int, int]:
+    """Field id to the id of the field around it."""
+    owner_ids: dict[int, int] = {}
+    for child in _children(kind):
+        owner_ids[child.field_id] = owner
+        owner_ids.update(owners(child.field_type, child.field_id))
+    return owner_ids
+
+
+def _children(kind: ice.IcebergType) -> Fields:
+    if isinstance(kind, ice.StructType):
+        return kind.fields
+    if isinstance(kind, ice.ListType):
+        return (kind.element_field,)
+    if isinstance(kind, ice.MapType):
+        return (kind.key_field, kind.value_field)
+    return ()
+
+
+class SiblingSide(Enum):
+    """Where among its siblings a column goes."""
+
+    FIRST = "first"
+    BEFORE = "before"
+    AFTER = "after"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiblingPlace:
+    """A place among siblings: at an end, or beside the one named."""
+
+    side: SiblingSide
+    sibling: str | None = None
+
+    @staticmethod
+    def of(*, first: bool, before: str | None, after: str | None) -> SiblingPlace | None:
+        """The place that at most one of the arguments says; None when none does."""
+        said = [
+            *([SiblingPlace(side=SiblingSide.FIRST)] if first else []),
+            *(
+                [SiblingPlace(side=SiblingSide.BEFORE, sibling=before)]
+                if before is not None
+                else []
+            ),
+            *([SiblingPlace(side=SiblingSide.AFTER, sibling=after)] if after is not None else []),
+        ]
+        if len(said) > 1:
+            raise InvalidInput("say only one of first, before and after")
+        return said[0] if said else None
+
+
+LAST: Final = SiblingPlace(side=SiblingSide.LAST)
+
+
+def with_field(
+    fields: Fields, moved: ice.NestedField, sibling: int | None, *, side: SiblingSide
+) -> Fields:
+    """The fields with one of them, new or old, at its place."""
+    rest = [other for other in fields if other.field_id != moved.field_id]
+    if side is SiblingSide.LAST:
+        return (*rest, moved)
+    at = 0
+    if side is not SiblingSide.FIRST:
+        at = [other.field_id for other in rest].index(sibling or ROOT) + (side is SiblingSide.AFTER)
+    return (*rest[:at], moved, *rest[at:])
+
+
+# --- what may become what --------------------------------------------------------------------
+
+
+def keeps_partitions(
+    transform: Transform[Any, Any], current: ice.IcebergType, target: ice.IcebergType
+) -> bool:
+    """Whether a partition transform gives the same values after a column was widened."""
+    if not isinstance(target, ice.PrimitiveType) or not transform.can_transform(target):
+        return False
+    if isinstance(current, ice.DateType):
+        return isinstance(transform, YearTransform | MonthTransform | DayTransform | VoidTransform)
+    return True
+
+
+# --- defaults --------------------------------------------------------------------------------
+
+
+def default_of(value: Any, kind: ice.IcebergType, column: str) -> Any:
+    """A default value as a schema stores it; dates, times and uuids may be given as text."""
+    if not isinstance(kind, ice.PrimitiveType) or isinstance(kind, ice.UnknownType):
+        raise InvalidInput(f"column '{column}': a {kind} has no default but null")
+    if isinstance(kind, ice.TimestampNanoType | ice.TimestamptzNanoType):
+        raise Unsupported(
+            f"column '{column}': defaults of {kind} cannot be stored",
+            feature=f"default of {kind}",
+        )
+    try:
+        if isinstance(value, str) and isinstance(kind, _READ_FROM_TEXT):
+            literal = place(StringLiteral(value), kind)
+            if literal.where is not Where.EXACT:
+                raise InvalidInput(f"{value!r} is not a value of type {kind}")
+            value = literal.value
+        stored = plain_value(value, kind)
+    except InvalidInput as problem:
+        raise InvalidInput(f"column '{column}', default: {problem}") from None
+    if is_floating(kind) and (stored != stored or stored in (float("inf"), float("-inf"))):
+        raise InvalidInput(f"column '{column}': a default cannot be NaN or infinite")
+    return with_default(kind, stored, column)
+
+
+def with_default(kind: ice.IcebergType, stored: Any, column: str) -> Any:
+    """The plain value in the form PyIceberg's fields keep it."""
+    try:
+        probe = ice.NestedField(
+            field_id=1, name="default", field_type=kind, required=False, write_default=stored
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidInput(f"column '{column}': {stored!r} cannot be a default: {error}") from error
+    return probe.write_default
+
+
+def promoted_default(value: Any, target: ice.IcebergType) -> Any:
+    """A default of a column after it was widened."""
+    is_day = isinstance(value, date) and not isinstance(value, datetime)
+    if is_day and isinstance(target, ice.TimestampType):
+        return datetime.combine(value, time())
+    if is_day and isinstance(target, ice.TimestampNanoType):
+        raise Unsupported(
+            f"defaults of {target} cannot be stored; remove the default first",
+            feature=f"default of {target}",
+        )
+    return value

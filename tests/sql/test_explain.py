@@ -1,0 +1,62 @@
+"""EXPLAIN fits a terminal: names of the user, what the tree pruned, the engine's steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import frazil
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> frazil.Catalog:
+    """A table with deleted rows, one of whose files calls a column otherwise."""
+    catalog = frazil.connect(tmp_path)
+    rows = {"id": list(range(ROWS)), "label": ["x"] * ROWS, "Unit Price": [1.5] * ROWS}
+    table = catalog.create_table("shop.orders", rows)
+    table.evolve_schema().rename_column("label", "status").commit()
+    table.append({"id": [ROWS], "status": ["y"], "Unit Price": [2.5]})
+    table.delete("id % 3 = 1")
+    return catalog
+
+
+@pytest.mark.parametrize("word", ["EXPLAIN", "EXPLAIN ANALYZE"])
+def test_deleted_rows_are_words_and_every_line_fits(catalog: frazil.Catalog, word: str) -> None:
+    query = 'SELECT status, sum("Unit Price") FROM shop.orders WHERE id > 5 GROUP BY ALL'
+    shown = repr(catalog.sql(f"{word} {query}"))
+    lines = shown.splitlines()
+    assert len(lines) < 60
+    assert max(map(len, lines)) <= 80
+    assert "not deleted" in shown
+    assert "::BIT" not in shown
+    assert "Unit Price" in shown
+    assert "2 files" in shown
+    assert "id > 5" in shown
+
+
+def test_columns_that_are_found_by_id_have_their_names(catalog: frazil.Catalog) -> None:
+    table = catalog.load_table("shop.orders")
+    table.evolve_schema().add_column("note", "string").commit()
+    table.append({"id": [1], "status": ["z"], "Unit Price": [3.5], "note": ["n"]})
+    shown = repr(catalog.sql("EXPLAIN SELECT note, status FROM shop.orders WHERE id > 5"))
+    assert "note" in shown
+    assert " c1" not in shown
+    assert " c4" not in shown
+
+
+def test_a_condition_of_the_user_stays_beside_the_deleted_rows(catalog: frazil.Catalog) -> None:
+    shown = repr(catalog.sql("EXPLAIN SELECT id FROM shop.orders WHERE status = 'a) AND (b' "))
+    assert "a) AND (b" in shown
+    assert "::BIT" not in shown
+
+
+def test_a_report_of_a_scan_fits_a_terminal(catalog: frazil.Catalog) -> None:
+    where = " OR ".join(f"id = {at * 1000}" for at in range(12))
+    text = str(catalog.load_table("shop.orders").scan(where).explain())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "1 pruned by bounds" in str(
+        catalog.load_table("shop.orders").scan("id = 20000").explain()
+    )

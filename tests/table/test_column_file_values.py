@@ -1,0 +1,101 @@
+"""Column files of every kind of column, also after the column changed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.errors import InvalidInput
+
+
+def table_of(
+    folder: Path, schema: pa.Schema, rows: list[dict[str, Any]], **properties: str
+) -> frazil.Table:
+    """A table with one file."""
+    named = {name.replace("__", ".").replace("_", "-"): text for name, text in properties.items()}
+    made = frazil.connect(folder).create_table("s.t", schema, properties=named)
+    made.append(rows)
+    return made
+
+
+def by_id(table: frazil.Table, where: str | None = None) -> dict[int, Any]:
+    return {row["id"]: row["a"] for row in table.scan(where, columns=["id", "a"]).to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "old", "new"),
+    [
+        (pa.int32(), "long", 3, 2**40),
+        (pa.float32(), "double", 0.5, 0.1),
+        (pa.decimal128(9, 2), "decimal(20,2)", Decimal("1.00"), Decimal("12345678901234.25")),
+    ],
+)
+def test_bounds_of_a_promoted_column_are_of_its_new_type(
+    tmp_path: Path, narrow: pa.DataType, wide: str, old: Any, new: Any
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("a", narrow)])
+    made = table_of(tmp_path, schema, [{"id": id, "a": old} for id in range(4)])
+    made.append([{"id": id, "a": old} for id in range(4, 8)])
+    made.evolve_schema().update_column("a", wide).commit()
+    made.update({"a": new}, "id in (1, 2)", mode="columns")
+    expected = {id: new if id in (1, 2) else old for id in range(8)}
+    assert by_id(made) == expected
+    assert {id for id, value in by_id(made).items() if value == new} == {1, 2}
+    assert made.scan("a = ?", params=[new]).count() == 2
+    assert not made.check(deep=True).problems
+
+
+def test_row_groups_are_not_skipped_by_old_parts_of_a_struct(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("a", pa.struct([("x", pa.int64())]))])
+    rows = [{"id": id, "a": {"x": id}} for id in range(9)]
+    made = table_of(tmp_path, schema, rows, write__parquet__row_group_limit="3")
+    made.update({"a.x": frazil.expr("id + 100")}, "id >= 5", mode="columns")
+    expected = {id: {"x": id + 100 if id >= 5 else id} for id in range(9)}
+    assert by_id(made) == expected
+    assert by_id(made, "a.x >= 107") == {7: {"x": 107}, 8: {"x": 108}}
+    assert by_id(made, "a.x between 4 and 8") == {4: {"x": 4}}
+
+
+def test_booleans(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("a", pa.bool_())])
+    made = table_of(tmp_path, schema, [{"id": id, "a": True} for id in range(4)])
+    made.update({"a": frazil.expr("id = 1")}, "id < 2", mode="columns")
+    assert by_id(made) == {0: False, 1: True, 2: True, 3: True}
+    made.merge_columns({"id": [2, 3], "a": [False, None]}, on="id")
+    assert by_id(made) == {0: False, 1: True, 2: False, 3: None}
+    made.add_columns({"b": "id > 1", "c": "{'is_even': id % 2 = 0}"})
+    assert str(made.schema.find_field("b").field_type) == "boolean"
+    assert str(made.schema.find_field("c.is_even").field_type) == "boolean"
+    assert sorted(made.scan("b", columns=["id"]).to_arrow()["id"].to_pylist()) == [2, 3]
+
+
+def test_values_by_key_that_do_not_fit_are_told_of(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), pa.field("a", pa.int32(), nullable=False)])
+    made = table_of(tmp_path, schema, [{"id": id, "a": id} for id in range(4)])
+    with pytest.raises(InvalidInput, match="'a': found 1 null"):
+        made.merge_columns({"id": [1], "a": [None]}, on="id")
+    assert by_id(made) == {id: id for id in range(4)}
+
+
+def test_a_transaction_goes_on_without_columns_whose_values_failed(tmp_path: Path) -> None:
+    def failing(batch: pa.RecordBatch) -> pa.Array:
+        if batch.num_rows > 1:
+            raise ValueError("not these")
+        return batch["a"]
+
+    schema = pa.schema([("id", pa.int64()), ("a", pa.int64())])
+    made = table_of(tmp_path, schema, [{"id": id, "a": id} for id in range(4)])
+    with made.transaction() as tx:
+        tx.update({"a": 9}, "id = 0", mode="columns")
+        with pytest.raises(ValueError, match="not these"):
+            tx.add_columns({"b": failing})
+        with pytest.raises(InvalidInput, match="more than one new value"):
+            tx.merge_columns({"id": [1, 1], "c": [1, 2]}, on="id")
+        tx.append([{"id": 4, "a": 4}])
+    assert made.schema.column_names == ["id", "a"]
+    assert by_id(made) == {0: 9, 1: 1, 2: 2, 3: 3, 4: 4}
