@@ -43,6 +43,7 @@ def _rank(group: str) -> int:
     return found[0] if found else len(_FIRST)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in its own hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name each test's group, and put long groups first when several workers share the tests."""
     groups = {item: _group(item) for item in items}
