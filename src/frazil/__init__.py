@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from frazil.paimon import open_paimon
     from frazil.table import Catalog, CommitResult, Scan, Table, Transaction, connect
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AlreadyExists",
