@@ -31,8 +31,8 @@ class ColumnEdit:
     stats_ids: frozenset[int]
     stats: Mapping[str, Any] = field(default_factory=dict)
     stats_types: Mapping[str, pa.DataType] = field(default_factory=dict)
-    unsorted: bool = False
-    """Whether the rows may be out of their order now."""
+    unsorts: frozenset[int] = frozenset()
+    """Sort orders that the rows may be out of now."""
     leaf: str | None = None
     position: int | None = None
     first_row_id: int | None = None
@@ -49,7 +49,7 @@ def with_columns_edited(entries: EntryBatch, edits: Sequence[Sequence[ColumnEdit
     orders = entries.pylist("sort_order_id")
     for row, own in enumerate(edits):
         numbers[row] = None if own else numbers[row]
-        orders[row] = None if any(edit.unsorted for edit in own) else orders[row]
+        orders[row] = None if any(orders[row] in edit.unsorts for edit in own) else orders[row]
     entries = entries.with_column("tracking.sequence_number", pa.array(numbers, pa.int64()))
     return entries.with_column("sort_order_id", pa.array(orders, pa.int32()))
 

@@ -212,7 +212,7 @@ class RowEditor:
         # Most updates write rows: this is loaded when columns are asked for.
         from frazil.rows.columns import column_changes
 
-        planned = Planned.of(scan, extra_keys=column_changes.EXTRA_KEYS)
+        planned = Planned.of(scan)
         searched = self._searched(scan, UPDATE_ISOLATION)
         by_columns = np.ones(planned.num_files, dtype=np.bool_)
         if mode == "auto":

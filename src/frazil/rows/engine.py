@@ -6,14 +6,14 @@ travel) and give back what their sinks saw. `DuckDbEngine` is the embedded one.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, NestedField, PrimitiveType
+from pyiceberg.types import IcebergType, PrimitiveType
 
 from frazil.filter.bind.bind import conjunction, keys_predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
@@ -28,6 +28,9 @@ from frazil.rows.z_order import ZOrder
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
+
+    from frazil.rows.columns.column_functions import Called
+    from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
 
 MAX_KEYS_IN_FILTER = 200
 
@@ -145,17 +148,21 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ColumnEngine(Protocol):
-    """Evaluates SQL whose results become columns. Rows are told by their numbers in the plan."""
+    """Computes columns of the rows of a plan and writes them with a sink; the files whose rows got
+    new values come back."""
 
     def computed(
-        self, planned: Planned, values: Assignments, fields: Sequence[NestedField]
-    ) -> Generator[pa.RecordBatch]:
-        """New values of columns for the rows that match, and `KEY`."""
+        self, planned: Planned, values: Assignments, sink: ColumnSink
+    ) -> list[UpdatedFile]:
+        """New values for the rows that match."""
 
     def joined(
-        self, planned: Planned, source: Any, on: Sequence[str], fields: Sequence[NestedField]
-    ) -> Generator[pa.RecordBatch]:
-        """The same, from a source of this engine by keys."""
+        self, planned: Planned, source: Any, on: Sequence[str], sink: ColumnSink
+    ) -> list[UpdatedFile]:
+        """Values of a source of this engine, by keys."""
+
+    def called(self, planned: Planned, functions: Called, sink: ColumnSink) -> list[UpdatedFile]:
+        """What functions of batches give."""
 
     def types(self, planned: Planned, values: Mapping[str, SqlText]) -> Schema:
         """The columns that expressions over the rows of a plan give."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from frazil.commit.change import Change
-from frazil.data.metadata_columns import POS
 from frazil.data.projection import file_fields
 from frazil.data.read.sources import ParquetSource, open_source
 from frazil.data.schema import arrow_schema
@@ -22,19 +21,15 @@ from frazil.data.write.row_input import Rows, row_reader, schema_of
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.sql_text import ROWS, Expression, SqlText, columns_of_schema, sql_text
 from frazil.properties.registry import NAME_MAPPING
-from frazil.rows.actions import KEY
-from frazil.rows.columns.column_update import ColumnUpdate, Compute, refusal
+from frazil.rows.columns.column_functions import Called, Function, called
+from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile, refusal
 from frazil.rows.engine import Assignments, ColumnEngine
 from frazil.rows.planned import Planned
-from frazil.scan.tasks import Task, TaskReader
+from frazil.scan.tasks import Task
 
 if TYPE_CHECKING:
     from frazil.rows.editor import RowEditor
 
-Function = Callable[[pa.RecordBatch], Any]
-"""Values of a new column from a batch of rows: an Arrow array, or a sequence."""
-EXTRA_KEYS: Final = ("sort_order_id",)
-"""What a plan needs of an entry whose columns are updated."""
 _MIN_ROWS: Final = 0.5
 """Share of a file's rows from which on its columns are written instead of its rows."""
 _MAX_BYTES: Final = 0.5
@@ -43,12 +38,13 @@ _MAX_BYTES: Final = 0.5
 
 def assigned_columns(editor: RowEditor, planned: Planned, values: Assignments) -> Change:
     """An update of a plan's rows by column files."""
-    fields = tuple(editor.metadata.schema().find_field(name) for name in _names(values))
-    engine = _engine(editor)
-    return changed(editor, planned, fields, lambda part: engine.computed(part, values, fields))
+    fields = tuple(editor.metadata.schema().find_field(name) for name in assigned_names(values))
+    sink = _sink(editor, planned, fields)
+    return _change(editor, planned, _engine(editor).computed(planned, values, sink))
 
 
-def _names(values: Assignments) -> list[str]:
+def assigned_names(values: Mapping[tuple[str, ...], Any]) -> list[str]:
+    """The columns that an update gives values to, or to a part of."""
     return list(dict.fromkeys(path[0] for path in values))
 
 
@@ -62,21 +58,19 @@ def _engine(editor: RowEditor) -> ColumnEngine:
     return engine
 
 
-def changed(
-    editor: RowEditor, planned: Planned, fields: Sequence[NestedField], compute: Compute
-) -> Change:
-    """New values of columns as a change."""
-    update = ColumnUpdate(
-        planned=planned,
-        fields=tuple(fields),
-        handle=editor.handle,
-        metadata=editor.metadata,
-        written=editor.written,
+def _sink(editor: RowEditor, planned: Planned, fields: Sequence[NestedField]) -> ColumnSink:
+    return ColumnSink.of(
+        planned, fields, handle=editor.handle, metadata=editor.metadata, written=editor.written
     )
-    done = update.run(compute)
-    base = planned.base_snapshot_id
+
+
+def _change(editor: RowEditor, planned: Planned, *updates: Sequence[UpdatedFile]) -> Change:
+    """New values of columns as a change: those of several updates of the same files."""
     return Change(
-        branch=editor.branch, base_snapshot_id=base, columns=done.edits, rows_in_place=done.rows
+        branch=editor.branch,
+        base_snapshot_id=planned.base_snapshot_id,
+        columns=tuple(file.edit for files in updates for file in files),
+        rows_in_place=max(sum(file.rows for file in files) for files in updates),
     )
 
 
@@ -89,7 +83,7 @@ def cheaper_by_columns(
     """Files of which an update touches at least half of the rows and less than half of the bytes,
     as their footers tell. Parts of structs are updated with their rows."""
     none = np.zeros(planned.num_files, dtype=np.bool_)
-    fields = [editor.metadata.schema().find_field(name) for name in _names(values)]
+    fields = [editor.metadata.schema().find_field(name) for name in assigned_names(values)]
     if (
         any(len(path) > 1 for path in values)
         or refusal(editor.metadata, fields) is not None
@@ -140,7 +134,7 @@ def _byte_share(editor: RowEditor, task: Task, ids: set[int]) -> float:
 
 def whole_table(editor: RowEditor) -> Planned:
     """Every row of the table as the editor sees it."""
-    return Planned.of(editor.scan(None, None), extra_keys=EXTRA_KEYS)
+    return Planned.of(editor.scan(None, None))
 
 
 def new_columns(
@@ -163,7 +157,7 @@ def new_columns(
         batches = table.to_batches() or [
             pa.RecordBatch.from_pylist([], schema=arrow_schema(schema))
         ]
-        sample = pa.table({name: _called(name, f, batches[0]) for name, f in functions.items()})
+        sample = pa.table({name: called(name, f, batches[0]) for name, f in functions.items()})
         fields |= {f.name: f for f in schema_of(sample).fields}
     return Schema(
         *(
@@ -194,56 +188,20 @@ def filled(
     """Columns of every row computed from expressions, which were judged before, and functions."""
     schema = editor.metadata.schema()
     planned = whole_table(editor)
-    changes: list[Change] = []
+    engine = _engine(editor)
+    updates: list[Sequence[UpdatedFile]] = []
     if texts:
-        fields = tuple(schema.find_field(name) for name in texts)
+        sink = _sink(editor, planned, [schema.find_field(name) for name in texts])
         values: Assignments = {(name,): text for name, text in texts.items()}
-        engine = _engine(editor)
-        changes.append(
-            changed(editor, planned, fields, lambda part: engine.computed(part, values, fields))
-        )
+        updates.append(engine.computed(planned, values, sink))
     if functions:
-        fields = tuple(schema.find_field(name) for name in functions)
+        sink = _sink(editor, planned, [schema.find_field(name) for name in functions])
         names = read_columns
         if names is None:
             names = [c.name for c in schema.fields if c.name not in {*texts, *functions}]
-        called = _Called(functions, tuple(names))
-        changes.append(changed(editor, planned, fields, called.batches))
-    first, *others = changes
-    for other in others:
-        first = replace(first, columns=(*first.columns, *other.columns))
-    return first
-
-
-class _Called:
-    """Functions of batches over the rows of a plan."""
-
-    def __init__(self, functions: Mapping[str, Function], names: Sequence[str]) -> None:
-        self._functions = functions
-        self._names = names
-
-    def batches(self, part: Planned) -> Generator[pa.RecordBatch]:
-        scan = replace(part.scan, columns=(*self._names, POS.name), max_rows=None)
-        reader = TaskReader(Planned(scan, part.plan, part.numbering).reading())
-        for base, task in zip(part.bases.tolist(), part.tasks(), strict=True):
-            for batch in reader.read(task):
-                rows = batch.drop_columns([POS.name])
-                values = {name: _called(name, f, rows) for name, f in self._functions.items()}
-                keys = np.asarray(batch.column(POS.name)) + base
-                yield pa.RecordBatch.from_pydict({**values, KEY: pa.array(keys)})
-
-
-def _called(name: str, function: Function, rows: pa.RecordBatch) -> pa.Array:
-    values = function(rows)
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not isinstance(values, pa.Array):
-        values = pa.array(values)
-    if len(values) != rows.num_rows:
-        raise InvalidInput(
-            f"the function for {name} gave {len(values)} values for {rows.num_rows} rows"
-        )
-    return values
+        read = editor.scan(None, list(names)).schema
+        updates.append(engine.called(planned, Called(functions, read), sink))
+    return _change(editor, planned, *updates)
 
 
 # Values by key
@@ -262,19 +220,16 @@ def merged(editor: RowEditor, rows: Rows, on: Sequence[str]) -> Change:
             if lacking
             else "the rows have no column beside the key"
         )
-    engine = _engine(editor)
     with closing(editor.engine.source(stream, schema)) as source:
         planned = whole_table(editor)
-        return changed(
-            editor, planned, fields, lambda part: engine.joined(part, source, on, fields)
-        )
+        sink = _sink(editor, planned, fields)
+        return _change(editor, planned, _engine(editor).joined(planned, source, on, sink))
 
 
 __all__ = [
-    "EXTRA_KEYS",
     "Function",
     "assigned_columns",
-    "changed",
+    "assigned_names",
     "cheaper_by_columns",
     "expressions",
     "filled",

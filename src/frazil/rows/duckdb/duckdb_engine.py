@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     import duckdb
     from pyiceberg.table.sorting import SortOrder
 
+    from frazil.rows.columns.column_functions import Called
+    from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
+
 BATCH_ROWS: Final = 1 << 17
 
 
@@ -119,9 +122,17 @@ class DuckDbEngine:
             return [self._into(sink, query, keep=not said.is_everything)]
 
     def computed(
+        self, planned: Planned, values: Assignments, sink: ColumnSink
+    ) -> list[UpdatedFile]:
+        """New values of columns for the rows that match."""
+        # Loaded with the first update of columns: most updates write rows.
+        from frazil.rows.columns.column_update import written_here
+
+        return written_here(planned, sink, lambda part: self._computed(part, values, sink.fields))
+
+    def _computed(
         self, planned: Planned, values: Assignments, fields: Sequence[NestedField]
     ) -> Generator[pa.RecordBatch]:
-        """New values of columns for the rows that match, and `KEY`."""
         check_columns(fields)
         rows_name = _rows_name(planned.scan.condition, values)
         is_joined = _is_joined([planned.scan.condition.sql, *values.values()])
@@ -143,9 +154,16 @@ class DuckDbEngine:
                 yield from batches
 
     def joined(
+        self, planned: Planned, source: Any, on: Sequence[str], sink: ColumnSink
+    ) -> list[UpdatedFile]:
+        """Values of columns from a source, by keys."""
+        from frazil.rows.columns.column_update import written_here
+
+        return written_here(planned, sink, lambda part: self._joined(part, source, on, sink.fields))
+
+    def _joined(
         self, planned: Planned, source: Any, on: Sequence[str], fields: Sequence[NestedField]
     ) -> Generator[pa.RecordBatch]:
-        """The same, from a source by keys."""
         assert isinstance(source, DuckDbSource)
         scan = replace(planned.scan, columns=tuple(on), max_rows=None)
         keys = Planned(scan, planned.plan, planned.numbering)
@@ -162,6 +180,12 @@ class DuckDbEngine:
             )
             with streaming(self.connection, query), self._stream(query) as batches:
                 yield from batches
+
+    def called(self, planned: Planned, functions: Called, sink: ColumnSink) -> list[UpdatedFile]:
+        """What functions of batches give."""
+        from frazil.rows.columns.column_update import written_here
+
+        return written_here(planned, sink, lambda part: functions.rows(sink.files(part), sink))
 
     def types(self, planned: Planned, values: Mapping[str, SqlText]) -> Schema:
         """The columns that expressions over the rows of a plan give."""

@@ -1,0 +1,267 @@
+"""Column files of one update: what is to be written, and the writer of each file's.
+
+A sink is picklable, so that engines can take it elsewhere; what it writes for a file comes back as
+an edit of the file's entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from frazil.commit.column_edits import ColumnEdit
+from frazil.commit.handle import TableHandle
+from frazil.data.metadata_columns import LAST_UPDATED, POS
+from frazil.data.projection import file_fields
+from frazil.data.read.read_files import Reading
+from frazil.data.read.sources import open_source
+from frazil.data.schema import arrow_schema
+from frazil.data.write.column_file import ColumnFileWriter
+from frazil.data.write.row_input import conformed
+from frazil.data.write.write_files import metrics_of
+from frazil.data.write.write_options import WriteOptions
+from frazil.errors import FormatError, InvalidInput, Unsupported
+from frazil.format.entries import fields as entry_fields
+from frazil.format.entries.revisions import revision_to_write
+from frazil.format.metadata.metadata import TableMetadata
+from frazil.properties.registry import FORMAT_REVISION
+from frazil.rows.actions import KEY
+from frazil.rows.planned import Longs, Planned
+from frazil.scan.tasks import Task, TaskReader
+
+_KEY_FIELD: Final = NestedField(
+    field_id=2_000_000_000, name=KEY, field_type=LongType(), required=True
+)
+
+
+def refusal(metadata: TableMetadata, fields: Sequence[NestedField]) -> str | None:
+    """Why columns of a table cannot be written to column files; None where they can."""
+    if revision_to_write(metadata.properties) is entry_fields.REVISION_1_12:
+        return (
+            f"{FORMAT_REVISION.key} is 1.12, which has no column files (field 158); set it to "
+            f"{entry_fields.LATEST.name}, or update with mode='rows'"
+        )
+    sources = {part.source_id for spec in metadata.partition_specs for part in spec.fields}
+    sources |= {id for column in metadata.expressions for id in column.source_ids}
+    for column in fields:
+        if sources & _ids(column):
+            return (
+                f"the table is or was partitioned by {column.name}, and column files cannot move "
+                "rows to other partitions; update with mode='rows'"
+            )
+    return None
+
+
+def _ids(column: NestedField) -> set[int]:
+    below = getattr(column.field_type, "fields", ())
+    return {column.field_id}.union(*(_ids(child) for child in below))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileToUpdate:
+    """A data file, the number of its first row in the plan, and the column files it has."""
+
+    task: Task
+    base: int
+    replaces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UpdatedFile:
+    """The edit of a file, and how many of its rows got new values."""
+
+    edit: ColumnEdit
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnSink:
+    """What an update of columns needs to write them. `written` collects the files on this
+    machine, so that a failed commit can remove them."""
+
+    fields: tuple[NestedField, ...]
+    metadata: TableMetadata
+    location: str
+    reading: Reading
+    written: list[str] | None = None
+
+    @staticmethod
+    def of(
+        planned: Planned,
+        fields: Sequence[NestedField],
+        *,
+        handle: TableHandle,
+        metadata: TableMetadata,
+        written: list[str] | None = None,
+    ) -> ColumnSink:
+        """A sink for columns of a plan's files; refuses those that column files cannot have."""
+        why = refusal(metadata, fields)
+        if why is not None:
+            raise Unsupported(f"{handle.name}: {why}", feature="column updates")
+        return ColumnSink(
+            fields=tuple(fields),
+            metadata=metadata,
+            location=handle.location,
+            reading=replace(planned.reading(), row_filter=AlwaysTrue()),
+            written=written,
+        )
+
+    def files(self, planned: Planned) -> list[FileToUpdate]:
+        """The files of a plan, as a writer takes them."""
+        stored = planned.plan.files.pylist(entry_fields.COLUMN_FILES)
+        return [
+            FileToUpdate(
+                task=task, base=base, replaces=tuple(file["location"] for file in held or ())
+            )
+            for task, base, held in zip(
+                planned.tasks(), planned.bases.tolist(), stored, strict=True
+            )
+        ]
+
+    def writer(self) -> SinkWriter:
+        """What writes, on the machine it is called on."""
+        return SinkWriter(self)
+
+
+class SinkWriter:
+    """Writes the column files of a sink."""
+
+    def __init__(self, sink: ColumnSink) -> None:
+        metadata = sink.metadata
+        self._sink = sink
+        self._storage = sink.reading.storage
+        self._writer = ColumnFileWriter(
+            sink.fields,
+            storage=self._storage,
+            location=sink.location,
+            options=WriteOptions.from_properties(metadata.properties),
+            metrics=metrics_of(
+                metadata.properties, metadata.schema(), metadata.spec(), metadata.sort_order()
+            ),
+            written=[] if sink.written is None else sink.written,
+        )
+        updated = {id for column in sink.fields for id in _ids(column)}
+        self._unsorts = frozenset(
+            order.order_id
+            for order in metadata.sort_orders
+            if updated & {part.source_id for part in order.fields}
+        )
+
+    def write(self, file: FileToUpdate, values: NewValues) -> UpdatedFile | None:
+        """The column file of a data file; None where no row has a new value."""
+        task = file.task
+        positions, rows = values.of_file(file.base, task.source.record_count)
+        if not len(positions):
+            return None
+        if task.deletes:
+            raise Unsupported(
+                f"{task.location}: delete files apply to it, which would not apply to updated "
+                "columns; compact the table first, or update with mode='rows'",
+                feature="column updates under delete files",
+            )
+        columns = self._columns(task, values, positions, rows)
+        done = self._writer.write(columns, self._row_groups(task))
+        edit = ColumnEdit(
+            location=task.location,
+            file=done.file,
+            replaces=file.replaces,
+            stats_ids=done.stats_ids,
+            stats=done.stats,
+            stats_types=done.stats_types,
+            unsorts=self._unsorts,
+            leaf=task.leaf,
+            position=task.position,
+            first_row_id=task.source.first_row_id,
+        )
+        return UpdatedFile(edit=edit, rows=len(positions))
+
+    def _row_groups(self, task: Task) -> list[int]:
+        """Rows of the row groups of a data file, which must say what its columns are."""
+        opened = open_source(self._storage, task.source)
+        try:
+            file_fields(opened.schema)
+        except FormatError as error:
+            raise Unsupported(
+                f"{task.location}: its columns have no field ids, so that column files cannot "
+                "replace them; compact the table first, or update with mode='rows'",
+                feature="column updates of files without field ids",
+            ) from error
+        return [block.rows for block in opened.blocks]
+
+    def _columns(
+        self, task: Task, values: NewValues, positions: Longs, rows: npt.NDArray[np.intp]
+    ) -> pa.Table:
+        """The new columns of every row of a file, and when each row was updated last."""
+        count = task.source.record_count
+        new = values.table.take(pa.array(rows))
+        live = task.live_records
+        old = None if live == len(positions) else self._old(task)
+        places = np.full(count, -1, dtype=np.int64)
+        if old is not None:
+            places[np.asarray(old.column(POS.name))] = np.arange(old.num_rows) + len(rows)
+        places[positions] = np.arange(len(rows))
+        index = pa.array(places, mask=places < 0)
+        columns: list[Any] = []
+        for field in self._writer.arrow:
+            if field.name == LAST_UPDATED.name:
+                chunks = [pa.nulls(len(rows), pa.int64())]
+            else:
+                chunks = [*new.column(field.name).cast(field.type).chunks]
+            if old is not None:
+                chunks += old.column(field.name).cast(field.type).chunks
+            columns.append(pa.chunked_array(chunks, field.type).take(index))
+        return pa.Table.from_arrays(columns, schema=self._writer.arrow)
+
+    def _old(self, task: Task) -> pa.Table:
+        """The values that live rows of a file have, and their lineage."""
+        schema = Schema(*self._writer.schema.fields, POS)
+        reading = replace(self._sink.reading, schema=schema)
+        table = pa.Table.from_batches(TaskReader(reading).read(task), schema=arrow_schema(schema))
+        ages = table.column(LAST_UPDATED.name)
+        # Rows that this transaction has changed before have the age of its commit.
+        is_staged = pc.greater(ages, self._sink.metadata.last_sequence_number)
+        ages = pc.if_else(pc.fill_null(is_staged, False), pa.scalar(None, pa.int64()), ages)
+        at = table.schema.get_field_index(LAST_UPDATED.name)
+        return table.set_column(at, table.schema.field(at), ages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NewValues:
+    """New values of the rows of several files, by the numbers of the rows."""
+
+    table: pa.Table
+    keys: Longs
+    order: npt.NDArray[np.intp]
+
+    @staticmethod
+    def of(batches: Iterator[pa.RecordBatch], fields: Sequence[NestedField]) -> NewValues:
+        schema = Schema(_KEY_FIELD, *fields)
+        held = [piece for batch in batches for piece in conformed(batch, schema)]
+        table = pa.Table.from_batches(held, schema=arrow_schema(schema))
+        keys = np.asarray(table.column(KEY).combine_chunks(), dtype=np.int64)
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        repeated = int((ordered[1:] == ordered[:-1]).sum())
+        if repeated:
+            raise InvalidInput(
+                f"{repeated} rows of the table have more than one new value; the keys of the new "
+                "values must be unique"
+            )
+        return NewValues(table=table.drop_columns([KEY]), keys=ordered, order=order)
+
+    def of_file(self, base: int, records: int) -> tuple[Longs, npt.NDArray[np.intp]]:
+        """Positions in a file that have new values, and the rows of the table with them."""
+        start, end = np.searchsorted(self.keys, [base, base + records])
+        return self.keys[start:end] - base, self.order[start:end]
+
+
+__all__ = ["ColumnSink", "FileToUpdate", "NewValues", "SinkWriter", "UpdatedFile", "refusal"]
