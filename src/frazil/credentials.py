@@ -85,10 +85,10 @@ class _Known:
         if known is not None:
             return known
         for fetch in fetches:
-            found = fetch(name)
-            if found is not None:
-                self.receive(name, found)
-                return found
+            credential = fetch(name)
+            if credential is not None:
+                self.receive(name, credential)
+                return credential
         return {}
 
     def fetches(self) -> tuple[Fetch, ...]:
@@ -156,7 +156,7 @@ def without_password(uri: str) -> str:
     >>> without_password("postgresql://me:hunter2@db/shop?password=x&sslmode=require")
     'postgresql://me@db/shop?sslmode=require'
     """
-    public = _PASSWORD.sub(lambda found: found[1] or "", uri)
+    public = _PASSWORD.sub(lambda match: match[1] or "", uri)
     return uri if public == uri else public.rstrip("?&")
 
 

@@ -51,17 +51,17 @@ def redacted(text: str) -> str:
     if "://" in text and "@" in text:
         text = _ADDRESS.sub(_without_password, text)
     parts: list[str] = []
-    done = 0
-    while (name := _NAMED.search(text, done)) is not None:
-        parts.append(text[done : name.end()])
-        done = name.end()
+    read_to = 0
+    while (name := _NAMED.search(text, read_to)) is not None:
+        parts.append(text[read_to : name.end()])
+        read_to = name.end()
         if _SECRET_WORD.search(name[1]) is None:
             continue
-        end = _end_of_value(text, done, quote=name[2])
-        if end > done:
+        end = _end_of_value(text, read_to, quote=name[2])
+        if end > read_to:
             parts.append("***")
-            done = end
-    return "".join([*parts, text[done:]])
+            read_to = end
+    return "".join([*parts, text[read_to:]])
 
 
 def _without_password(run: re.Match[str]) -> str:

@@ -118,21 +118,21 @@ def _type(node: Any, named: dict[str, _Type], space: str) -> _Type:
         return _type(kind, named, space)
     space = node.get("namespace", space)
     if kind == "record":
-        made = _record(node, named, space)
+        reader = _record(node, named, space)
     elif kind == "array":
-        made = _array(node, named, space)
+        reader = _array(node, named, space)
     elif kind == "map":
         value = _type(node["values"], named, space)
         key_field = _field(node, _primitive("string", {}), "key-id", "key")
         item_field = _field(node, value, "value-id", "value")
-        made = _Type(arrow=pa.map_(key_field, item_field), read=_items(_pair(_text, value.read)))
+        reader = _Type(arrow=pa.map_(key_field, item_field), read=_items(_pair(_text, value.read)))
     else:
-        made = _primitive(kind, node)
+        reader = _primitive(kind, node)
     if "name" in node:
-        named[node["name"]] = made
+        named[node["name"]] = reader
         if space:
-            named[f"{space}.{node['name']}"] = made
-    return made
+            named[f"{space}.{node['name']}"] = reader
+    return reader
 
 
 def _union(branches: list[Any], named: dict[str, _Type], space: str) -> _Type:

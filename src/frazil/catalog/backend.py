@@ -82,12 +82,12 @@ class TableHead(Head, Protocol):
 def all_namespaces(pointers: CatalogBackend) -> list[Namespace]:
     """Every namespace of a catalog, sorted."""
     pending: list[Namespace] = [()]
-    found: list[Namespace] = []
+    namespaces: list[Namespace] = []
     while pending:
         children = pointers.list_namespaces(pending.pop())
-        found += children
+        namespaces += children
         pending += children
-    return sorted(found)
+    return sorted(namespaces)
 
 
 class CatalogBackend(Protocol):

@@ -160,7 +160,7 @@ def _take_over(target: CatalogBackend, left: Purged, copied: TableHead) -> None:
     draft = Draft(
         metadata=left.metadata,
         added_snapshots=tuple(
-            each for each in left.history.snapshots if int(each.snapshot_id) not in held
+            snapshot for snapshot in left.history.snapshots if int(snapshot.snapshot_id) not in held
         ),
         removed_snapshot_ids=tuple(sorted(held - kept)),
     )

@@ -140,11 +140,11 @@ class Ownership:
         self.place = TablePlace.of(self.name, location, metadata.properties)
         self._metadata = metadata
         self._location = self._places.folder(location)
-        self._mine = {self._places.folder(each): each for each in self.place.folders}
+        self._mine = {self._places.folder(folder): folder for folder in self.place.folders}
         self._mine.setdefault(self._location, location.rstrip("/"))
-        self._plain = tuple(f"{_plain(each).rstrip('/')}/" for each in self._mine.values())
+        self._plain = tuple(f"{_plain(folder).rstrip('/')}/" for folder in self._mine.values())
         sources = (metadata.properties.get(key) for key in SOURCES)
-        borrowed = [TablePlace.of(_SOURCE, each, {}) for each in sources if each]
+        borrowed = [TablePlace.of(_SOURCE, source, {}) for source in sources if source]
         tables = (*others.tables, *borrowed)
         self._others = [
             (self._places.folder(folder), folder == other.location, other)
@@ -183,7 +183,9 @@ class Ownership:
         """Whether a file that this table's metadata names lies where it may be deleted, unless a
         table among `sharers` reaches it too."""
         text = _plain(path)
-        tail = next((text[len(each) :] for each in self._plain if text.startswith(each)), None)
+        tail = next(
+            (text[len(folder) :] for folder in self._plain if text.startswith(folder)), None
+        )
         if tail is None or _STRANGE.search(f"/{tail}"):
             return False  # another spelling may be in use elsewhere; orphan removal compares them
         return self._is_mine(self._places.file(path))
@@ -192,13 +194,13 @@ class Ownership:
         """Other tables that may hold a file in the same folder."""
         file = self._places.file(path)
         mine = self._closest(file)
-        found: dict[str, TablePlace] = {}
+        sharers: dict[str, TablePlace] = {}
         for its, is_location, other in self._others:
             if mine is None or not file.startswith(its):
                 continue
             if not self._is_below(mine, its, is_location):
-                found[other.location] = other
-        return tuple(found.values())
+                sharers[other.location] = other
+        return tuple(sharers.values())
 
     def refuse_files_of_others(self, paths: Iterable[str]) -> None:
         """Refuse files that another table of the catalog may delete without this one being asked:
@@ -246,10 +248,10 @@ class Ownership:
 
     def below(self, location: str) -> str:
         """The canonical form of a folder that must lie in one of this table's."""
-        wanted = self._places.folder(location)
-        if not wanted.startswith(tuple(self._mine)):
+        folder = self._places.folder(location)
+        if not folder.startswith(tuple(self._mine)):
             raise InvalidInput(f"{location} is not below the table's location; nothing was checked")
-        return wanted
+        return folder
 
     def clones(self) -> tuple[str, ...]:
         """Tables of the catalog that read this table's files."""
@@ -271,7 +273,9 @@ class Ownership:
         check_certain(self._metadata, what, name=self.name)
 
     def _closest(self, file: str) -> str | None:
-        return max((each for each in self._mine if file.startswith(each)), key=len, default=None)
+        return max(
+            (folder for folder in self._mine if file.startswith(folder)), key=len, default=None
+        )
 
     def _is_mine(self, file: str) -> bool:
         mine = self._closest(file)
@@ -288,7 +292,7 @@ class Ownership:
 
     def _holds_catalog(self, folder: str) -> bool:
         kept = (self._warehouse, self._database)
-        return any(each is not None and each.startswith(folder) for each in kept)
+        return any(place is not None and place.startswith(folder) for place in kept)
 
     def _is_alone(self, folder: str) -> bool:
         if self._holds_catalog(folder):

@@ -40,5 +40,5 @@ def copy(
             otherwise="nothing was copied",
         )
     with settings_for(source).open() as old, settings_for(target).open(create=True) as new:
-        done = copy_catalog(old._pointers, new._pointers, tables=table, drop_source=drop_source)
-    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+        copied = copy_catalog(old._pointers, new._pointers, tables=table, drop_source=drop_source)
+    output.emit_text(str(copied), copied.to_dict(), as_json=as_json)

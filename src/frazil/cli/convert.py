@@ -38,8 +38,8 @@ def upgrade(
 
     Example: `frazil upgrade shop.orders --dry-run`
     """
-    done = open_table(table, catalog).upgrade(dry_run=dry_run)
-    output.emit_text(str(done), asdict(done), as_json=as_json)
+    result = open_table(table, catalog).upgrade(dry_run=dry_run)
+    output.emit_text(str(result), asdict(result), as_json=as_json)
 
 
 @app.command()
@@ -60,12 +60,12 @@ def publish(
 
     Example: `frazil publish shop.orders --format-version 2`
     """
-    done = open_table(table, catalog).publish(format_version=version, snapshot=as_of)
+    published = open_table(table, catalog).publish(format_version=version, snapshot=as_of)
     output.emit_text(
-        f"{done.metadata_location}\n{counted(done.manifests_written, 'manifest')} written, "
-        f"{done.manifests_reused} reused; "
-        f"{counted(done.delete_files_written, 'delete file')} written",
-        asdict(done),
+        f"{published.metadata_location}\n{counted(published.manifests_written, 'manifest')} written"
+        f", {published.manifests_reused} reused; "
+        f"{counted(published.delete_files_written, 'delete file')} written",
+        asdict(published),
         as_json=as_json,
     )
 
@@ -131,9 +131,9 @@ def _import_paimon(
         return
     if name is None:
         raise InvalidInput("give the table a name: frazil import SOURCE namespace.name")
-    done = catalog.adopt_paimon(name, source, history=history)
-    value = {"table": name, "report": str(done)}
-    output.emit_text(str(done), value, as_json=as_json)
+    adoption = catalog.adopt_paimon(name, source, history=history)
+    value = {"table": name, "report": str(adoption)}
+    output.emit_text(str(adoption), value, as_json=as_json)
 
 
 def _import_iceberg(
@@ -156,8 +156,8 @@ def _import_iceberg(
     location = table._handle.state.metadata_location
     if location is None:
         raise InvalidInput(f"{source}: has no metadata file to register")
-    done = catalog.register_table(name, location).upgrade()
-    output.emit_text(str(done), asdict(done), as_json=as_json)
+    result = catalog.register_table(name, location).upgrade()
+    output.emit_text(str(result), asdict(result), as_json=as_json)
 
 
 @app.command()

@@ -37,8 +37,8 @@ def demo(
     needed("pyiceberg_core", "frazil demo, which compares itself with PyIceberg,")
     if spark:
         needed("pyspark", "frazil demo with Spark (or give --no-spark)")
-    done = _story().run_demo(folder, report=report, with_spark=spark, quiet=as_json)
-    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+    outcome = _story().run_demo(folder, report=report, with_spark=spark, quiet=as_json)
+    output.emit_text(str(outcome), outcome.to_dict(), as_json=as_json)
 
 
 def _story() -> Any:

@@ -21,24 +21,24 @@ def read(content: bytes, name: str, schema: pa.Schema | None) -> pa.Table:
         content = _as_lines(content, name)
     if not content.strip():
         raise InvalidInput(f"{name}: has no rows")
-    wanted = {} if schema is None else {field.name: field.type for field in schema}
+    declared = {} if schema is None else {field.name: field.type for field in schema}
     try:
-        found = pyarrow.json.read_json(pa.BufferReader(content)).schema
+        inferred = pyarrow.json.read_json(pa.BufferReader(content)).schema
         # Arrow's reader takes a zone in the text of a time and forgets it, and reads dates and
         # times of day as numbers only: they are read as text, and cast here.
-        kinds = {field.name: wanted.get(field.name, field.type) for field in found}
+        kinds = {field.name: declared.get(field.name, field.type) for field in inferred}
         explicit = pa.schema([(key, _as_text(kind)) for key, kind in kinds.items()])
         options = pyarrow.json.ParseOptions(explicit_schema=explicit)
         rows = pyarrow.json.read_json(pa.BufferReader(content), parse_options=options)
     except pa.ArrowInvalid as error:
-        raise _located(content, name, wanted, error, is_array=is_array) from error
+        raise _located(content, name, declared, error, is_array=is_array) from error
     first = None if is_array else _first_line(content)
     for at, (key, kind) in enumerate(kinds.items()):
         column = rows.column(key)
-        if key in wanted and pa.types.is_string(column.type):
+        if key in declared and pa.types.is_string(column.type):
             typed = fitted(column, kind, key, name, lines=first)
         else:
-            typed = _typed(column.combine_chunks(), kind, guesses=key not in wanted)
+            typed = _typed(column.combine_chunks(), kind, guesses=key not in declared)
         rows = rows.set_column(at, key, typed)
     return rows
 
@@ -107,7 +107,7 @@ def _times(column: pa.Array) -> pa.Array:
 
 
 def _located(
-    content: bytes, name: str, wanted: dict[str, Any], error: Exception, *, is_array: bool
+    content: bytes, name: str, declared: dict[str, Any], error: Exception, *, is_array: bool
 ) -> InvalidInput:
     """What is wrong, with the line and column if a look at each line finds them."""
     what = "row" if is_array else "line"
@@ -121,7 +121,7 @@ def _located(
         if not isinstance(row, dict):
             return InvalidInput(f"{name}, {what} {at}: {line[:60]!r}; expected an object")
         for key, value in row.items():
-            kind = wanted.get(key)
+            kind = declared.get(key)
             if kind is not None and not _takes(value, _as_text(kind)):
                 return InvalidInput(
                     f"{name}, {what} {at}, column {key!r}: {value!r} is not a {kind}"

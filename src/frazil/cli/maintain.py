@@ -62,8 +62,8 @@ def compact_metadata(
     """
     opened = open_table(table, catalog)
     with output.bar("flushing", quiet=as_json) as step:
-        done = opened.compact_metadata(progress=step)
-    report(done, as_json=as_json)
+        result = opened.compact_metadata(progress=step)
+    report(result, as_json=as_json)
 
 
 @maintain.command("compact")
@@ -109,7 +109,7 @@ def compact(
     opened = open_table(table, catalog)
     if not on_spark:
         with output.bar("compacting", quiet=as_json) as step:
-            done = opened.compact(
+            result = opened.compact(
                 where,
                 sort_by=sort_by or None,
                 zorder_by=zorder_by or None,
@@ -118,7 +118,7 @@ def compact(
                 merge_columns=merge_columns,
                 progress=step,
             )
-        report(done, as_json=as_json)
+        report(result, as_json=as_json)
         return
     from frazil.cli.spark_session import local_spark
 
@@ -152,8 +152,8 @@ def purge_deleted(
     """
     opened = open_table(table, catalog)
     with output.bar("purging", quiet=as_json) as step:
-        done = opened.purge_deleted(where, progress=step)
-    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+        purged = opened.purge_deleted(where, progress=step)
+    output.emit_text(str(purged), purged.to_dict(), as_json=as_json)
 
 
 @maintain.command("rewrite-manifests")
@@ -166,8 +166,8 @@ def rewrite_manifests(
     """
     opened = open_table(table, catalog)
     with output.bar("rewriting manifests", quiet=as_json) as step:
-        done = opened.rewrite_manifests(progress=step)
-    report(done, as_json=as_json)
+        result = opened.rewrite_manifests(progress=step)
+    report(result, as_json=as_json)
 
 
 @maintain.command("expire-snapshots")
@@ -200,10 +200,10 @@ def expire_snapshots(
             otherwise=f"Not expired: {snapshots}, {files}",
         )
     with output.bar("expiring", quiet=as_json) as step:
-        done = opened.expire_snapshots(
+        expired = opened.expire_snapshots(
             older_than=moment(older_than), keep_last=keep_last, dry_run=dry_run, progress=step
         )
-    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+    output.emit_text(str(expired), expired.to_dict(), as_json=as_json)
 
 
 @maintain.command("remove-orphan-files")
@@ -225,10 +225,10 @@ def remove_orphan_files(
         files = counted(len(would.files), "file")
         confirm(f"Delete {files} of {table}?", yes=yes, otherwise=f"Not deleted: {files}")
     with output.bar("looking for orphans", quiet=as_json) as step:
-        done = opened.remove_orphan_files(
+        removed = opened.remove_orphan_files(
             older_than=moment(older_than), dry_run=dry_run, progress=step
         )
-    output.emit_text(str(done), done.to_dict(), as_json=as_json)
+    output.emit_text(str(removed), removed.to_dict(), as_json=as_json)
 
 
 @app.command()

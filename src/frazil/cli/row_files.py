@@ -32,13 +32,13 @@ def read_rows(
 ) -> pa.Table:
     """All rows of the files; csv and json take the types of the table they go into."""
     schema = None if into is None else arrow_schema(into.schema)
-    found = [(path, root) for name in files for path, root in _expanded(name)]
+    sources = [(path, root) for name in files for path, root in _expanded(name)]
     parts: list[pa.Table] = []
-    for at, (path, root) in enumerate(found):
-        progress(at, len(found), "files read")
+    for at, (path, root) in enumerate(sources):
+        progress(at, len(sources), "files read")
         rows = _read(path, schema)
         parts.append(_with_values_of_path(rows, path.relative_to(root), schema) if root else rows)
-    progress(len(found), len(found), "files read")
+    progress(len(sources), len(sources), "files read")
     return _with_guessed(pa.concat_tables(parts, promote_options="permissive"), schema)
 
 
@@ -49,17 +49,17 @@ def _expanded(name: Path) -> Iterator[tuple[Path, Path | None]]:
         yield name, None
         return
     if name.is_dir():
-        folder, found = name, visible(_walked(name), text, ENDINGS)
+        folder, names = name, visible(_walked(name), text, ENDINGS)
         missing = f"{name}: no files that can be read; expected {', '.join(ENDINGS)}"
     elif is_pattern(text):
         folder = Path(root_of(text) or ".")
-        found = matching(_walked(folder), text)
+        names = matching(_walked(folder), text)
         missing = f"{name}: no file matches"
     else:
         raise NotFound(f"{name}: no such file")
-    if not found:
+    if not names:
         raise NotFound(missing)
-    yield from ((Path(path), folder) for path in found)
+    yield from ((Path(path), folder) for path in names)
 
 
 def _walked(folder: Path) -> Iterator[str]:

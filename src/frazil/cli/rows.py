@@ -50,12 +50,12 @@ FilesArgument = Annotated[
 ]
 
 
-def report(done: CommitResult, *, as_json: bool) -> None:
+def report(result: CommitResult, *, as_json: bool) -> None:
     """Print what a write did."""
-    value = done.to_dict()
-    if done.snapshot is not None:
-        value["summary"] = dict(done.snapshot.summary)
-    output.emit_text(str(done), value, as_json=as_json)
+    value = result.to_dict()
+    if result.snapshot is not None:
+        value["summary"] = dict(result.snapshot.summary)
+    output.emit_text(str(result), value, as_json=as_json)
 
 
 @app.command()
@@ -190,8 +190,8 @@ def delete(
 
     Example: `frazil delete shop.orders --where "status = 'void'"`
     """
-    done = open_table(table, catalog).delete(where)
-    report(done, as_json=as_json)
+    result = open_table(table, catalog).delete(where)
+    report(result, as_json=as_json)
 
 
 @app.command()
@@ -221,5 +221,5 @@ def update(
         rows = counted(opened.scan().count(), "row")
         confirm(f"Update all {rows} of {table}?", yes=yes, otherwise=f"Not updated: all {rows}")
     values = {name: Expression(text=text) for name, text in pairs(assignments).items()}
-    done = opened.update(values, where, mode=mode)
-    report(done, as_json=as_json)
+    result = opened.update(values, where, mode=mode)
+    report(result, as_json=as_json)

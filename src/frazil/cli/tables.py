@@ -287,10 +287,12 @@ def drop(
     held = f"{counted(rows, 'row')}, {counted(files, 'data file')}"
     question = f"Drop {table} ({held}){' and delete its files' if purge else ''}?"
     confirm(question, yes=yes, otherwise=f"Not dropped: {table}")
-    done = opened.drop_table(table, purge=purge)
-    text = f"dropped {table} ({held}); its files are kept" if done is None else f"{done} ({held})"
+    purged = opened.drop_table(table, purge=purge)
+    text = (
+        f"dropped {table} ({held}); its files are kept" if purged is None else f"{purged} ({held})"
+    )
     document = {"dropped": table, "purged": purge, "rows": rows, "data-files": files}
-    document |= {} if done is None else done.to_dict()
+    document |= {} if purged is None else purged.to_dict()
     output.emit_text(text, document, as_json=as_json)
 
 

@@ -287,13 +287,13 @@ class _Attempt:
     def of(tree: Tree, resolved: Resolved) -> _Attempt:
         carried = tracking.live_mask(tree.root)
         carried[resolved.root_rows] = False
-        found = (resolved.removed, resolved.replaced, resolved.vectors)
+        files = (resolved.removed, resolved.replaced, resolved.vectors)
         return _Attempt(
             tree=tree,
             leaves=tree.leaves(),
             kind=tree.root.numpy("content_type"),
             carried=carried,
-            touched=frozenset(row for located in found for row in located.by_leaf()),
+            touched=frozenset(row for located in files for row in located.by_leaf()),
         )
 
     @property
@@ -398,13 +398,13 @@ def _taking_over(batch: EntryBatch, carried: CarriedDeletes | None) -> EntryBatc
     if carried is None or not carried.vectors.num_rows:
         return batch
     listed = carried.vectors.column("location").combine_chunks()
-    found = pc.index_in(batch.column("location"), value_set=listed).combine_chunks()
+    rows = pc.index_in(batch.column("location"), value_set=listed).combine_chunks()
     own = pc.is_valid(batch.column("deletion_vector.location")).combine_chunks()
-    found = pc.if_else(own, pa.scalar(None, found.type), found)
-    if found.null_count == len(found):
+    rows = pc.if_else(own, pa.scalar(None, rows.type), rows)
+    if rows.null_count == len(rows):
         return batch
     for key in (*VECTOR_KEYS, "tracking.modified_snapshot_id"):
-        taken = carried.vectors.column(key).take(found)
+        taken = carried.vectors.column(key).take(rows)
         batch = batch.with_column(key, pc.coalesce(batch.column(key), taken))
     return batch
 

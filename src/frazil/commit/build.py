@@ -234,13 +234,13 @@ class Builder:
         except NotFound:
             return 0
 
-    def _refuse(self, found: Sequence[Conflict]) -> None:
+    def _refuse(self, problems: Sequence[Conflict]) -> None:
         change = self._change
-        if found:
+        if problems:
             raise CommitConflict(
                 f"{change.operation} on branch {change.branch} conflicts with commits that landed "
                 "since it was planned; run it again on the current state",
-                found,
+                problems,
             )
 
     def _meanwhile(
@@ -249,11 +249,11 @@ class Builder:
         """Change sets of the snapshots after one that this change relies on, up to the head."""
         change = self._change
         keys = None if change.searched else CHANGE_KEYS
-        found: list[TreeChanges] = []
+        landed: list[TreeChanges] = []
         snapshot = parent
         try:
             while snapshot is not None and snapshot.snapshot_id != since:
-                found.append(changes_of(reader, snapshot, keys=keys))
+                landed.append(changes_of(reader, snapshot, keys=keys))
                 before = snapshot.parent_snapshot_id
                 snapshot = None if before is None else self._head.snapshot(before)
         except NotFound as error:
@@ -269,7 +269,7 @@ class Builder:
                 f"this {change.operation} was planned on",
                 [Conflict(what="history was replaced", where=change.branch)],
             )
-        return found
+        return landed
 
     def _result(
         self,

@@ -38,9 +38,9 @@ class Chain:
         if len(self._builders) == 1:
             return self._builders[0].build(state)
         for builder in self._builders:
-            done = builder.build(at)
-            built.append(done)
-            at = self._after(at, done.draft)
+            one = builder.build(at)
+            built.append(one)
+            at = self._after(at, one.draft)
         return Built(
             draft=Draft(
                 metadata=at.metadata,

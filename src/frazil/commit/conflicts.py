@@ -154,11 +154,11 @@ def missing(locations: Sequence[str]) -> list[Conflict]:
     return [Conflict(what="file is no longer in the table", where=where) for where in locations]
 
 
-def _shared(entries: EntryBatch, wanted: EntryBatch) -> list[str]:
+def _shared(entries: EntryBatch, others: EntryBatch) -> list[str]:
     if not entries.num_rows:
         return []
     mask = pc.is_in(
-        entries.column("location"), value_set=wanted.column("location").combine_chunks()
+        entries.column("location"), value_set=others.column("location").combine_chunks()
     )
     return list(entries.column("location").filter(mask).to_pylist())
 

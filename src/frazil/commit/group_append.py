@@ -81,22 +81,22 @@ def append_together(
     """Land an append through a head that groups them; None when it has to go its own way."""
     if not isinstance(head, Appender) or (added := shareable(change, base)) is None:
         return None
-    done = head.append(
+    result = head.append(
         base,
         added,
         branch=change.branch,
         summary=change.summary,
         append_id=new_id(),
     )
-    if done is None:
+    if result is None:
         return None
-    return of_own(done, added)
+    return of_own(result, added)
 
 
-def of_own(done: CommitResult, added: EntryBatch) -> CommitResult:
+def of_own(shared: CommitResult, added: EntryBatch) -> CommitResult:
     """The result of one append, whoever shares its snapshot."""
     tally = Tally.of(added)
-    return replace(done, rows_added=tally.records, files_added=tally.data_files)
+    return replace(shared, rows_added=tally.records, files_added=tally.data_files)
 
 
 def append_ids(summary: Mapping[str, str], snapshot_id: int) -> tuple[int, ...]:

@@ -315,7 +315,7 @@ class _Commit:
                 stored = table.head.snapshot(int(snapshot.snapshot_id))
                 if stored.root_manifest != snapshot.root_manifest:
                     return None, can_land
-                return tuple(each.head.load() for each in self._tables), False
+                return tuple(table.head.load() for table in self._tables), False
             except FrazilError as error:
                 cause = error
                 self._sleep(_QUESTION_WAIT_S)

@@ -146,10 +146,10 @@ def _modified(
     return entries, rows_carried
 
 
-def _refuse(change: Change, found: Sequence[Conflict]) -> None:
-    if found:
+def _refuse(change: Change, problems: Sequence[Conflict]) -> None:
+    if problems:
         raise CommitConflict(
-            f"{change.operation}: rows it changes were changed meanwhile; run it again", found
+            f"{change.operation}: rows it changes were changed meanwhile; run it again", problems
         )
 
 
@@ -189,9 +189,9 @@ def _located_apart(
     """
     batches = [change.removed, change.replaced, edited_files(change)]
     named = [[] if batch is None else _mentions(batch) for batch in batches]
-    found = locate_apart(reader, tree, [each for part in named for each in part])
-    twice = set(_named_twice(change)).intersection(found.missing)
-    torn = twice.difference(found.never_found)
+    located = locate_apart(reader, tree, [mention for part in named for mention in part])
+    twice = set(_named_twice(change)).intersection(located.missing)
+    torn = twice.difference(located.never_found)
     if torn:
         raise InvalidInput(
             f"{change.operation} names {len(torn)} files more than once, {min(torn)} among them; "
@@ -199,7 +199,7 @@ def _located_apart(
             "the table lists it"
         )
     kind = np.repeat(np.arange(3), [len(part) for part in named])
-    removed, replaced, vectors = (found.where(kind == number) for number in range(3))
+    removed, replaced, vectors = (located.where(kind == number) for number in range(3))
     return removed, replaced, vectors
 
 
@@ -212,10 +212,10 @@ def _mentions(batch: EntryBatch) -> list[Mention]:
     ]
 
 
-def _located(reader: TreeReader, tree: Tree, wanted: EntryBatch | None) -> Located:
-    if wanted is None or not wanted.num_rows:
+def _located(reader: TreeReader, tree: Tree, files: EntryBatch | None) -> Located:
+    if files is None or not files.num_rows:
         return _NOTHING
-    return locate(reader, tree, wanted)
+    return locate(reader, tree, files)
 
 
 def edited_files(change: Change) -> EntryBatch | None:

@@ -78,7 +78,7 @@ def _landed(work: _Work, slot: QueueSlot) -> CommitResult | bool:
     for last in (*(False,) * (_TRIES - 1), True):
         if not slot.is_open():
             return False
-        others = [] if last else [each for each in slot.offers() if _can_share(work.offer, each)]
+        others = [] if last else [offer for offer in slot.offers() if _can_share(work.offer, offer)]
         try:
             return _committed(work, slot, others)
         except OffersChanged:
@@ -104,17 +104,17 @@ def _committed(work: _Work, slot: QueueSlot, others: Sequence[Offer]) -> CommitR
     own, head = work.offer, work.head
     summary = dict(own.summary)
     group = [own, *others]
-    ids = tuple(each.id for each in group)
+    ids = tuple(offer.id for offer in group)
     slot.take(ids)
     together = replace(
         work.change,
-        added=EntryBatch.concat([each.entries for each in group]),
+        added=EntryBatch.concat([offer.entries for offer in group]),
         summary={**summary, **group_summary(ids)},
         snapshot_id=own.id,
     )
     base = head.newest(work.base, has_rivals=work.has_rivals)
-    done = commit(together, head=head, context=work.context, base=base)
-    return replace(of_own(done, own.entries), shared_by=len(group))
+    result = commit(together, head=head, context=work.context, base=base)
+    return replace(of_own(result, own.entries), shared_by=len(group))
 
 
 def _found(work: _Work, base: State) -> CommitResult | None:
@@ -127,7 +127,7 @@ def _found(work: _Work, base: State) -> CommitResult | None:
 
 def _as_committed(work: _Work, snapshot: Snapshot, state: State) -> CommitResult:
     summary = snapshot.summary
-    found = CommitResult(
+    result = CommitResult(
         operation="append",
         state=state,
         snapshots=(snapshot,),
@@ -136,7 +136,7 @@ def _as_committed(work: _Work, snapshot: Snapshot, state: State) -> CommitResult
         metadata_bytes=int(summary.get(METADATA_BYTES_WRITTEN, "0")),
         shared_by=int(summary.get(GROUP_SIZE, "1")),
     )
-    return of_own(found, work.offer.entries)
+    return of_own(result, work.offer.entries)
 
 
 def _take_back(work: _Work, slot: QueueSlot, base: State, interruption: BaseException) -> None:

@@ -33,8 +33,8 @@ def carried(
     """Properties to set before snapshots of a branch expire."""
     newest: dict[str, int] = {}
     for snapshot in expired:
-        found = batch_of(snapshot)
-        if found is not None:
-            key = property_of(branch, found[0])
-            newest[key] = max(found[1], newest.get(key, int(properties.get(key, -1))))
+        progress = batch_of(snapshot)
+        if progress is not None:
+            key = property_of(branch, progress[0])
+            newest[key] = max(progress[1], newest.get(key, int(properties.get(key, -1))))
     return {key: str(number) for key, number in newest.items()}

@@ -93,11 +93,11 @@ class HaveUnpartitionedSpec:
     spec_id: int
 
     def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
-        found = [spec for spec in metadata.partition_specs if spec.spec_id == self.spec_id]
-        if not found:
+        same_id = [spec for spec in metadata.partition_specs if spec.spec_id == self.spec_id]
+        if not same_id:
             specs = (*metadata.partition_specs, PartitionSpec(spec_id=self.spec_id))
             return replace(metadata, partition_specs=specs, last_updated_ms=now_ms)
-        if found[0].fields:
+        if same_id[0].fields:
             raise CommitConflict(
                 f"partition spec {self.spec_id} was added by another commit; run it again",
                 [Conflict(what="partition spec id was taken", where=str(self.spec_id))],
@@ -181,10 +181,10 @@ def _without(
     return tuple(entry for entry in statistics if str(entry.get("snapshot-id")) not in gone)
 
 
-def _same(what: str, expected: object, found: object) -> None:
-    if expected != found:
+def _same(what: str, expected: object, actual: object) -> None:
+    if expected != actual:
         raise CommitConflict(
-            f"{what} changed from {expected} to {found} while this change was prepared; "
+            f"{what} changed from {expected} to {actual} while this change was prepared; "
             "load the table again and repeat it",
-            [Conflict(what=f"{what} changed", where=f"{expected} → {found}")],
+            [Conflict(what=f"{what} changed", where=f"{expected} → {actual}")],
         )

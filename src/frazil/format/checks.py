@@ -98,12 +98,12 @@ def check_not_encrypted(
 ) -> None:
     """Refuse a table whose files cannot be read without a key. `others` are the fields of its
     metadata that have no meaning here."""
-    found = [key for key in ENCRYPTION if properties.get(key)]
+    keys = [key for key in ENCRYPTION if properties.get(key)]
     if others.get("encryption-keys"):
-        found.append("encryption-keys")
-    if found:
+        keys.append("encryption-keys")
+    if keys:
         raise Unsupported(
-            f"{name}: the table is encrypted ({', '.join(found)}), and Frazil cannot decrypt its "
+            f"{name}: the table is encrypted ({', '.join(keys)}), and Frazil cannot decrypt its "
             "files; copy the rows to a table without encryption with an engine that has the key",
             feature="encryption",
         )

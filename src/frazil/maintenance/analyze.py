@@ -151,9 +151,9 @@ def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = sil
     rule = _selection(metadata.properties)
     files = _Files(rule)
     leaves = tree.leaves()
-    for done, batch in enumerate(reader.all_live(tree, keys=_KEYS)):
+    for leaves_read, batch in enumerate(reader.all_live(tree, keys=_KEYS)):
         files.add(batch)
-        progress(done, len(leaves), "leaves")
+        progress(leaves_read, len(leaves), "leaves")
     history = list(handle.head.snapshots())
     rules = Retention.of(metadata.properties, now_ms=handle.context.now_ms())
     limits = Thresholds.of(metadata.properties)

@@ -136,12 +136,12 @@ def _fill(source: TableHandle, copy: TableHandle, snapshot: Snapshot, progress: 
     tree = reader.tree(snapshot)
     leaves = len(tree.leaves())
     batches: list[EntryBatch] = []
-    for done, batch in enumerate(reader.all_live(tree)):
+    for leaves_read, batch in enumerate(reader.all_live(tree)):
         kind = batch.numpy("content_type")
         listed = batch.filter(kind != ContentType.POSITION_DELETES)
         if listed.num_rows:
             batches.append(_absolute(listed, source.location))
-        progress(done, leaves, "leaves")
+        progress(leaves_read, leaves, "leaves")
     if not batches:
         return
     entries = EntryBatch.concat(batches)

@@ -87,8 +87,8 @@ def compact(
         target_file_bytes=options.target_file_bytes,
         engine=engine or DuckDbEngine(),
     )
-    done = _land(handle, job, groups, branch=branch, summary=summary, progress=progress)
-    return replace(done, ms=(time.perf_counter() - began) * 1000)
+    result = _land(handle, job, groups, branch=branch, summary=summary, progress=progress)
+    return replace(result, ms=(time.perf_counter() - began) * 1000)
 
 
 def _land(
@@ -138,7 +138,7 @@ def rewrite_without_deleted(
     chosen = [planned.plan.files.take(group.rows) for group in groups]
     before = sum(int(entries.numpy("record_count", missing=0).sum()) for entries in chosen)
     job = _Job(planned=planned, order=None, target_file_bytes=target, engine=DuckDbEngine())
-    done = _land(handle, job, groups, branch=branch, summary=summary, progress=progress)
+    result = _land(handle, job, groups, branch=branch, summary=summary, progress=progress)
     names = [
         name
         for entries in chosen
@@ -147,7 +147,7 @@ def rewrite_without_deleted(
     return WithoutDeleted(
         files=tuple(paths.resolve(handle.location, name) for name in names),
         rows=before - job.rows,
-        result=done,
+        result=result,
     )
 
 
@@ -255,14 +255,14 @@ class _Job:
     def run(self, groups: Sequence[Group], progress: Progress) -> Generator[EntryBatch]:
         """The entries of the new files, group by group."""
         total = sum(len(group.rows) for group in groups)
-        done = 0
+        files_read = 0
         progress(0, total, "files compacted")
         with closing(self._all(groups)) as written:
             for group, entries in zip(groups, written, strict=True):
                 yield entries
                 self.rows += int(entries.numpy("record_count", missing=0).sum())
-                done += len(group.rows)
-                progress(done, total, "files compacted")
+                files_read += len(group.rows)
+                progress(files_read, total, "files compacted")
 
     def _all(self, groups: Sequence[Group]) -> Generator[EntryBatch]:
         threads = 1 if self.order is not None else _SIDE_BY_SIDE  # engines use all cores

@@ -101,8 +101,8 @@ class Comparison:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        told = "nothing is different" if self.is_same else "different"
-        return f"Comparison({self.left} → {self.right}: {told})"
+        outcome = "nothing is different" if self.is_same else "different"
+        return f"Comparison({self.left} → {self.right}: {outcome})"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[str, str, str]] = []

@@ -23,11 +23,11 @@ _REDRAW_S: Final = 0.1
 class Progress(Protocol):
     """Called as work goes on; `total` is what is known of the whole so far."""
 
-    def __call__(self, done: int, total: int, what: str, /) -> None:
+    def __call__(self, completed: int, total: int, what: str, /) -> None:
         """`done` of `total` pieces of `what` are finished."""
 
 
-def silent(done: int, total: int, what: str, /) -> None:
+def silent(completed: int, total: int, what: str, /) -> None:
     """Says nothing."""
 
 
@@ -49,9 +49,9 @@ def _in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _terminal_line(done: int, total: int, what: str, /) -> None:
-    end = "\n" if done == total else ""
-    print(f"\r{what}: {done:,} of {total:,}", end=end, file=sys.stderr, flush=True)
+def _terminal_line(completed: int, total: int, what: str, /) -> None:
+    end = "\n" if completed == total else ""
+    print(f"\r{what}: {completed:,} of {total:,}", end=end, file=sys.stderr, flush=True)
 
 
 class _NotebookBars:
@@ -62,25 +62,25 @@ class _NotebookBars:
         self._drawn_s: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, done: int, total: int, what: str, /) -> None:
+    def __call__(self, completed: int, total: int, what: str, /) -> None:
         from IPython.display import HTML, display
 
         now_s = time.monotonic()
         with self._lock:
-            if done < total and now_s - self._drawn_s.get(what, 0.0) < _REDRAW_S:
+            if completed < total and now_s - self._drawn_s.get(what, 0.0) < _REDRAW_S:
                 return
             self._drawn_s[what] = now_s
-            bar = HTML(_bar_html(done, total, what))
+            bar = HTML(_bar_html(completed, total, what))
             if what in self._displays:
                 self._displays[what].update(bar)
             else:
                 self._displays[what] = display(bar, display_id=True)
 
 
-def _bar_html(done: int, total: int, what: str) -> str:
-    share = 100 * done / total if total else 100
+def _bar_html(completed: int, total: int, what: str) -> str:
+    share = 100 * completed / total if total else 100
     return (
-        f"<div style='font-size:13px'>{escape(what)}: {done:,} of {total:,}"
+        f"<div style='font-size:13px'>{escape(what)}: {completed:,} of {total:,}"
         f"<div style='height:6px;max-width:520px;background:#8884'>"
         f"<div style='height:6px;width:{share:.1f}%;background:#3b82c4'></div></div></div>"
     )
@@ -110,15 +110,15 @@ def run_all(
     decodes says how many `threads` serve it: each keeps the memory of its largest piece."""
     if not items:
         return
-    done = 0
+    completed = 0
     lock = threading.Lock()
 
     def one(item: _T) -> _R:
-        nonlocal done
+        nonlocal completed
         result = work(item)
         with lock:
-            done += 1
-            progress(done, len(items), what)
+            completed += 1
+            progress(completed, len(items), what)
         return result
 
     progress(0, len(items), what)

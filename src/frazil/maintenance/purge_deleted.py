@@ -52,14 +52,14 @@ class Purged:
         if not self.old_files:
             return f"{self.table}: no data file has deleted rows"
         left = len(self.files_left())
-        done = (
+        text = (
             f"{self.table}: {counted(self.rows, 'deleted row')} purged from "
             f"{counted(len(self.old_files), 'file')}"
         )
         if not left:
-            return f"{done}; none of these files exists any more"
+            return f"{text}; none of these files exists any more"
         return (
-            f"{done}; {counted(left, 'old file')} still in the storage until "
+            f"{text}; {counted(left, 'old file')} still in the storage until "
             f"{counted(len(self.snapshots), 'older snapshot')} expired"
         )
 
@@ -73,17 +73,19 @@ def purge_deleted(
     progress: Progress = silent,
 ) -> Purged:
     """Rewrite every file that may hold matching rows and has a deleted one; one commit or none."""
-    done = rewrite_without_deleted(handle, where, branch=branch, summary=summary, progress=progress)
+    rewritten = rewrite_without_deleted(
+        handle, where, branch=branch, summary=summary, progress=progress
+    )
     older = [
         int(snapshot.snapshot_id)
         for snapshot in handle.head.snapshots()
-        if done.files and snapshot.snapshot_id != done.result.snapshot_id
+        if rewritten.files and snapshot.snapshot_id != rewritten.result.snapshot_id
     ]
     return Purged(
         _storage=handle.storage,
         table=handle.name,
-        rows=done.rows,
-        old_files=done.files,
+        rows=rewritten.rows,
+        old_files=rewritten.files,
         snapshots=tuple(older),
-        result=done.result,
+        result=rewritten.result,
     )

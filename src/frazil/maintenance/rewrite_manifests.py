@@ -147,7 +147,7 @@ def _rewrite(
         progress(0, len(chosen), "leaves rewritten")
         change, written = _change(handle, branch, tip, tree, chosen)
         try:
-            done = handle.commit(replace(change, rewrite_elsewhere=elsewhere))
+            committed = handle.commit(replace(change, rewrite_elsewhere=elsewhere))
         except CommitUnknown:
             raise
         except BaseException as error:
@@ -156,7 +156,7 @@ def _rewrite(
                 raise
             continue
         progress(len(chosen), len(chosen), "leaves rewritten")
-        return done
+        return committed
     raise AssertionError("the loop returns or raises")
 
 

@@ -122,13 +122,13 @@ class ScanReport:
     def __str__(self) -> str:
         snapshot = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         title = f"scan of {snapshot} where {self.filter}"
-        found = f"→ {counted(self.files, 'file')}, {counted(self.records, 'record')}, "
-        found += size(self.bytes)
+        summary = f"→ {counted(self.files, 'file')}, {counted(self.records, 'record')}, "
+        summary += size(self.bytes)
         if self.files_with_vectors:
-            found += f"; {self.files_with_vectors:,} with deletion vectors"
+            summary += f"; {self.files_with_vectors:,} with deletion vectors"
         lines = [*wrap(title, _WIDTH, break_on_hyphens=False)]
         lines += [line for name, level in _levels(self) for line in _level_lines(name, level)]
-        lines.append(found)
+        lines.append(summary)
         if self.equality_deletes or self.position_deletes:
             equality, position = self.equality_deletes, self.position_deletes
             lines.append(f"  delete files: {equality:,} equality, {position:,} position")

@@ -30,8 +30,8 @@ def variable(name: str) -> Any:
         if not _is_own(_module(frame)):
             for variables in (frame.f_locals, frame.f_globals):
                 if name in variables:
-                    found = variables[name]
-                    return found if _has_rows(found) else None
+                    value = variables[name]
+                    return value if _has_rows(value) else None
             return None
     return None
 

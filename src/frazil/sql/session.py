@@ -14,7 +14,7 @@ from frazil.sql import caller
 from frazil.sql.bind.rewriting import Parameters
 from frazil.sql.engine.database import Database
 from frazil.sql.name_resolution import Names
-from frazil.sql.output.query_result import Result, done
+from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.sql.parse.parse_statement import parse_script
 from frazil.sql.run import copy_rows, procedures, run_rows, run_tables, run_views, show
@@ -160,7 +160,7 @@ class Session:
         if not self.catalog._pointers.namespace_exists(parts):
             raise at.source.problem(start, f"namespace {'.'.join(parts)} does not exist")
         self.names.namespace = parts
-        return done(namespace=".".join(parts))
+        return one_row(namespace=".".join(parts))
 
     def _verb(self, verb: st.TransactionVerb, at: Execution, start: int) -> Result:
         try:
@@ -176,4 +176,4 @@ class Session:
             raise at.source.with_position(start, error) from None
         if verb is not st.TransactionVerb.BEGIN:
             self.names = self.names.fresh()
-        return done(status=verb.value)
+        return one_row(status=verb.value)

@@ -27,8 +27,8 @@ def root_of(pattern: str) -> str:
 
 def matching(files: Iterable[str], pattern: str) -> list[str]:
     """Files that a pattern names, in order: `*` stands for any text without `/`, `**` for any."""
-    wanted = re.compile(_regex(pattern))
-    return sorted(file for file in files if wanted.fullmatch(file))
+    expression = re.compile(_regex(pattern))
+    return sorted(file for file in files if expression.fullmatch(file))
 
 
 def visible(files: Iterable[str], folder: str, endings: Sequence[str]) -> list[str]:
@@ -46,8 +46,8 @@ def visible(files: Iterable[str], folder: str, endings: Sequence[str]) -> list[s
 def values_in_path(path: str) -> dict[str, str | None]:
     """Values of folders such as `day=2024-01-01`; None for a folder of rows without a value."""
     pairs = [part.partition("=") for part in path.split("/")[:-1]]
-    found = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}
-    return {name: None if value == NULL_IN_PATH else value for name, value in found.items()}
+    values = {unquote(name): unquote(value) for name, equals, value in pairs if equals and name}
+    return {name: None if value == NULL_IN_PATH else value for name, value in values.items()}
 
 
 def _regex(pattern: str) -> str:

@@ -57,7 +57,7 @@ class Places:
         parts = pc.split_pattern(paths, "/", max_splits=1, reverse=True)
         folders = pc.list_element(parts, 0).dictionary_encode()
         spelled = folders.dictionary.to_pylist()
-        resolved = [f"{each}/" if is_odd else self.file(f"{each}/x")[:-1] for each in spelled]
+        resolved = [f"{folder}/" if is_odd else self.file(f"{folder}/x")[:-1] for folder in spelled]
         canonical = pa.DictionaryArray.from_arrays(folders.indices, pa.array(resolved, pa.string()))
         return canonical, pc.list_element(parts, 1)
 

@@ -63,8 +63,8 @@ def describe(
     named = [files] if isinstance(files, str) else files
     if not named:
         raise InvalidInput("add_files needs at least one file")
-    found = [file for name in named for file in _expanded(handle.storage, _absolute(name))]
-    stored = [paths.relativise(handle.location, path) for path in found]
+    files = [file for name in named for file in _expanded(handle.storage, _absolute(name))]
+    stored = [paths.relativise(handle.location, path) for path in files]
     if twice := repeated(stored):
         raise InvalidInput(f"files given twice: {', '.join(twice[:5])}")
     if isinstance(handle.head, Neighbour):
@@ -74,9 +74,9 @@ def describe(
     known = NAME_MAPPING.of(handle.metadata.properties)
     names = MergedNames.of(known, handle.metadata.schema().name_mapping)
     sources: list[_Source] = []
-    for done, location in enumerate(stored, start=1):
+    for number, location in enumerate(stored, start=1):
         sources.append(_Source.open(handle, location, names))
-        progress(done, len(stored), "files")
+        progress(number, len(stored), "files")
     rows = [_entry(handle, source) for source in sources]
     types = shape_of(handle.metadata).stats_types
     types |= partition_types(handle.metadata)
@@ -91,8 +91,8 @@ def _expanded(storage: Storage, path: str) -> list[str]:
     """The files that a path stands for: itself, those below it, or those that match it."""
     if is_pattern(path) and not storage.exists(path):
         listed = (file.path for file in storage.list(root_of(path)))
-        if found := matching(listed, path):
-            return found
+        if chosen := matching(listed, path):
+            return chosen
         raise InvalidInput(f"{path}: no file matches")
     is_folder = path.endswith("/") or not path.endswith(_ENDINGS)
     if is_local(path):
@@ -100,8 +100,8 @@ def _expanded(storage: Storage, path: str) -> list[str]:
     if not is_folder:
         return [path]
     listed = (file.path for file in storage.list(path))
-    if found := visible(listed, path, _ENDINGS):
-        return found
+    if chosen := visible(listed, path, _ENDINGS):
+        return chosen
     raise InvalidInput(f"{path}: no Parquet files in this folder")
 
 

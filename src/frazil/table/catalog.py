@@ -426,13 +426,13 @@ def _quoted(name: TableName) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def _publish_if_asked(handle: TableHandle, done: CommitResult) -> str | None:
+def _publish_if_asked(handle: TableHandle, result: CommitResult) -> str | None:
 
     if PUBLISH_FORMAT_VERSION.key not in handle.metadata.properties:
         return None
     from frazil.legacy.publish.publish import publish_if_asked
 
-    return publish_if_asked(handle, done)
+    return publish_if_asked(handle, result)
 
 
 def _columns_and_rows(definition: Schema | pa.Schema | Rows) -> tuple[Schema, Rows]:

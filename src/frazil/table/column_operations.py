@@ -114,10 +114,10 @@ def merge_columns(
         raise InvalidInput(
             f"merge_columns needs key columns of the table: {', '.join(lacking) or 'none given'}"
         )
-    wanted, rows = columns_to_merge(rows, tx.metadata.schema())
+    new_columns, rows = columns_to_merge(rows, tx.metadata.schema())
     with _together(tx):
-        if wanted.names:
-            tx.evolve_schema().union_by_name(wanted).commit()
+        if new_columns.names:
+            tx.evolve_schema().union_by_name(new_columns).commit()
         tx._apply_edit(lambda editor: column_changes.merged(editor, rows, keys), summary=summary)
 
 

@@ -42,7 +42,7 @@ def recomputed(
             with ExitStack() as turn:
                 if is_quick and isinstance(handle.head, Queue):
                     turn.enter_context(handle.head.turn())
-                done = attempt()
+                result = attempt()
             break
         except CommitConflict as conflict:
             attempts += 1
@@ -61,7 +61,7 @@ def recomputed(
                     conflict.conflicts,
                 ) from conflict
     ms = (time.perf_counter() - began) * 1000
-    return replace(done, attempts=done.attempts + attempts, ms=ms)
+    return replace(result, attempts=result.attempts + attempts, ms=ms)
 
 
 def _is_solved_by_a_retry(conflict: CommitConflict, handle: TableHandle) -> bool:

@@ -52,10 +52,10 @@ def time_ms(handle: TableHandle, text: str) -> int | None:
 
 def age(text: str) -> timedelta | None:
     """An age with its unit, such as "7 days", or None for other text."""
-    found = _AGE.fullmatch(text)
-    if found is None:
+    match = _AGE.fullmatch(text)
+    if match is None:
         return None
-    return timedelta(**{f"{found['unit'].lower()}s": float(found["number"])})
+    return timedelta(**{f"{match['unit'].lower()}s": float(match["number"])})
 
 
 _AGO = re.compile(r"(?P<age>.+\S)\s+ago\s*", re.IGNORECASE)

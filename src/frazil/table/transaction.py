@@ -148,9 +148,9 @@ class Transaction:
             raise InvalidInput(f"schema is {schema!r}; expected 'strict' or 'merge'")
         from frazil.table.columns.merge_on_write import columns_to_merge
 
-        wanted, rows = columns_to_merge(rows, self.metadata.schema())
-        if wanted.names:
-            self.evolve_schema().union_by_name(wanted).commit()
+        new_columns, rows = columns_to_merge(rows, self.metadata.schema())
+        if new_columns.names:
+            self.evolve_schema().union_by_name(new_columns).commit()
         return rows
 
     def delete(
@@ -355,12 +355,12 @@ class Transaction:
             return self.result
         with undoing(lambda: discard(self._handle.storage, self._written)):
             try:
-                done = self._handle.commit(self._change)
+                result = self._handle.commit(self._change)
             except CommitConflict:
                 self._move_on()
                 raise
-        self._origin.follow(self._handle, self._branch, done)
-        self.result = replace(done, ms=self._elapsed_ms())
+        self._origin.follow(self._handle, self._branch, result)
+        self.result = replace(result, ms=self._elapsed_ms())
         self._discard_unused(self._change)
         return self.result
 
@@ -388,9 +388,9 @@ class Transaction:
 
     def _took(self, result: CommitResult) -> None:
         """Take what a commit of several tables did with this one."""
-        done = self._handle.took(result, self._branch)
-        self._origin.follow(self._handle, self._branch, done)
-        self.result = replace(done, ms=self._elapsed_ms())
+        landed = self._handle.took(result, self._branch)
+        self._origin.follow(self._handle, self._branch, landed)
+        self.result = replace(landed, ms=self._elapsed_ms())
 
     def _check_open(self) -> None:
         if self._ended:

@@ -261,9 +261,9 @@ class TreeReader:
     ) -> Iterator[_R]:
         """Apply `work` to leaves, in order, across threads when there are several."""
         threads = readers_at(self.location) if parallel else 1
-        for done in in_threads(leaves, work, threads=threads):
+        for result in in_threads(leaves, work, threads=threads):
             cancellation.check()
-            yield done
+            yield result
 
     def revisions(self, tree: Tree) -> dict[str, int]:
         """How many manifests of a tree have each revision of the format, from their footers. Those

@@ -148,17 +148,17 @@ class FrazilConnectionManager(SQLConnectionManager):
     def open(cls, connection: Connection) -> Connection:
         if connection.state is ConnectionState.OPEN:
             return connection
-        wanted = connection.credentials
-        key = repr((wanted.catalog, sorted(wanted.options.items())))
+        credentials = connection.credentials
+        key = repr((credentials.catalog, sorted(credentials.options.items())))
         try:
             with cls._opening:
                 if key not in cls._catalogs:
                     cls._catalogs[key] = frazil.connect(
-                        wanted.catalog, create=True, **wanted.options
+                        credentials.catalog, create=True, **credentials.options
                     )
         except frazil.FrazilError as error:
             connection.handle, connection.state = None, ConnectionState.FAIL
-            raise DbtDatabaseError(f"catalog {wanted.catalog}: {error}") from error
+            raise DbtDatabaseError(f"catalog {credentials.catalog}: {error}") from error
         connection.handle = Handle(cls._catalogs[key])
         connection.state = ConnectionState.OPEN
         return connection

@@ -118,12 +118,12 @@ class FrazilAdapter(SQLAdapter):
     # Schemas
 
     def list_schemas(self, database: str | None) -> list[str]:
-        found, waiting = [], self.frazil_catalog.list_namespaces()
+        schemas, waiting = [], self.frazil_catalog.list_namespaces()
         while waiting:
             name = waiting.pop()
-            found.append(name)
+            schemas.append(name)
             waiting += self.frazil_catalog.list_namespaces(name)
-        return sorted(found)
+        return sorted(schemas)
 
     @available
     def check_schema_exists(self, database: str | None, schema: str) -> bool:
@@ -238,12 +238,12 @@ class FrazilAdapter(SQLAdapter):
     def _get_one_catalog_by_relations(
         self, information_schema: Any, relations: Iterable[FrazilRelation], used_schemas: Any
     ) -> agate.Table:
-        wanted = {(relation.schema, relation.identifier) for relation in relations}
+        names = {(relation.schema, relation.identifier) for relation in relations}
         held = [
             relation
-            for schema in sorted({str(schema) for schema, _ in wanted})
+            for schema in sorted({str(schema) for schema, _ in names})
             for relation in self._held_in(schema)
-            if (relation.schema, relation.identifier) in wanted
+            if (relation.schema, relation.identifier) in names
         ]
         return self._described(held, used_schemas)
 

@@ -124,17 +124,17 @@ class ObjectHead:
 
     def snapshot_holding(self, append_id: int, since: State) -> Snapshot | None:
         left = self._queue.last
-        found = None if left is None else self._holding(left.document, append_id, since)[0]
-        if found is not None:
-            return found
+        snapshot = None if left is None else self._holding(left.document, append_id, since)[0]
+        if snapshot is not None:
+            return snapshot
         document = self._refreshed()
-        found, count = self._holding(document, append_id, since)
-        if found is None and count < document.last_sequence_number - _sequence_number(since):
+        snapshot, count = self._holding(document, append_id, since)
+        if snapshot is None and count < document.last_sequence_number - _sequence_number(since):
             raise CommitUnknown(
                 f"append {append_id} may have landed in a snapshot that has expired since; look "
                 "for its rows before trying again"
             )
-        return found
+        return snapshot
 
     def _holding(
         self, document: HeadDocument, append_id: int, since: State

@@ -63,11 +63,11 @@ class RemoteCatalog:
                 "read its tables with open_iceberg",
                 feature="connecting to another REST catalog",
             )
-        told = {key: str(value) for key, value in config.get("defaults", {}).items()}
+        defaults = {key: str(value) for key, value in config.get("defaults", {}).items()}
         about = self._requests.read("about")
         self.name: str = about["name"]
         self.warehouse: str | None = about["warehouse"]
-        self._storages = Storages({**told, **own})
+        self._storages = Storages({**defaults, **own})
         self.views = RemoteViews(self._requests)
         self._notes = MemoryNotes()
 
@@ -98,7 +98,7 @@ class RemoteCatalog:
     def list_namespaces(self, parent: NamespaceName = ()) -> list[Namespace]:
         above = list(namespace_of(parent)) if parent else []
         answer = self._requests.read("list-namespaces", {"namespace": above})
-        return [tuple(each) for each in answer["namespaces"]]
+        return [tuple(parts) for parts in answer["namespaces"]]
 
     def namespace_exists(self, namespace: NamespaceName) -> bool:
         document = {"namespace": list(namespace_of(namespace))}
@@ -106,8 +106,10 @@ class RemoteCatalog:
 
     def namespace_properties(self, namespace: NamespaceName) -> dict[str, str]:
         document = {"namespace": list(namespace_of(namespace))}
-        found: dict[str, str] = self._requests.read("namespace-properties", document)["properties"]
-        return found
+        properties: dict[str, str] = self._requests.read("namespace-properties", document)[
+            "properties"
+        ]
+        return properties
 
     def set_namespace_properties(
         self,

@@ -178,7 +178,7 @@ class RemoteHead:
         snapshot = remote_wire.snapshot_of(text)
         stated = answer["state"]
         # The snapshot is mostly the branch's newest as well: it is read once.
-        others = [each for each in stated["snapshots"] if each != text]
+        others = [other for other in stated["snapshots"] if other != text]
         state = self.took({**stated, "snapshots": others}, {int(snapshot.snapshot_id): snapshot})
         return CommitResult(
             operation="append",
@@ -225,10 +225,10 @@ class RemoteHead:
         known = self._state.snapshots.get(snapshot_id)
         if known is not None:
             return known
-        found = self._fetched([snapshot_id]).get(snapshot_id)
-        if found is None:
+        snapshot = self._fetched([snapshot_id]).get(snapshot_id)
+        if snapshot is None:
             raise NotFound(f"{self.identifier}: no snapshot {snapshot_id}; it may have expired")
-        return found
+        return snapshot
 
     def snapshots(self) -> Iterable[Snapshot]:
         return self.history().snapshots
@@ -257,7 +257,9 @@ class RemoteHead:
 
     def refuse_files_of_others(self, metadata: TableMetadata, locations: Sequence[str]) -> None:
         owned = Ownership.of(self, metadata, metadata.location, name=str(self.identifier))
-        owned.refuse_files_of_others(paths.resolve(metadata.location, each) for each in locations)
+        owned.refuse_files_of_others(
+            paths.resolve(metadata.location, location) for location in locations
+        )
 
     def _ask(self, operation: str, **parts: Any) -> Any:
         """Ask for something that can be asked for twice."""
@@ -272,10 +274,10 @@ class RemoteHead:
         )
         return state
 
-    def _fetched(self, wanted: list[int]) -> dict[int, Snapshot]:
-        texts = self._ask("snapshots", ids=wanted)["snapshots"]
-        found = (remote_wire.snapshot_of(text) for text in texts)
-        return {int(each.snapshot_id): each for each in found}
+    def _fetched(self, snapshot_ids: list[int]) -> dict[int, Snapshot]:
+        texts = self._ask("snapshots", ids=snapshot_ids)["snapshots"]
+        snapshots = (remote_wire.snapshot_of(text) for text in texts)
+        return {int(snapshot.snapshot_id): snapshot for snapshot in snapshots}
 
 
 class _Turn(local):
@@ -301,7 +303,9 @@ def swapped(requests: Requests, swaps: list[tuple[RemoteHead, State, Draft]]) ->
     if len(swaps) == 1:
         swaps[0][0].left_turn()
     states = (
-        head.took(state, {int(each.snapshot_id): each for each in draft.added_snapshots})
+        head.took(
+            state, {int(snapshot.snapshot_id): snapshot for snapshot in draft.added_snapshots}
+        )
         for (head, _, draft), state in zip(swaps, answer["states"], strict=True)
     )
     return Landed(states=tuple(states))
@@ -325,7 +329,7 @@ def neighbourhood_of(document: Document, open: Callable[[Identifier], Any]) -> O
         )
 
     return OtherTables(
-        tables=tuple(place(each) for each in document["tables"]),
+        tables=tuple(place(table) for table in document["tables"]),
         warehouse=document["warehouse"],
         database=document["database"],
     )

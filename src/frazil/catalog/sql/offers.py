@@ -96,7 +96,7 @@ class OfferSlot:
 
         from frazil.format.entries.batch import EntryBatch
 
-        found: list[Offer] = []
+        offers: list[Offer] = []
         for number, branch, summary, entries, is_dead in self._database.rows(
             _OPEN, {"table_id": self._table_id}
         ):
@@ -108,10 +108,10 @@ class OfferSlot:
             except (pa.ArrowException, OSError) as error:
                 _log.debug("offer %d is left to its writer: %s", number, error)
                 continue
-            found.append(
+            offers.append(
                 Offer(id=number, branch=branch, summary=json.loads(summary), entries=batch)
             )
-        return found
+        return offers
 
     def take(self, ids: Sequence[int]) -> None:
         """Have the next swap land these offers."""

@@ -189,8 +189,8 @@ class SqlCatalog:
 
     def exposed_trees(self) -> list[str]:
         """Tables whose clients see a location that holds the table's metadata."""
-        told = sql_places.client_locations(self.database)
-        return sorted(name for name, own, place in told if f"{own}/".startswith(f"{place}/"))
+        locations = sql_places.client_locations(self.database)
+        return sorted(name for name, own, place in locations if f"{own}/".startswith(f"{place}/"))
 
     def client_of(self, place: str) -> str | None:
         """The table whose clients see a place as its location by a property, or that lies there."""

@@ -237,7 +237,9 @@ class SqlHead:
 
     def refuse_files_of_others(self, metadata: TableMetadata, locations: Sequence[str]) -> None:
         owned = Ownership.of(self, metadata, metadata.location, name=str(self.identifier))
-        owned.refuse_files_of_others(paths.resolve(metadata.location, each) for each in locations)
+        owned.refuse_files_of_others(
+            paths.resolve(metadata.location, location) for location in locations
+        )
 
     def stored_problems(self, *, repair: bool = False) -> tuple[FormatError, ...]:
         problems = stored_problems(self._database, self._table_id, path=self._path, repair=repair)
@@ -377,16 +379,19 @@ class SqlHead:
         seen: Mapping[int, Snapshot],
         source: Database | DatabaseTransaction,
     ) -> dict[int, Snapshot]:
-        wanted = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
-        missing = [each for each in wanted if each not in seen]
+        ref_names = {ref.snapshot_id: name for name, ref in metadata.refs.items()}
+        missing = [snapshot_id for snapshot_id in ref_names if snapshot_id not in seen]
         read = sql_rows.read_snapshots(source, self._table_id, missing, path=self._path)
-        for each in missing:
-            if each not in read:
+        for snapshot_id in missing:
+            if snapshot_id not in read:
                 raise NotFound(
-                    f"{self.identifier}: {wanted[each]} names snapshot {each}, "
+                    f"{self.identifier}: {ref_names[snapshot_id]} names snapshot {snapshot_id}, "
                     "which the table does not have"
                 )
-        return {each: seen[each] if each in seen else read[each] for each in wanted}
+        return {
+            snapshot_id: seen[snapshot_id] if snapshot_id in seen else read[snapshot_id]
+            for snapshot_id in ref_names
+        }
 
 
 @lru_cache(maxsize=64)
@@ -401,7 +406,7 @@ def swap_all(database: Database, swaps: Sequence[tuple[SqlHead, State, Draft]]) 
         check_draft(base.metadata, draft)
     try:
         with database.transaction() as transaction:
-            done = [head.apply(transaction, base, draft) for head, base, draft in swaps]
+            applied = [head.apply(transaction, base, draft) for head, base, draft in swaps]
     except VersionMoved:
         sql_schema.check_known(database, database)
         return Lost()
@@ -410,6 +415,6 @@ def swap_all(database: Database, swaps: Sequence[tuple[SqlHead, State, Draft]]) 
     return Landed(
         states=tuple(
             head.landed_with(base, draft, swapped)
-            for (head, base, draft), swapped in zip(swaps, done, strict=True)
+            for (head, base, draft), swapped in zip(swaps, applied, strict=True)
         )
     )

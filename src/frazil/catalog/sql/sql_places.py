@@ -81,14 +81,14 @@ def taken_by(source: Database | DatabaseTransaction, location: str) -> str | Non
 def client_of(source: Database, location: str) -> str | None:
     """The table of which clients are told that it lies at a location."""
     place = canonical(location)
-    return next((name for name, _, told in client_locations(source) if told == place), None)
+    return next((name for name, _, exposed in client_locations(source) if exposed == place), None)
 
 
 def client_locations(source: Database) -> Iterator[tuple[str, str, str]]:
     """Tables with a property that says where clients see them: name, location, and where."""
     for namespace, name, location, definition in source.rows(_SHOWN, {"clients": _CLIENTS}):
-        told = client_location(location, _properties(definition))
-        yield _shown(namespace, name), canonical(location), canonical(told)
+        exposed = client_location(location, _properties(definition))
+        yield _shown(namespace, name), canonical(location), canonical(exposed)
 
 
 def is_known(source: Database, location: str) -> bool:
@@ -127,18 +127,18 @@ def places(
     database: Database, *, except_id: int | None, storage: Callable[[str], Storage], open: Opener
 ) -> list[TablePlace]:
     """Where every table of the database keeps files, whatever catalog name it has."""
-    found: list[TablePlace] = []
+    tables: list[TablePlace] = []
     likes = {"folders": '%.path"%', "clones": "%frazil.clone.%", "clients": _CLIENTS}
     for table_id, catalog, namespace, name, location, definition in database.rows(_OURS, likes):
         if table_id == except_id:
             continue
         stated = _properties(definition)
         head = _opener(open, catalog, namespace, name)
-        found.append(TablePlace.of(_shown(namespace, name), location, stated, open=head))
+        tables.append(TablePlace.of(_shown(namespace, name), location, stated, open=head))
     for catalog, namespace, name, json_location in database.rows(_THEIRS):
         head = _opener(open, catalog, namespace, name)
-        found.append(_of_others(_shown(namespace, name), json_location, storage, head))
-    return found
+        tables.append(_of_others(_shown(namespace, name), json_location, storage, head))
+    return tables
 
 
 def _shown(namespace: str, name: str) -> str:

@@ -104,8 +104,8 @@ class SqlViews:
     def replace(self, base: ViewState, metadata: Mapping[str, Any]) -> ViewState:
         key = {**self._key(base.identifier), "version": base.version}
         with self._database.changing(f"view {base.identifier} was being replaced") as transaction:
-            done = transaction.run(_SWAP, {**key, "metadata": json.dumps(dict(metadata))})
-        if not done:
+            rows = transaction.run(_SWAP, {**key, "metadata": json.dumps(dict(metadata))})
+        if not rows:
             raise view_moved(base)
         return replace(base, metadata=dict(metadata), version=base.version + 1)
 

@@ -168,8 +168,8 @@ def bar(what: str, *, quiet: bool) -> Iterator[Progress]:
     with Bar(*bar_columns(), console=_errors(), transient=True) as progress:
         task = progress.add_task(what, total=None)
 
-        def step(done: int, total: int, doing: str, /) -> None:
-            progress.update(task, completed=done, total=total or None, description=doing)
+        def step(completed: int, total: int, doing: str, /) -> None:
+            progress.update(task, completed=completed, total=total or None, description=doing)
 
         yield step
 

@@ -32,10 +32,10 @@ class Words:
         names = {f"system.{name}" for name in PROCEDURES}
         with suppress(FrazilError):
             names |= self._names(begun, line)
-        found = sorted(name for name in names if name.lower().startswith(begun.lower()))
-        if begun and not found:
-            found = [word for word in _KEYWORDS.split() if word.startswith(begun.upper())]
-        return found
+        words = sorted(name for name in names if name.lower().startswith(begun.lower()))
+        if begun and not words:
+            words = [word for word in _KEYWORDS.split() if word.startswith(begun.upper())]
+        return words
 
     def _names(self, begun: str, line: str) -> set[str]:
         catalog = self._session.catalog

@@ -73,7 +73,7 @@ class ColumnFileWriter:
             for rows in row_groups:
                 file.write_row_group(columns.slice(start, rows))
                 start += rows
-            done = file.close()
+            written = file.close()
         except BaseException:
             file.abort()
             raise
@@ -82,10 +82,10 @@ class ColumnFileWriter:
                 location=relativise(self._location, path),
                 field_ids=tuple(column.field_id for column in self.schema.fields),
                 file_format="parquet",
-                file_size_in_bytes=done.size_in_bytes,
+                file_size_in_bytes=written.size_in_bytes,
             ),
             stats_ids=self._stats_ids,
-            stats=done.stats,
+            stats=written.stats,
             stats_types=self._types,
         )
 

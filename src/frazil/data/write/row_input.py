@@ -118,14 +118,14 @@ def schema_of(data: Rows) -> Schema:
     """A table schema for rows that come with one of their own, with fresh field ids."""
     if isinstance(data, Mapping | list | tuple):
         data = inferred(data)
-    found = record_batches(data, None).schema
-    refuse_untyped(found)
-    return iceberg_schema(found)
+    schema = record_batches(data, None).schema
+    refuse_untyped(schema)
+    return iceberg_schema(schema)
 
 
-def refuse_untyped(found: pa.Schema) -> None:
+def refuse_untyped(schema: pa.Schema) -> None:
     """Refuse new columns without a value: nothing says what type later values will have."""
-    untyped = [field.name for field in found if _has_untyped(field.type)]
+    untyped = [field.name for field in schema if _has_untyped(field.type)]
     if untyped:
         raise InvalidInput(
             f"column {', '.join(map(repr, untyped))} has no value to tell its type from; create "

@@ -293,21 +293,21 @@ class RowWriter:
 
     def _close(self, buffer: _Buffer) -> None:
         if buffer.file is not None:
-            done = buffer.file.close()
+            written = buffer.file.close()
             buffer.file = None
-            self._entries.append(self._entry(done, buffer.partition))
+            self._entries.append(self._entry(written, buffer.partition))
 
-    def _entry(self, done: WrittenFile, partition: Partition) -> dict[str, Any]:
+    def _entry(self, written: WrittenFile, partition: Partition) -> dict[str, Any]:
         target = self._target
         row: dict[str, Any] = {
             "tracking.status": int(Status.ADDED),
             "content_type": int(target.content),
-            "location": relativise(target.location, done.path),
+            "location": relativise(target.location, written.path),
             "file_format": "parquet",
-            "record_count": done.record_count,
-            "file_size_in_bytes": done.size_in_bytes,
+            "record_count": written.record_count,
+            "file_size_in_bytes": written.size_in_bytes,
             "spec_id": target.spec.spec_id if target.spec.fields else None,
-            "split_offsets": list(done.split_offsets),
+            "split_offsets": list(written.split_offsets),
         }
         if target.is_sorted and target.sort_order is not None:
             row["sort_order_id"] = target.sort_order.order_id
@@ -315,8 +315,8 @@ class RowWriter:
             row["equality_ids"] = list(target.equality_ids)
         for field_id, value in partition.values.items():
             row[partition_key(field_id)] = value
-        row.update(done.stats)
-        row.update(derived_stats(target.derived, partition.values, done.record_count))
+        row.update(written.stats)
+        row.update(derived_stats(target.derived, partition.values, written.record_count))
         return row
 
     def _types(self) -> dict[str, pa.DataType]:

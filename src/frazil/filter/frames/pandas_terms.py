@@ -186,8 +186,8 @@ class _Text:
         texts = pattern if isinstance(pattern, tuple) else (pattern,)
         if not texts or not all(isinstance(text, str) for text in texts):
             raise refusal(f"the text {pattern!r} to look for", Logic.PANDAS)
-        found = tuple(HasText(self._column, place, text) for text in texts)
-        return _Recorded(AnyOf(found) if len(found) > 1 else found[0])
+        terms = tuple(HasText(self._column, place, text) for text in texts)
+        return _Recorded(AnyOf(terms) if len(terms) > 1 else terms[0])
 
 
 def _operand(value: Any) -> Operand:

@@ -75,7 +75,7 @@ def checked(column: Column, batch: EntryBatch, *, path: str) -> pa.Array:
             )
         if kind != ContentType.DATA:
             raise FormatError("belongs to data files", path=where, field=COLUMN_FILES)
-        members = [{names[name]: value for name, value in each.items()} for each in stored]
+        members = [{names[name]: value for name, value in member.items()} for member in stored]
         files = [_one(member, where) for member in members]
         _check_disjoint(files, where)
         rows.append([_row(file) for file in files])
@@ -130,7 +130,7 @@ def column_files_of(entries: EntryBatch) -> list[tuple[ColumnFile, ...]]:
     if not entries.has(COLUMN_FILES):
         return [()] * entries.num_rows
     return [
-        tuple(ColumnFile(**{**each, "field_ids": tuple(each["field_ids"])}) for each in files or ())
+        tuple(ColumnFile(**{**file, "field_ids": tuple(file["field_ids"])}) for file in files or ())
         for files in entries.pylist(COLUMN_FILES)
     ]
 
@@ -139,7 +139,7 @@ def with_column_files(entries: EntryBatch, files: Sequence[Sequence[ColumnFile]]
     """Entries that name these column files, one sequence for each."""
     if not any(files):
         return entries.without(COLUMN_FILES)
-    rows = [[_row(file) for file in each] or None for each in files]
+    rows = [[_row(file) for file in of_entry] or None for of_entry in files]
     return entries.with_column(COLUMN_FILES, pa.array(rows, fields.COLUMN_FILES_TYPE))
 
 

@@ -85,24 +85,24 @@ def publish(
         if snapshot is None and _is_newer(handle, before, at, format_version):
             return _by_others(before, format_version)
         try:
-            done = _attempt(handle, at, format_version, before)
+            publication = _attempt(handle, at, format_version, before)
         except NoSpecForFiles as missing:
             handle.commit(Change(updates=(HaveUnpartitionedSpec(spec_id=missing.free_id),)))
             continue
-        if done is not None:
-            log.info("%s: published as %s", handle.name, done.metadata_location)
-            return done
+        if publication is not None:
+            log.info("%s: published as %s", handle.name, publication.metadata_location)
+            return publication
     raise AlreadyExists(
         f"{handle.name}: other publishers kept taking the next version ({_ATTEMPTS} attempts)"
     )
 
 
-def publish_if_asked(handle: TableHandle, done: CommitResult) -> str | None:
+def publish_if_asked(handle: TableHandle, result: CommitResult) -> str | None:
     """Publish after a commit on main when the table's property asks for it; a note on failure."""
     is_published = PUBLISH_FORMAT_VERSION.key in handle.metadata.properties
     main = handle.tip()
-    elsewhere = done.snapshot is not None and (
-        main is None or main.snapshot_id != done.snapshot.snapshot_id
+    elsewhere = result.snapshot is not None and (
+        main is None or main.snapshot_id != result.snapshot.snapshot_id
     )
     if not is_published or elsewhere:
         return None

@@ -115,7 +115,7 @@ class _Check:
         )
         is_all_ours = all(snapshot.root_manifest is not None for snapshot in known.snapshots)
         parts: dict[int, Parts] = {}
-        for done, snapshot in enumerate(ordered, start=1):
+        for number, snapshot in enumerate(ordered, start=1):
             id = int(snapshot.snapshot_id)
             where = root_address(self._location, snapshot) or f"snapshot {id}"
             with self._problems.guarded(where, snapshot_id=id):
@@ -124,8 +124,8 @@ class _Check:
                 parent = parts.get(int(snapshot.parent_snapshot_id or 0))
                 if parent is not None and snapshot.root_manifest is not None:
                     self._flow(snapshot, parent, parts[id], where, deep=deep)
-            self.snapshots = done
-            progress(done, len(ordered), "snapshots")
+            self.snapshots = number
+            progress(number, len(ordered), "snapshots")
         self._metadata_files()
         self.files.run(deep=deep, progress=progress)
 

@@ -188,8 +188,8 @@ class FileChecks:
         apart = metadata.filter(pc.invert(pc.is_in(metadata, value_set=known))).to_pylist()
         self.count = len(known) + len(apart)
 
-        def in_files(done: int, total: int, what: str, /) -> None:
-            progress(len(known) * done // total, len(known), what)
+        def in_files(completed: int, total: int, what: str, /) -> None:
+            progress(len(known) * completed // total, len(known), what)
 
         for _ in run_all(parts, look_at, what="files", progress=in_files):
             pass

@@ -88,12 +88,12 @@ def delete_all(
     paths = tuple(files)
     batches = deleted_together(paths)
     failed: dict[str, FrazilError] = {}
-    done = 0
+    deleted = 0
     problems = run_all(batches, lambda batch: delete_reporting(storage, batch), what=_DELETED)
     for batch, left in zip(batches, problems, strict=True):
         failed |= left
-        done += len(batch)
-        progress(done, len(paths), _DELETED)
+        deleted += len(batch)
+        progress(deleted, len(paths), _DELETED)
     return Deleted(
         paths=tuple(path for path in paths if path not in failed),
         failed=tuple((path, str(problem)) for path, problem in failed.items()),

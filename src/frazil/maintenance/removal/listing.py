@@ -180,8 +180,8 @@ def list_files(
     that is below it.
     """
     if is_local(folder) and isinstance(storage, Named):
-        for done, (here, names) in enumerate(storage.names(folder), start=1):
-            progress(done, done, "folders listed")
+        for number, (here, names) in enumerate(storage.names(folder), start=1):
+            progress(number, number, "folders listed")
             yield FolderPart(folder=here, names=names)
         return
     if not isinstance(storage, Browsable):
@@ -213,8 +213,8 @@ def list_files(
 
 def by_folder(files: Iterable[FileInfo]) -> Iterator[FolderPart]:
     """Files of a listing, those of one folder that follow each other together."""
-    for folder, found in groupby(files, key=lambda file: file.path.rpartition("/")[0]):
-        while infos := list(islice(found, _ROWS_TOGETHER)):
+    for folder, in_folder in groupby(files, key=lambda file: file.path.rpartition("/")[0]):
+        while infos := list(islice(in_folder, _ROWS_TOGETHER)):
             yield FolderPart(
                 folder=folder,
                 names=[info.path[len(folder) + 1 :] for info in infos],

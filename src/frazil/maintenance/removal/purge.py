@@ -74,13 +74,13 @@ def purge_table(catalog: CatalogBackend, name: TableName) -> PurgeResult:
     catalog.drop(identifier)
     files |= _listed(handle, owned)
     files.discard(tombstone)
-    done = delete_all(handle.storage, sorted(files))
-    _log.info("%s: dropped, %d files deleted", identifier, len(done.paths))
+    deletion = delete_all(handle.storage, sorted(files))
+    _log.info("%s: dropped, %d files deleted", identifier, len(deletion.paths))
     return PurgeResult(
         table=str(identifier),
-        files=done.paths,
+        files=deletion.paths,
         spared=tuple(spared),
-        failed=done.failed,
+        failed=deletion.failed,
         shared_folders=owned.shared_folders(),
     )
 

@@ -334,15 +334,15 @@ def _take(
     if takeover.merged.any() and options.merge is not None:
         run.use_schema(leg.table, options.exclude, takeover.state.snapshot)
         merged = options.merge(takeover, run.context.storage, run.state.metadata, run.pending)
-    done = run.take(leg, takeover, exclude=options.exclude, merged=merged)
+    taken = run.take(leg, takeover, exclude=options.exclude, merged=merged)
     progress.snapshots.append(
         TakenSnapshot(
             branch=leg.branch,
             paimon_snapshot_id=takeover.state.snapshot.id,
-            snapshot_id=done.snapshot_id,
-            added_files=done.added_files,
-            removed_files=done.removed_files,
-            changed_vectors=done.changed_vectors,
+            snapshot_id=taken.snapshot_id,
+            added_files=taken.added_files,
+            removed_files=taken.removed_files,
+            changed_vectors=taken.changed_vectors,
         )
     )
 

@@ -132,13 +132,13 @@ class PaimonChanges(ArrowRows):
     ) -> Iterator[pa.RecordBatch]:
         count = rows.num_rows
         at = _EPOCH + timedelta(milliseconds=snapshot.time_ms)
-        told = [
+        kinds = [
             types,
             pa.array(np.full(count, ordinal), pa.int64()),
             pa.array(np.full(count, snapshot.id), pa.int64()),
             pa.array([at] * count, CHANGE_COLUMNS.field("_commit_timestamp").type),
         ]
-        table = pa.Table.from_arrays([*rows.columns, *told], schema=self.arrow_schema)
+        table = pa.Table.from_arrays([*rows.columns, *kinds], schema=self.arrow_schema)
         yield from table.to_batches()
 
 

@@ -142,7 +142,7 @@ class PaimonScan(ArrowRows):
         self, group: Sequence[KeyedFile], rules: MergeRules, where: BooleanExpression
     ) -> Iterator[pa.RecordBatch]:
         used = columns_of(where)
-        wanted = [
+        fields = [
             field
             for field in self.table_schema.fields
             if field.field_id in {chosen.field_id for chosen in self.schema.fields}
@@ -151,14 +151,14 @@ class PaimonScan(ArrowRows):
         needed = [
             field
             for field in self.table_schema.fields
-            if field in wanted or field.name in rules.needed
+            if field in fields or field.name in rules.needed
         ]
         # Older rows of a key may lack what the newest has, so nothing is required yet.
         optional = [field.model_copy(update={"required": False}) for field in needed]
         rows = keyed_rows(group, self._reading(Schema(*optional), AlwaysTrue()))
         self._check_kinds(rows, rules)
-        merged = self._sql(rules.sql("rows", [field.name for field in wanted]), rows)
-        for batch in conformed(merged, Schema(*wanted)):
+        merged = self._sql(rules.sql("rows", [field.name for field in fields]), rows)
+        for batch in conformed(merged, Schema(*fields)):
             if not isinstance(where, AlwaysTrue):
                 batch = batch.filter(row_mask(where, batch))
             yield _with_columns(batch, self.arrow_schema)

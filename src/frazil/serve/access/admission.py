@@ -59,13 +59,13 @@ class Lane:
 
     def run(self, principal: str | None, work: Callable[[], Result]) -> Future[Result]:
         """Have something done on a thread of the lane; 429 or 503 when there is no place."""
-        done: Future[Result] = Future()
+        outcome: Future[Result] = Future()
         with self._lock:
             self.check(principal)
             self._by_principal[principal] += 1
-            self._waiting.setdefault(principal, deque()).append((work, done))
+            self._waiting.setdefault(principal, deque()).append((work, outcome))
             self._start()
-        return done
+        return outcome
 
     def _start(self) -> None:
         """Give free threads to those that wait, with the lock held."""
@@ -74,17 +74,17 @@ class Lane:
             if isinstance(principal, _Nobody):
                 return
             jobs = self._waiting.pop(principal)
-            work, done = jobs.popleft()
+            work, outcome = jobs.popleft()
             if jobs:  # behind the others
                 self._waiting[principal] = jobs
             self._running[principal] += 1
-            self._threads.submit(self._do, principal, work, done)
+            self._threads.submit(self._do, principal, work, outcome)
 
     def _may_run(self, principal: str | None) -> bool:
         max_running = self._max_running if principal is None else max(1, self._max_running - 1)
         return self._running[principal] < max_running
 
-    def _do(self, principal: str | None, work: Callable[[], Any], done: Future[Any]) -> None:
+    def _do(self, principal: str | None, work: Callable[[], Any], outcome: Future[Any]) -> None:
         result: Any = None
         error: BaseException | None = None
         try:
@@ -98,9 +98,9 @@ class Lane:
                 del self._by_principal[principal], self._running[principal]
             self._start()
         if error is None:
-            done.set_result(result)
+            outcome.set_result(result)
         else:
-            done.set_exception(error)
+            outcome.set_exception(error)
 
 
 class _Nobody:

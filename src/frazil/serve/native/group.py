@@ -71,7 +71,7 @@ class Append:
     since_version: int
     since_sequence_number: int
     is_repeated: bool
-    done: Future[bytes] = field(default_factory=Future)
+    answer: Future[bytes] = field(default_factory=Future)
     was_read: bool = False
     _read: group_entries.Decoded | FrazilError | None = None
 
@@ -181,11 +181,11 @@ class _Table:
                 raise Overloaded(
                     f"too many queued appends (limit {MAX_APPENDS_WAITING}); retry later"
                 )
-            self._pending[append.id] = append.done
+            self._pending[append.id] = append.answer
             self._waiting.append(append)
             self._lock.notify()
             is_first, self.is_busy = not self.is_busy, True
-            return append.done, is_first
+            return append.answer, is_first
 
     def run(self) -> None:
         """Commit groups until nothing waits."""
@@ -239,7 +239,7 @@ class _Table:
         except CommitUnknown as error:
             self._fail(group, error)
         except FrazilError as error:
-            left = [append for append in group if not append.done.done()]
+            left = [append for append in group if not append.answer.done()]
             if len(left) < 2:
                 self._fail(left, error)
                 return
@@ -273,7 +273,7 @@ class _Table:
             self._history.search(state)
         rendered: dict[tuple[int, Known], bytes] = {}
         for append in group:
-            if not append.done.done():
+            if not append.answer.done():
                 self._answer(append, state, rendered)
 
     def _context(self) -> CommitContext:
@@ -300,7 +300,7 @@ class _Table:
         refused: _Refused = []
         changes: dict[tuple[str, tuple[tuple[str, str], ...]], dict[bytes, list[Append]]] = {}
         for append in group:
-            if append.done.done():
+            if append.answer.done():
                 continue
             try:
                 if self._history.holds(append, state):
@@ -308,7 +308,7 @@ class _Table:
                 elif not is_grouped(state.metadata.properties):
                     if not is_newest:
                         raise StaleBase
-                    append.done.set_result(b'{"is-grouped":false}')
+                    append.answer.set_result(b'{"is-grouped":false}')
                 else:
                     _check_branch(append, state.metadata)
                     shape = append.entries.shape
@@ -320,7 +320,7 @@ class _Table:
         if refused and not is_newest:
             raise StaleBase
         for append, reason in refused:
-            append.done.set_exception(reason)
+            append.answer.set_exception(reason)
         fitting = [change for change in proposed if change is not None]
         if not fitting:
             raise _NothingLeft
@@ -336,7 +336,7 @@ class _Table:
         answer = rendered.get(key)
         if answer is None:
             answer = rendered[key] = self._rendered(snapshot, state, append.known)
-        append.done.set_result(answer)
+        append.answer.set_result(answer)
 
     def _rendered(self, snapshot: Snapshot, state: State, known: Known) -> bytes:
         summary = snapshot.summary
@@ -354,8 +354,8 @@ class _Table:
 
     def _fail(self, group: Sequence[Append], error: BaseException) -> None:
         for append in group:
-            if not append.done.done():
-                append.done.set_exception(error)
+            if not append.answer.done():
+                append.answer.set_exception(error)
 
 
 class _Searched:

@@ -173,12 +173,12 @@ def _endpoint(name: str, rights: Rights, shape: type[Any] | None, work: Work) ->
     def handler(service: Service, call: Request) -> Response:
         try:
             body = call.body if shape is None else decoded(call.body, shape)
-            done = work(service, call, body)
+            answer = work(service, call, body)
         except FrazilError as error:
             return refusal(error)
-        if isinstance(done, Response):
-            return done
-        return Response(body=done) if isinstance(done, dict) else Response(pending=done)
+        if isinstance(answer, Response):
+            return answer
+        return Response(body=answer) if isinstance(answer, dict) else Response(pending=answer)
 
     return Endpoint(
         method="POST",

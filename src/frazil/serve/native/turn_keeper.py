@@ -81,12 +81,12 @@ class Turn:
 
     def send(self, work: Callable[[], Any]) -> Future[Any]:
         """Have something done by the thread that holds the turn; NotFound when it is over."""
-        done: Future[Any] = Future()
+        outcome: Future[Any] = Future()
         with self._lock:
             if self._is_over or not self.granted.done():
                 raise NotFound("the turn has ended")
-            self._works.put((work, done))
-        return done
+            self._works.put((work, outcome))
+        return outcome
 
     def end(self) -> None:
         """Give it up, waited for or held."""
@@ -104,11 +104,11 @@ class Turn:
                 work = self._next(deadline - time.monotonic())
                 if work is None:
                     return True
-                do, done = work
+                do, outcome = work
                 try:
-                    done.set_result(do())
+                    outcome.set_result(do())
                 except BaseException as error:
-                    done.set_exception(error)
+                    outcome.set_exception(error)
         except queue.Empty:
             return False
         finally:

@@ -250,7 +250,7 @@ def _create(
     fence = request_fence(service, call, identifier.namespace)
     fence.allowed(location)
     updates: list[wire.AnyUpdate] = [
-        each for each in posted.updates if not isinstance(each, wire.SetLocation)
+        update for update in posted.updates if not isinstance(update, wire.SetLocation)
     ]
     posted = wire.CommitTable(
         identifier=posted.identifier, requirements=posted.requirements, updates=updates

@@ -46,9 +46,9 @@ def as_vectors(change: Net, handle: TableHandle, snapshot: Snapshot, storage: St
             "sequence number, which they would apply to; commit them one after the other",
             feature="equality deletes of rewritten files",
         )
-    found = _edits(change.equality, handle, snapshot, storage)
+    of_vectors = _edits(change.equality, handle, snapshot, storage)
     removed = set(change.removed)
-    edits = [edit for edit in found if edit.location not in removed]
+    edits = [edit for edit in of_vectors if edit.location not in removed]
     return replace(change, equality=None, vectors=united([*change.vectors, *edits]))
 
 

@@ -91,7 +91,7 @@ def blank(location: str, properties: Mapping[str, str]) -> TableMetadata:
 def sort_order_of(document: Mapping[str, Any]) -> SortOrder:
     """A sort order from JSON; PyIceberg's model expects its fields to be objects."""
     fields = document.get("fields")
-    if not isinstance(fields, list) or not all(isinstance(each, Mapping) for each in fields):
+    if not isinstance(fields, list) or not all(isinstance(entry, Mapping) for entry in fields):
         raise ValueError("the fields of a sort order are a list of objects")
     return SortOrder.model_validate(document)
 

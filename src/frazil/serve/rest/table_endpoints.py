@@ -116,7 +116,9 @@ def _loaded(service: Service, call: Request, table: Table) -> Response:
     if publishing.done():
         return version_response(service, call, table, publishing.result())
     answer: Future[Response] = Future()
-    publishing.add_done_callback(lambda done: _pass_on(done, answer, service, call, table))
+    publishing.add_done_callback(
+        lambda published: _pass_on(published, answer, service, call, table)
+    )
     return Response(pending=answer)
 
 

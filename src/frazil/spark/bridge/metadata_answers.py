@@ -40,10 +40,10 @@ def aggregates(scan: Scan, asked: Sequence[Sequence[Any]]) -> list[Any] | None:
     )
     if not plan.count_mask().all():
         return None
-    found = [
+    values = [
         _aggregate(plan, kind, *(columns[str(name)] for name in names)) for kind, *names in asked
     ]
-    return None if any(value is _UNKNOWN for value in found) else found
+    return None if any(value is _UNKNOWN for value in values) else values
 
 
 def column_statistics(scan: Scan, names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -127,27 +127,27 @@ def _extreme(files: EntryBatch, field: NestedField, kind: str, *, filled: Any) -
 
 
 def _extreme_of(bounds: pa.ChunkedArray, kind: str) -> pa.Array:
-    found = pc.min(bounds) if kind == "min" else pc.max(bounds)
-    return pa.array([found.as_py()], bounds.type)
+    extreme = pc.min(bounds) if kind == "min" else pc.max(bounds)
+    return pa.array([extreme.as_py()], bounds.type)
 
 
 def _statistics(scan: Scan, plan: Plan, field: NestedField) -> dict[str, Any]:
     files = plan.files
-    found: dict[str, Any] = {}
+    statistics: dict[str, Any] = {}
     nulls = _column_of(files, field, "null_value_count")
     if not nulls.null_count:
-        found["nulls"] = int(pc.sum(nulls, min_count=0).as_py())
+        statistics["nulls"] = int(pc.sum(nulls, min_count=0).as_py())
     if field.field_type.is_primitive and isinstance(field.field_type, COMPARABLE):
         for name, kind in (("lower_bound", "min"), ("upper_bound", "max")):
             bounds = _column_of(files, field, name)
             if len(bounds) > bounds.null_count and not pa.types.is_null(bounds.type):
-                found[kind] = catalyst_values(_extreme_of(bounds, kind))[0]
+                statistics[kind] = catalyst_values(_extreme_of(bounds, kind))[0]
     distinct = _distinct(scan, files, field)
     if distinct is None:
         distinct = distinct_counts(scan._handle.metadata, scan.snapshot).get(field.field_id)
     if distinct is not None:
-        found["distinct"] = min(distinct, int(plan.live_records().sum()))
-    return found
+        statistics["distinct"] = min(distinct, int(plan.live_records().sum()))
+    return statistics
 
 
 def _distinct(scan: Scan, files: EntryBatch, field: NestedField) -> int | None:

@@ -78,13 +78,13 @@ def _shared(planned: Planned, columns: Schema) -> dict[_Part, dict[int, Partitio
     metadata = planned.scan._handle.metadata
     used = set(np.unique(planned.plan.files.numpy("spec_id", missing=0)).tolist())
     specs = [spec for spec in metadata.partition_specs if spec.spec_id in used]
-    found: dict[_Part, dict[int, PartitionField]] = {}
+    by_part: dict[_Part, dict[int, PartitionField]] = {}
     for spec in specs or [metadata.spec()]:
         for field in spec.fields:
             if _is_comparable(field, columns):
                 part = (field.source_id, str(field.transform))
-                found.setdefault(part, {})[spec.spec_id] = field
-    return {part: fields for part, fields in found.items() if len(fields) == max(1, len(specs))}
+                by_part.setdefault(part, {})[spec.spec_id] = field
+    return {part: fields for part, fields in by_part.items() if len(fields) == max(1, len(specs))}
 
 
 def _is_comparable(field: PartitionField, columns: Schema) -> bool:

@@ -312,8 +312,8 @@ class Bridge(Answers):
         """Aggregates of all matching rows, where metadata knows them."""
         asked = json.loads(request)
         scan = self._by_metadata(asked)
-        found = None if scan is None else metadata_answers.aggregates(scan, asked["aggregates"])
-        return {} if found is None else {"values": found}
+        values = None if scan is None else metadata_answers.aggregates(scan, asked["aggregates"])
+        return {} if values is None else {"values": values}
 
     def _statistics(self, request: str) -> dict[str, Any]:
         """What is known of the columns of a scan, for estimates."""

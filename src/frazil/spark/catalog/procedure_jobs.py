@@ -43,7 +43,7 @@ _OPTIONS: Final[Mapping[str, tuple[str, type]]] = {
 
 def _rewrite(table: Table, values: Values, _: Any) -> pa.Table:
     asked = Rewriting.of(values)
-    done = rewrite_data_files(
+    result = rewrite_data_files(
         on_branch(table, values),
         asked.where,
         strategy=asked.strategy,
@@ -52,22 +52,22 @@ def _rewrite(table: Table, values: Values, _: Any) -> pa.Table:
         **parsed_options(values.get("options", {}), _OPTIONS),
     )
     return rewritten(
-        removed=done.files_before,
-        added=done.files_after,
-        size=done.bytes_before,
-        failed=sum(len(group.locations) for group in done.failed),
+        removed=result.files_before,
+        added=result.files_after,
+        size=result.bytes_before,
+        failed=sum(len(group.locations) for group in result.failed),
     )
 
 
 def _orphans(table: Table, values: Values, _: Any) -> pa.Table:
-    done = remove_orphan_files(
+    removed = remove_orphan_files(
         table,
         older_than=values.get("older_than"),
         location=values.get("location"),
         dry_run=values.get("dry_run", False),
         progress=False,
     )
-    paths = [file.path for file in done.files]
+    paths = [file.path for file in removed.files]
     return pa.table({"orphan_file_location": pa.array(paths, pa.string())})
 
 
@@ -77,14 +77,18 @@ def _expire(table: Table, values: Values, _: Any) -> pa.Table:
 
 def _compute_stats(table: Table, values: Values, _: Any) -> pa.Table:
     counter = ExecutorCounter(session())
-    done = table._compute_statistics(values.get("columns"), values.get("snapshot_id"), counter)
-    return pa.table({"statistics_file": pa.array([done.statistics_file])})
+    statistics = table._compute_statistics(
+        values.get("columns"), values.get("snapshot_id"), counter
+    )
+    return pa.table({"statistics_file": pa.array([statistics.statistics_file])})
 
 
 def _manifests(table: Table, _: Values, __: Any) -> pa.Table:
-    done = rewrite_manifests(table, progress=False)
+    result = rewrite_manifests(table, progress=False)
     return rewritten_manifests(
-        done.snapshot_id is not None, before=done.leaves_before, after=done.leaves_after
+        result.snapshot_id is not None,
+        before=result.leaves_before,
+        after=result.leaves_after,
     )
 
 

@@ -37,23 +37,23 @@ def stream_of(
     if table.branch_name != MAIN:
         given["branch"] = table.branch_name
     place = {key: value for key, value in catalog._origin.items() if key not in ("uri", "name")}
-    told = {
+    options = {
         **given,
         **place,
         "catalog": catalog._origin["uri"],
         "catalog-name": catalog._origin["name"],
         "path": table.name,
     }
-    source = SourceOptions.parse(told, extra=STREAM_OPTIONS)
-    stream = StreamOptions.parse(told)
+    source = SourceOptions.parse(options, extra=STREAM_OPTIONS)
+    stream = StreamOptions.parse(options)
     if writes:
         from frazil.spark.types.spark_types import spark_schema
 
-        return {"options": told, "schema": spark_schema(table.schema).json()}
+        return {"options": options, "schema": spark_schema(table.schema).json()}
     try:
         from frazil.spark.source.stream_source import stream_schema
     except ImportError as error:
         raise Unsupported(
             "tables are read as streams on Spark 4.2 or newer", feature="streams on this Spark"
         ) from error
-    return {"options": told, "schema": stream_schema(table, stream, source.columns).json()}
+    return {"options": options, "schema": stream_schema(table, stream, source.columns).json()}

@@ -67,9 +67,9 @@ def _current(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _text(version: Mapping[str, Any], name: str) -> str:
     texts = {
-        str(each.get("dialect", "")).lower(): str(each["sql"])
-        for each in version.get("representations", ())
-        if each.get("type") == "sql"
+        str(representation.get("dialect", "")).lower(): str(representation["sql"])
+        for representation in version.get("representations", ())
+        if representation.get("type") == "sql"
     }
     if _DIALECT in texts:
         return texts[_DIALECT]
@@ -133,12 +133,12 @@ def _nothing() -> pa.Table:
 
 
 def _listed(catalog: Catalog, namespace: tuple[str, ...], pattern: str | None) -> pa.Table:
-    found = [Identifier.parse(name) for name in catalog.list_views(namespace)]
-    wanted = (pattern or "*").split("|")
+    views = [Identifier.parse(name) for name in catalog.list_views(namespace)]
+    patterns = (pattern or "*").split("|")
     names = [
-        each.name
-        for each in found
-        if any(fnmatch.fnmatch(each.name.lower(), part.lower()) for part in wanted)
+        view.name
+        for view in views
+        if any(fnmatch.fnmatch(view.name.lower(), part.lower()) for part in patterns)
     ]
     return pa.table(
         {

@@ -36,8 +36,8 @@ class _Bars:
         self._ids: dict[str, TaskID] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, done: int, total: int, what: str, /) -> None:
+    def __call__(self, completed: int, total: int, what: str, /) -> None:
         with self._lock:
             if what not in self._ids:
                 self._ids[what] = self._bars.add_task(f"{self._title}: {what}", total=total)
-            self._bars.update(self._ids[what], completed=done, total=total)
+            self._bars.update(self._ids[what], completed=completed, total=total)

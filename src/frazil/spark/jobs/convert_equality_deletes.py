@@ -75,10 +75,10 @@ def convert_equality_deletes(
         report(1, 1, "searches")
     if landed is None:
         return Converted(snapshot_id=None)
-    change, done = landed
-    assert done.snapshot is not None
+    change, result = landed
+    assert result.snapshot is not None
     return Converted(
-        snapshot_id=int(done.snapshot.snapshot_id),
+        snapshot_id=int(result.snapshot.snapshot_id),
         delete_files=0 if change.replaced is None else change.replaced.num_rows,
         data_files=len(change.vectors),
         rows=sum(len(edit.positions) for edit in change.vectors),

@@ -278,7 +278,7 @@ class _Job:
             write = inheritable_thread_target(self.writer.spark)(self.writer.write)
             futures = {pool.submit(write, group): group for group in self.groups}
             try:
-                for done, future in enumerate(as_completed(futures), start=1):
+                for number, future in enumerate(as_completed(futures), start=1):
                     group = futures.pop(future)
                     try:
                         entries = future.result()
@@ -288,7 +288,7 @@ class _Job:
                         self._give_up(group, error)
                     else:
                         yield _Written(group=group, entries=entries)
-                    progress(done, total, "groups")
+                    progress(number, total, "groups")
             finally:
                 self._stop(futures)
 
@@ -333,7 +333,7 @@ class _Job:
         new = [part.entries for part in self.landed]
         return Rewritten(
             snapshot_ids=tuple(
-                int(done.snapshot.snapshot_id) for done in self.commits if done.snapshot
+                int(commit.snapshot.snapshot_id) for commit in self.commits if commit.snapshot
             ),
             groups=len(self.landed),
             files_before=sum(len(part.group.rows) for part in self.landed),

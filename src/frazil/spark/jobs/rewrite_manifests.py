@@ -50,14 +50,14 @@ def rewrite_manifests(
     target = table_of(spark, table, catalog)
     before = _leaves(target)
     with progress_bars(f"rewrite manifests of {target.name}", visible=progress) as report:
-        done = rewrite(
+        rewritten = rewrite(
             target._handle,
             branch=target.branch_name,
             elsewhere=OnExecutors(spark, leaves_per_task) if before > leaves_per_task else None,
             progress=report,
         )
     return RewrittenManifests(
-        snapshot_id=done.snapshot_id,
+        snapshot_id=rewritten.snapshot_id,
         leaves_before=before,
         leaves_after=_leaves(target),
         ms=(time.perf_counter() - began) * 1000,

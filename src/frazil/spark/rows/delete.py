@@ -38,9 +38,9 @@ def delete(
     """
     spark = session()
     terms = WriteTerms(table=table_of(spark, table, catalog), summary=dict(summary or {}))
-    done = delete_rows(spark, terms, where)
+    result = delete_rows(spark, terms, where)
     refresh_cache(spark, terms.table)
-    return done
+    return result
 
 
 def delete_rows(
@@ -67,5 +67,5 @@ def delete_rows(
     )
     if not change.has_content:
         return CommitResult.nothing("no row matched", ms=(time.perf_counter() - began) * 1000)
-    done = table._handle.commit(terms.applied(change))
-    return replace(done, ms=(time.perf_counter() - began) * 1000)
+    result = table._handle.commit(terms.applied(change))
+    return replace(result, ms=(time.perf_counter() - began) * 1000)

@@ -86,10 +86,10 @@ class Merge(MergeClauses[Condition]):
         )
         terms = replace(terms, summary={**terms.summary, **self.properties})
         with explained("merge"):
-            done = with_source(self.source, lambda source: self._run(source, terms))
+            result = with_source(self.source, lambda source: self._run(source, terms))
         if self.terms is None:
             refresh_cache(self.source.sparkSession, self.table)
-        return done
+        return result
 
     def _run(self, source: SparkSource, terms: WriteTerms) -> CommitResult:
         schema = self.table.schema

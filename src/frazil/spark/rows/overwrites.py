@@ -43,9 +43,9 @@ def overwrite(
     """
     target = table_of(frame.sparkSession, table, catalog)
     terms = WriteTerms(table=target, base=base_of_frame(target, frame), summary=dict(summary or {}))
-    done = overwrite_rows(terms, frame, where)
+    result = overwrite_rows(terms, frame, where)
     refresh_cache(frame.sparkSession, target)
-    return done
+    return result
 
 
 def overwrite_rows(
@@ -94,9 +94,9 @@ def overwrite_partitions(
     if not target.spec.fields:
         raise InvalidInput("the table is not partitioned: use overwrite, with or without a filter")
     terms = WriteTerms(table=target, base=base_of_frame(target, frame), summary=dict(summary or {}))
-    done = overwrite_partition_rows(terms, frame)
+    result = overwrite_partition_rows(terms, frame)
     refresh_cache(frame.sparkSession, target)
-    return done
+    return result
 
 
 def overwrite_partition_rows(terms: WriteTerms, frame: DataFrame) -> CommitResult:

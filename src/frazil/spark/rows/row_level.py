@@ -68,10 +68,10 @@ class RowLevelJob:
         except BaseException:
             discard_entries(self.table, Outcome.of(results).entries)
             raise
-        done = commit_added(
+        result = commit_added(
             self.terms, outcome.entries, lambda: self._change(planned, pushed, outcome)
         )
-        return replace(done, ms=(time.perf_counter() - began) * 1000)
+        return replace(result, ms=(time.perf_counter() - began) * 1000)
 
     def _change(self, planned: Planned, pushed: Pushed, outcome: Outcome) -> Change:
         removed, vectors = outcome.retired(planned)

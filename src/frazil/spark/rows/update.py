@@ -50,9 +50,11 @@ def update(
     spark = session()
     opened = table_of(spark, table, catalog)
     values = by_path(assignments, opened.schema)
-    done = update_rows(spark, WriteTerms(table=opened, summary=dict(summary or {})), values, where)
+    result = update_rows(
+        spark, WriteTerms(table=opened, summary=dict(summary or {})), values, where
+    )
     refresh_cache(spark, opened)
-    return done
+    return result
 
 
 def update_rows(

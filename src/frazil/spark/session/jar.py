@@ -142,10 +142,11 @@ def build(target: Path, *, class_path: str, java_home: Path | None = None) -> No
         listing.write_text(f'-classpath "{class_path}"\n{names}\n')
         out = Path(folder) / "classes"
         command = [javac, "-nowarn", "-Xlint:none", "--release", "17", "-d", str(out)]
-        done = subprocess.run([*command, f"@{listing}"], capture_output=True, text=True)
-        if done.returncode:
+        compiler = subprocess.run([*command, f"@{listing}"], capture_output=True, text=True)
+        if compiler.returncode:
             raise Unsupported(
-                f"Frazil's Spark classes do not compile against this Spark: {done.stderr[:2000]}",
+                "Frazil's Spark classes do not compile against this Spark: "
+                f"{compiler.stderr[:2000]}",
                 feature="Spark SQL",
             )
         draft = Path(folder) / "frazil-spark.jar"

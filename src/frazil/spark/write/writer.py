@@ -53,9 +53,9 @@ def append(
     """
     target = table_of(frame.sparkSession, table, catalog)
     terms = WriteTerms(table=target, summary=dict(summary or {}))
-    done = append_rows(terms, frame, merge_schema=merge_schema)
+    result = append_rows(terms, frame, merge_schema=merge_schema)
     refresh_cache(frame.sparkSession, target)
-    return done
+    return result
 
 
 def append_rows(terms: WriteTerms, frame: DataFrame, *, merge_schema: bool = False) -> CommitResult:

@@ -281,9 +281,9 @@ class Binder:
             return self.engine.names.find(parts)
         except NotFound:
             if len(parts) == 1 and self.engine.sees_variables and not self.engine.open_views:
-                found = caller.variable(parts[0])
-                if found is not None:
-                    return ResolvedRows(data=found)
+                variable = caller.variable(parts[0])
+                if variable is not None:
+                    return ResolvedRows(data=variable)
             if self.engine.allow_files and len(parts) == 1 and "." in parts[0]:
                 return None  # "file.parquet": the engine says
             raise

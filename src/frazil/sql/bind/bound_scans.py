@@ -121,8 +121,8 @@ def _local_keys(engine: SqlEngine, small: Reference, key: str) -> list[Any]:
 
 
 def _distinct(engine: SqlEngine, key: str, rows: str) -> pa.ChunkedArray:
-    found = engine.connection.sql(f"SELECT DISTINCT {quoted(key)} AS k FROM {rows}")
-    return called(engine, found.to_arrow_table).column("k")
+    keys = engine.connection.sql(f"SELECT DISTINCT {quoted(key)} AS k FROM {rows}")
+    return called(engine, keys.to_arrow_table).column("k")
 
 
 def filtered(scan: Scan, where: BooleanExpression) -> tuple[Scan, str]:

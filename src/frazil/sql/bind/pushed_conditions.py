@@ -121,7 +121,7 @@ class _Walk:
         sides = [self.outputs(side, ctes) for side in node.queries[:2]]
         passed = [[]] if node.is_limited or node.operator == "UNION_BY_NAME" else outer
         if any(passed):
-            passed = [self._of_all_sides(each, sides, names) for each in passed]
+            passed = [self._of_all_sides(alternative, sides, names) for alternative in passed]
         first = sides[0] or []
         called = [*names, *(name for name, _, _ in first[len(names) :])]
         for side in node.queries[:2]:
@@ -196,14 +196,17 @@ class _Walk:
             alternatives = [
                 [
                     *given,
-                    *self._of_source([(last, each) for each in passed], source, sources, joins),
+                    *self._of_source(
+                        [(last, alternative) for alternative in passed], source, sources, joins
+                    ),
                 ]
                 for passed in inside
             ]
             self._give(source, ctes, alternatives)
         clauses = (*node.outputs, *node.keys, *node.expressions)
-        more = [each for each in (node.where, node.having, node.qualify) if each is not None]
-        self._inside((*clauses, *more), node.queries, ctes)
+        more = (node.where, node.having, node.qualify)
+        clauses += tuple(clause for clause in more if clause is not None)
+        self._inside(clauses, node.queries, ctes)
         self._inside([j.condition for j in joins if j.condition is not None], (), ctes)
 
     def _give(self, source: FromItem, ctes: Ctes, alternatives: list[Conjuncts]) -> None:
@@ -217,7 +220,9 @@ class _Walk:
             self.query(source.query, ctes, alternatives, names)
         elif isinstance(source.node, n.BaseTable):
             self.seen += 1
-            self.pushed.tables[source.node] = [_own_names(each, source) for each in alternatives]
+            self.pushed.tables[source.node] = [
+                _own_names(alternative, source) for alternative in alternatives
+            ]
             self._inside(source.node.expressions, source.node.queries, ctes)
         else:
             self._closed(source.node, ctes)
@@ -281,10 +286,10 @@ class _Walk:
     ) -> Conjuncts:
         """The conditions over the source's own columns, where they speak of this source alone and
         hold for each of its rows that counts."""
-        made = (
+        over_source = (
             self._over(condition, stage, source, sources, joins) for stage, condition in conditions
         )
-        return [condition for condition in made if condition is not None]
+        return [condition for condition in over_source if condition is not None]
 
     def _over(
         self,
@@ -301,7 +306,7 @@ class _Walk:
         if isinstance(condition, n.Conjunction) and condition.operator == "OR":
             return self._of_arms(condition, stage, source, sources, joins)
         meant = {id(ref): resolve(ref, sources) for ref in _refs(condition)}
-        if not meant or any(each is None or each[0] is not source for each in meant.values()):
+        if not meant or any(end is None or end[0] is not source for end in meant.values()):
             return None
 
         def own(ref: n.ColumnRef) -> n.ColumnRef | None:
@@ -347,8 +352,8 @@ class _Walk:
             pair = {(numbers[id(source)], ref.names[0].lower()) for source, ref in ends}
             if len(pair) == 2:
                 self._note(pair, sources)
-                touching = [each for each in classes if each & pair]
-                classes = [each for each in classes if not each & pair]
+                touching = [known for known in classes if known & pair]
+                classes = [known for known in classes if not known & pair]
                 classes.append(pair.union(*touching))
         return classes
 
@@ -404,14 +409,14 @@ class _Walk:
         if outputs is None:
             return nothing
         by_name: dict[str, n.Expression | None] = {}
-        for (name, _), (_, made, _) in zip(_called(outputs, names), outputs, strict=True):
-            by_name[name.lower()] = None if name.lower() in by_name else made
+        for (name, _), (_, expression, _) in zip(_called(outputs, names), outputs, strict=True):
+            by_name[name.lower()] = None if name.lower() in by_name else expression
         return [
             [
-                made
+                inner
                 for condition in alternative
-                if (made := _through(condition, by_name)) is not None
-                and (not node.is_grouped or _over_keys(node, made, is_outer=True))
+                if (inner := _through(condition, by_name)) is not None
+                and (not node.is_grouped or _over_keys(node, inner, is_outer=True))
             ]
             for alternative in outer
         ]
@@ -432,18 +437,18 @@ class _Walk:
         if not isinstance(node, n.Select):
             return None
         sources, joins = self._sources(node.source, known)
-        made: list[Output] = []
+        outputs: list[Output] = []
         for output in node.outputs:
             if isinstance(output, n.Star):
                 expanded = _expanded(output, sources, joins)
                 if expanded is None:
                     return None
-                made += expanded
+                outputs += expanded
             elif _makes_columns(output):
                 return None
             else:
-                made.append(_output(output, sources))
-        return made
+                outputs.append(_output(output, sources))
+        return outputs
 
 
 def _output(output: n.Expression, sources: list[FromItem]) -> Output:
@@ -465,14 +470,14 @@ def _expanded(star: n.Star, sources: list[FromItem], joins: list[n.JoinRef]) -> 
         return None
     if len(chosen) > 1 and relation:
         return None
-    made: list[Output] = []
+    outputs: list[Output] = []
     for source in chosen:
         if source.columns is None:
             return None
         for name, kind in source.columns:
             ref = n.ColumnRef(kind=star.kind, raw=star.raw, names=(source.alias, name))
-            made.append((name, ref, kind))
-    return made
+            outputs.append((name, ref, kind))
+    return outputs
 
 
 def _makes_columns(output: n.Expression) -> bool:
@@ -552,19 +557,19 @@ def substituted(
     node: n.Expression, put: Callable[[n.ColumnRef], n.Expression | None]
 ) -> n.Expression | None:
     """An expression with something else in place of its columns; None if one has no place."""
-    made: dict[int, n.Expression | None] = {}
+    results: dict[int, n.Expression | None] = {}
     for part in reversed(list(node.walk())):  # those inside first: a long sum is as deep as long
-        inside = [made[id(child)] for child in part.children]
+        inside = [results[id(child)] for child in part.children]
         if isinstance(part, n.ColumnRef):
-            made[id(part)] = put(part)
+            results[id(part)] = put(part)
         elif all(new is old for new, old in zip(inside, part.children, strict=True)):
-            made[id(part)] = part  # a constant, which DuckDB's own node still describes
+            results[id(part)] = part  # a constant, which DuckDB's own node still describes
         elif any(child is None for child in inside):
-            made[id(part)] = None
+            results[id(part)] = None
         else:
             children = tuple(child for child in inside if child is not None)
-            made[id(part)] = replace(part, children=children)
-    return made[id(node)]
+            results[id(part)] = replace(part, children=children)
+    return results[id(node)]
 
 
 def _through(

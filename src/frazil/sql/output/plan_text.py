@@ -26,8 +26,8 @@ def plan_text(plan: str, names: Mapping[str, str]) -> str:
     names of views in it."""
     for view, name in names.items():
         plan = plan.replace(view, json.dumps(name)[1:-1])
-    found = json.loads(plan)
-    nodes = found if isinstance(found, list) else found["operator"]
+    document = json.loads(plan)
+    nodes = document if isinstance(document, list) else document["operator"]
     return "\n".join(line for node in nodes for line in _lines(node, "", ""))
 
 

@@ -128,6 +128,6 @@ class Result(ArrowRows):
             self._whole = pa.Table.from_batches(self._read, schema=self.schema)
 
 
-def done(**values: Any) -> Result:
+def one_row(**values: Any) -> Result:
     """The result of a statement that gives no rows: what it did, as one row."""
     return Result.of(pa.table({key: arrow_values.array([value]) for key, value in values.items()}))

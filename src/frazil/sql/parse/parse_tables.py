@@ -86,17 +86,17 @@ def replace_table(cursor: Cursor) -> CreateTable:
 def drop(cursor: Cursor) -> Statement:
     """DROP TABLE, VIEW or NAMESPACE."""
     cursor.expect("drop")
-    made: Statement
+    statement: Statement
     if cursor.take("table"):
         if_exists = cursor.take("if", "exists")
         table = chain(cursor)
-        made = DropTable(table=table, if_exists=if_exists, purge=cursor.take("purge"))
+        statement = DropTable(table=table, if_exists=if_exists, purge=cursor.take("purge"))
     elif cursor.take("view"):
         if_exists = cursor.take("if", "exists")
-        made = DropView(view=chain(cursor, "a view"), if_exists=if_exists)
+        statement = DropView(view=chain(cursor, "a view"), if_exists=if_exists)
     elif any(cursor.take(word) for word in NAMESPACE):
         if_exists = cursor.take("if", "exists")
-        made = DropNamespace(namespace=chain(cursor, "a namespace"), if_exists=if_exists)
+        statement = DropNamespace(namespace=chain(cursor, "a namespace"), if_exists=if_exists)
         if cursor.ahead("cascade"):
             raise cursor.source.unsupported(
                 cursor.offset,
@@ -107,7 +107,7 @@ def drop(cursor: Cursor) -> Statement:
     else:
         raise cursor.unexpected("TABLE, VIEW or NAMESPACE")
     cursor.finish()
-    return made
+    return statement
 
 
 def truncate(cursor: Cursor) -> Delete:
@@ -238,7 +238,7 @@ def write_order(cursor: Cursor) -> tuple[str, ...]:
 
 def property_list(cursor: Cursor) -> dict[str, str]:
     """('key' = 'value', …)."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     cursor.expect_symbol("(")
     while True:
         key = property_key(cursor)
@@ -248,11 +248,11 @@ def property_list(cursor: Cursor) -> dict[str, str]:
         if token.kind not in (Kind.STRING, Kind.NUMBER) and not token.is_word("true", "false"):
             cursor.index -= 1
             raise cursor.unexpected("a value")
-        found[key] = token.value
+        properties[key] = token.value
         if not cursor.take_symbol(","):
             break
     cursor.expect_symbol(")")
-    return found
+    return properties
 
 
 def property_key(cursor: Cursor) -> str:
@@ -286,7 +286,7 @@ def _columns(cursor: Cursor) -> tuple[list[ColumnDefinition], list[str]]:
     ]
     if twice:
         raise cursor.source.problem(twice[0].name.start, f"column {twice[0].name} is defined twice")
-    keys += [str(each.name) for each in columns if each.is_key]
+    keys += [str(definition.name) for definition in columns if definition.is_key]
     return columns, keys
 
 
@@ -344,23 +344,23 @@ def _type(cursor: Cursor) -> str:
     word = token.value.lower()
     match word:
         case "struct" | "row":
-            made = _struct(cursor)
+            text = _struct(cursor)
         case "map":
             close = _open(cursor)
             key = _type(cursor)
             cursor.expect_symbol(",")
-            made = f"map<{key}, {_type(cursor)}>"
+            text = f"map<{key}, {_type(cursor)}>"
             _close(cursor, close)
         case "list" | "array":
             close = _open(cursor)
-            made = f"list<{_type(cursor)}>"
+            text = f"list<{_type(cursor)}>"
             _close(cursor, close)
         case _:
-            made = _plain(cursor, word)
+            text = _plain(cursor, word)
     while cursor.take_symbol("["):
         cursor.expect_symbol("]")
-        made = f"list<{made}>"
-    return made
+        text = f"list<{text}>"
+    return text
 
 
 def _plain(cursor: Cursor, word: str) -> str:
@@ -386,8 +386,8 @@ def _plain(cursor: Cursor, word: str) -> str:
             return f"timestamptz{more}" if word != "time" else "time with time zone"
         cursor.take("without", "time", "zone")
         return "time" if word == "time" else f"timestamp{more}"
-    made = _TYPES.get(word, word)
-    return f"{made}({', '.join(sizes)})" if sizes else made
+    name = _TYPES.get(word, word)
+    return f"{name}({', '.join(sizes)})" if sizes else name
 
 
 def _struct(cursor: Cursor) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from frazil.errors import InvalidInput
 from frazil.filter.text.sql_values import string_text
-from frazil.sql.output.query_result import Result, done
+from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.sql.run.execution import Execution
 
@@ -25,4 +25,4 @@ def run(statement: st.Copy, at: Execution) -> Result:
     options = "" if statement.options is None else at.binder.constant_text(statement.options)
     ran = at.binder.query(*statement.parts, prefix=statement.prefix, between=statement.between)
     at.relation(ran)  # what is wrong with the query is said with its place
-    return done(copied=at.copied(ran, f"{string_text(file)} {options}"))
+    return one_row(copied=at.copied(ran, f"{string_text(file)} {options}"))

@@ -111,15 +111,15 @@ def _typed(values: _Values, statement: st.Insert, schema: Schema, at: Execution)
     if values.rest is not None:
         slices.add("\n")
         slices.slice(values.rest)
-    made = slices.text
-    with at_origin(made, at.source):
-        ran = at.binder_of(made).query(Part(0, len(made.text)))
-    return EngineText(ran.text, _through(ran, made))
+    typed = slices.text
+    with at_origin(typed, at.source):
+        ran = at.binder_of(typed).query(Part(0, len(typed.text)))
+    return EngineText(ran.text, _through(ran, typed))
 
 
-def _through(ran: EngineText, made: EngineText) -> tuple[tuple[int, int, int], ...]:
+def _through(ran: EngineText, before: EngineText) -> tuple[tuple[int, int, int], ...]:
     """Where the characters of a text came from that was made from another made text."""
-    return tuple((start, made.origin(origin), size) for start, origin, size in ran._starts)
+    return tuple((start, before.origin(origin), size) for start, origin, size in ran._starts)
 
 
 def _kind(cell: Part, tokens: Sequence[Token], by_start: dict[int, int]) -> str:

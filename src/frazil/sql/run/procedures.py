@@ -238,7 +238,7 @@ def _expire(table: Table, values: Values, _: Any) -> pa.Table:
 
 def expired(table: Table, values: Values, **how: Any) -> pa.Table:
     """Expire snapshots; `how` may say who deletes the files."""
-    done = table._expire_snapshots(
+    result = table._expire_snapshots(
         _utc(values.get("older_than")),
         values.get("retain_last"),
         snapshot_ids=values.get("snapshot_ids"),
@@ -246,27 +246,27 @@ def expired(table: Table, values: Values, **how: Any) -> pa.Table:
         **how,
     )
     return _row(
-        expired_snapshots=len(done.snapshot_ids),
-        deleted_files=sum(map(len, done.files.values())),
-        failed_files=len(done.failed),
+        expired_snapshots=len(result.snapshot_ids),
+        deleted_files=sum(map(len, result.files.values())),
+        failed_files=len(result.failed),
     )
 
 
 def _orphans(table: Table, values: Values, _: Any) -> pa.Table:
-    done = table.remove_orphan_files(
+    removed = table.remove_orphan_files(
         older_than=_utc(values.get("older_than")),
         location=values.get("location"),
         dry_run=values.get("dry_run", False),
     )
-    paths = [file.path for file in done.files]
+    paths = [file.path for file in removed.files]
     return pa.table({"orphan_file_location": pa.array(paths, pa.string())})
 
 
 def _rewrite_manifests(table: Table, _: Values, __: Any) -> pa.Table:
     before = table.inspect.manifests.num_rows
-    done = table.rewrite_manifests()
+    result = table.rewrite_manifests()
     after = table.refresh().inspect.manifests.num_rows
-    return rewritten_manifests(done.committed, before=before, after=after)
+    return rewritten_manifests(result.committed, before=before, after=after)
 
 
 def rewritten_manifests(is_done: bool, *, before: int, after: int) -> pa.Table:
@@ -278,26 +278,26 @@ def rewritten_manifests(is_done: bool, *, before: int, after: int) -> pa.Table:
 
 
 def _compute_stats(table: Table, values: Values, _: Any) -> pa.Table:
-    done = table.compute_statistics(values.get("columns"), as_of=values.get("snapshot_id"))
-    return _row(statistics_file=done.statistics_file)
+    statistics = table.compute_statistics(values.get("columns"), as_of=values.get("snapshot_id"))
+    return _row(statistics_file=statistics.statistics_file)
 
 
 def _add_column(table: Table, values: Values, _: Any) -> pa.Table:
-    done = table.add_columns({values["name"]: values["value"]})
+    result = table.add_columns({values["name"]: values["value"]})
     return _row(
-        updated_rows=done.rows_updated,
-        column_files=done.column_files,
-        column_bytes=done.column_bytes,
+        updated_rows=result.rows_updated,
+        column_files=result.column_files,
+        column_bytes=result.column_bytes,
     )
 
 
 def _purge_deleted(table: Table, values: Values, _: Any) -> pa.Table:
-    done = table.purge_deleted(values.get("where"))
+    purged = table.purge_deleted(values.get("where"))
     return _row(
-        purged_rows=done.rows,
-        rewritten_files=len(done.old_files),
-        files_left=len(done.files_left()),
-        snapshots_to_expire=len(done.snapshots),
+        purged_rows=purged.rows,
+        rewritten_files=len(purged.old_files),
+        files_left=len(purged.files_left()),
+        snapshots_to_expire=len(purged.snapshots),
     )
 
 
@@ -348,16 +348,16 @@ def on_branch(table: Table, values: Values) -> Table:
 def _rewrite_data_files(table: Table, values: Values, _: Any) -> pa.Table:
     asked = Rewriting.of(values)
     sort_by: Any = asked.by or table.sort_order
-    done = on_branch(table, values).compact(
+    result = on_branch(table, values).compact(
         asked.where,
         sort_by=sort_by if asked.strategy == "sort" else None,
         zorder_by=asked.by if asked.strategy == "z-order" else None,
         **parsed_options(values.get("options", {}), _COMPACTION),
     )
-    summary = {} if done.snapshot is None else done.snapshot.summary
+    summary = {} if result.snapshot is None else result.snapshot.summary
     return rewritten(
-        removed=done.files_removed,
-        added=done.files_added,
+        removed=result.files_removed,
+        added=result.files_added,
         size=int(summary.get("removed-files-size", 0)),
         failed=0,
     )
@@ -408,8 +408,8 @@ def _add_files(table: Table, values: Values, _: Context) -> pa.Table:
             f"source_table is {given[0]!r}; expected files as `parquet`.`folder`; rows of a table "
             "are added by INSERT"
         )
-    done = table.add_files(added, check_duplicates=values.get("check_duplicate_files", True))
-    return _row(added_files_count=done.files_added)
+    result = table.add_files(added, check_duplicates=values.get("check_duplicate_files", True))
+    return _row(added_files_count=result.files_added)
 
 
 def _register(target: Parts, values: Values, at: Context) -> pa.Table:

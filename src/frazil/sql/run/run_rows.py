@@ -36,7 +36,7 @@ from frazil.sql.bind.change_text import (
     condition_of,
     known_columns,
 )
-from frazil.sql.output.query_result import Result, done
+from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.sql.run.insert_rows import inserted_rows
 from frazil.sql.run.run_tables import CountedRows
@@ -67,8 +67,8 @@ def run(statement: st.Insert | st.Delete | st.Update | st.Merge, at: Execution) 
 def _done(at: Execution, tx: Transaction, **keys: str) -> Result:
     """What landed; nothing is known yet inside a transaction."""
     if at.transactions.is_open:
-        return done(**dict.fromkeys(keys))
-    return done(**{name: getattr(tx.result, key) for name, key in keys.items()})
+        return one_row(**dict.fromkeys(keys))
+    return one_row(**{name: getattr(tx.result, key) for name, key in keys.items()})
 
 
 # DELETE and UPDATE
@@ -174,7 +174,7 @@ def _insert(statement: st.Insert, table: Table, at: Execution) -> Result:
             tx.overwrite_partitions(rows.reader())
         else:
             tx._overwrite(rows.reader(), condition)
-    return done(inserted=rows.rows)
+    return one_row(inserted=rows.rows)
 
 
 def _replaced(statement: st.Insert, schema: Schema, at: Execution) -> Condition | None:

@@ -21,7 +21,7 @@ from frazil.filter.text.type_text import parse_type
 from frazil.format.metadata.metadata import RefKind, SnapshotRef, freshly_numbered
 from frazil.parser.cursor import Name
 from frazil.properties.registry import DISTRIBUTION_MODE
-from frazil.sql.output.query_result import Result, done
+from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.table.columns.column_tree import default_of
 from frazil.table.columns.evolve import EvolveSchema
@@ -52,12 +52,12 @@ def run(statement: Any, at: Execution) -> Result:
                     dict(statement.properties),
                     if_not_exists=statement.if_not_exists,
                 )
-            return done(created=str(namespace))
+            return one_row(created=str(namespace))
         case st.AlterNamespace(namespace=namespace, updates=updates, removals=removals):
             at.transactions.refuse("ALTER NAMESPACE")
             with at.place(namespace.start):
                 at.catalog.set_namespace_properties(namespace.parts, updates, remove=removals)
-            return done(altered=str(namespace))
+            return one_row(altered=str(namespace))
         case st.DropNamespace(namespace=namespace):
             at.transactions.refuse("DROP NAMESPACE")
             with at.place(namespace.start):
@@ -66,7 +66,7 @@ def run(statement: Any, at: Execution) -> Result:
                 except NotFound:
                     if not statement.if_exists:
                         raise
-            return done(dropped=str(namespace))
+            return one_row(dropped=str(namespace))
     raise AssertionError(statement)
 
 
@@ -80,7 +80,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
         full = at.names.full(name.parts)
         exists = at.catalog.table_exists(full)
         if exists and statement.if_not_exists:
-            return done(created=None)
+            return one_row(created=None)
         if exists and not statement.or_replace:
             raise AlreadyExists(f"table {full} already exists")
         if not exists and at.catalog._pointers.views.exists(full):
@@ -124,7 +124,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
                 properties=properties,
             )
             count = _fill(at, table, rows)
-    return done(created=table.name, rows=count)
+    return one_row(created=table.name, rows=count)
 
 
 def _fill(at: Execution, table: Table, rows: pa.RecordBatchReader | None) -> int:
@@ -257,9 +257,9 @@ def _drop(statement: st.DropTable, at: Execution) -> Result:
             if at.catalog._pointers.views.exists(full):
                 raise InvalidInput(f"{full} is a view; use DROP VIEW")
             if statement.if_exists:
-                return done(dropped=None)
+                return one_row(dropped=None)
         at.catalog.drop_table(full, purge=statement.purge)
-    return done(dropped=full)
+    return one_row(dropped=full)
 
 
 # ALTER TABLE
@@ -273,7 +273,7 @@ def _alter(statement: st.AlterTable, at: Execution) -> Result:
             table = at.names.table(statement.table.parts)
         except NotFound:
             if statement.if_exists:
-                return done(altered=None)
+                return one_row(altered=None)
             raise
     with at.place(statement.start), _in_sql():
         match statement.does:
@@ -292,7 +292,7 @@ def _alter(statement: st.AlterTable, at: Execution) -> Result:
             case does:
                 with at.writing(table) as tx:
                     _alter_in(tx, does, at)
-    return done(altered=table.name)
+    return one_row(altered=table.name)
 
 
 def _split(statement: st.AlterTable, at: Execution) -> st.AlterTable:

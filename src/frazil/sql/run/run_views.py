@@ -15,7 +15,7 @@ from frazil.catalog.names import dotted, undotted
 from frazil.data.schema import iceberg_schema
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.sql.bind.view_sql import QUERY_COLUMNS
-from frazil.sql.output.query_result import Result, done
+from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ def run(statement: st.CreateView | st.DropView | st.AlterView, at: Execution) ->
                     if at.catalog.table_exists(full):
                         raise InvalidInput(f"{full} is a table; use DROP TABLE")
                     if if_exists:
-                        return done(dropped=None)
+                        return one_row(dropped=None)
                 views.drop(full)
-                return done(dropped=full)
+                return one_row(dropped=full)
             case st.AlterView(does=st.RenameTable(to=to)):
                 parts = to.parts if len(to.parts) > 1 else (*undotted(full)[:-1], *to.parts)
                 views.rename(full, dotted(parts))
-                return done(altered=full)
+                return one_row(altered=full)
             case st.AlterView(does=st.SetProperties(updates=updates, removals=removals)):
                 set_view_properties(at.catalog, full, updates, removals)
-                return done(altered=full)
+                return one_row(altered=full)
     raise AssertionError(statement)
 
 
@@ -56,7 +56,7 @@ def _create(statement: st.CreateView, full: str, at: Execution) -> Result:
     views = at.catalog._pointers.views
     exists = views.exists(full)
     if exists and statement.if_not_exists:
-        return done(created=None)
+        return one_row(created=None)
     if at.catalog.table_exists(full):
         raise AlreadyExists(f"{full} is a table")
     if exists and not statement.or_replace:
@@ -88,7 +88,7 @@ def _create(statement: st.CreateView, full: str, at: Execution) -> Result:
         schema=schema, text=text, namespace=namespace, query_columns=own, dialect=_DIALECT
     )
     store_view(at.catalog, full, version, statement.properties)
-    return done(created=full)
+    return one_row(created=full)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -207,8 +207,8 @@ class EvolveSchema(Edits):
             based_on_schema_id=self._metadata.current_schema_id,
             based_on_last_column_id=self._metadata.last_column_id,
         )
-        done = self._commit(Change(updates=(update,)))
-        return done if isinstance(done, CommitResult) else CommitResult.nothing(STAGED)
+        result = self._commit(Change(updates=(update,)))
+        return result if isinstance(result, CommitResult) else CommitResult.nothing(STAGED)
 
     def _open(self) -> SchemaDraft:
         self._need_open()

@@ -73,8 +73,8 @@ class EvolvePartitions(Edits):
         if tuple(self._fields) == tuple(self._metadata.spec().fields):
             return CommitResult.nothing("the partitioning is the same")
         update = SetSpec(spec=self.spec, based_on_spec_id=self._metadata.default_spec_id)
-        done = self._commit(Change(updates=(update,)))
-        return done if isinstance(done, CommitResult) else CommitResult.nothing(STAGED)
+        result = self._commit(Change(updates=(update,)))
+        return result if isinstance(result, CommitResult) else CommitResult.nothing(STAGED)
 
     def _find(self, what: str) -> PartitionField:
         for part in self._fields:

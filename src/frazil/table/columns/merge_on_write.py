@@ -24,9 +24,9 @@ def columns_to_merge(rows: Rows, schema: Schema) -> tuple[pa.Schema, Rows]:
         names = dict.fromkeys(name for row in rows for name in row if not _has(schema, name))
         return _new({name: [row.get(name) for row in rows] for name in names}), rows
     reader = record_batches(rows, schema)
-    wanted = pa.schema([field for field in reader.schema if not _fits(field, schema)])
-    refuse_untyped(wanted)
-    return wanted, reader
+    new_columns = pa.schema([field for field in reader.schema if not _fits(field, schema)])
+    refuse_untyped(new_columns)
+    return new_columns, reader
 
 
 def _listed(rows: Iterable[Any]) -> Any:
@@ -42,9 +42,9 @@ def _has(schema: Schema, name: str) -> bool:
 def _new(columns: Mapping[str, Any]) -> pa.Schema:
     if not columns:
         return pa.schema([])
-    found = inferred(columns).schema
-    refuse_untyped(found)
-    return found
+    new_columns = inferred(columns).schema
+    refuse_untyped(new_columns)
+    return new_columns
 
 
 def _fits(field: pa.Field, schema: Schema) -> bool:
