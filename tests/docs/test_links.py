@@ -58,3 +58,9 @@ def test_pages_of_the_site_link_only_to_pages_of_the_site() -> None:
 
 def _within_docs(path: Path) -> bool:
     return path.is_relative_to(DOCS)
+
+
+@pytest.mark.parametrize("page", pages(), ids=_ids)
+def test_no_page_holds_two_versions_of_one_passage(page: Page) -> None:
+    lines = page.path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if line.startswith(("<<<<<<<", ">>>>>>>"))] == []

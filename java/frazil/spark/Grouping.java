@@ -30,7 +30,7 @@ record Grouping(Json fields, List<InternalRow> keys) {
 
   private static DataType type(Json field, StructType schema) {
     return switch (field.of("transform").text()) {
-      case "identity", "truncate" -> schema.apply(field.of("name").text()).dataType();
+      case "identity" -> schema.apply(field.of("name").text()).dataType();
       case "days" -> DataTypes.DateType;
       default -> DataTypes.IntegerType;
     };

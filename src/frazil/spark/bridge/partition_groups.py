@@ -2,7 +2,8 @@
 
 Files of several specs are grouped by the partition fields that all of these specs have. A field
 takes part if the query reads its column, which is not part of another one, and if Spark compares
-its values as the table does.
+its values as the table does. Truncated values take no part: Spark joins by transforms of a column
+alone and a number of buckets, and ignores all fields of a partitioning with any other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.partitioning import PartitionField
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
     BucketTransform,
@@ -23,7 +24,6 @@ from pyiceberg.transforms import (
     HourTransform,
     IdentityTransform,
     MonthTransform,
-    TruncateTransform,
     YearTransform,
 )
 from pyiceberg.types import BinaryType
@@ -37,7 +37,6 @@ from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
 _NAMES = {
     IdentityTransform: "identity",
     BucketTransform: "bucket",
-    TruncateTransform: "truncate",
     YearTransform: "years",
     MonthTransform: "months",
     DayTransform: "days",
@@ -59,9 +58,11 @@ class PartitionGroups:
     def of(planned: Planned, columns: Schema, *, only: Sequence[str] | None) -> PartitionGroups:
         """The groups of a plan by columns that are read; by the fields of an earlier one if
         given, as the plan of one query keeps its groups when it is narrowed."""
-        parts = _shared(planned, columns)
+        specs = _specs(planned)
+        parts = _fields(specs, columns)
+        shared = [part for part, fields in parts.items() if len(fields) == len(specs)]
         described = {_text(part): fields for part, fields in parts.items()}
-        names = list(described) if only is None else list(only)
+        names = [_text(part) for part in shared] if only is None else list(only)
         values = [_values(planned, described[name]) for name in names]
         keys, of_files = _distinct(values, planned.num_files)
         fields = [_described(planned, described[name], name) for name in names]
@@ -73,18 +74,26 @@ class PartitionGroups:
         return {"fields": self.fields, "keys": self.keys}
 
 
-def _shared(planned: Planned, columns: Schema) -> dict[_Part, dict[int, PartitionField]]:
-    """The fields that the specs of all files have, with the field of each spec."""
+def _specs(planned: Planned) -> list[PartitionSpec]:
+    """The specs of the files. Without files all specs: a plan that was narrowed to nothing keeps
+    the fields of the plan before, which the table's current spec may lack."""
     metadata = planned.scan._handle.metadata
     used = set(np.unique(planned.plan.files.numpy("spec_id", missing=0)).tolist())
     specs = [spec for spec in metadata.partition_specs if spec.spec_id in used]
-    by_part: dict[_Part, dict[int, PartitionField]] = {}
-    for spec in specs or [metadata.spec()]:
+    return specs or list(metadata.partition_specs)
+
+
+def _fields(
+    specs: Sequence[PartitionSpec], columns: Schema
+) -> dict[_Part, dict[int, PartitionField]]:
+    """What Spark can compare, with the field of each spec that has it."""
+    parts: dict[_Part, dict[int, PartitionField]] = {}
+    for spec in specs:
         for field in spec.fields:
             if _is_comparable(field, columns):
                 part = (field.source_id, str(field.transform))
-                by_part.setdefault(part, {})[spec.spec_id] = field
-    return {part: fields for part, fields in by_part.items() if len(fields) == max(1, len(specs))}
+                parts.setdefault(part, {})[spec.spec_id] = field
+    return parts
 
 
 def _is_comparable(field: PartitionField, columns: Schema) -> bool:
@@ -169,7 +178,7 @@ def _described(planned: Planned, part: Mapping[int, PartitionField], key: str) -
     field = next(iter(part.values()))
     transform = field.transform
     name = planned.scan.table_schema.find_field(field.source_id).name
-    width = getattr(transform, "num_buckets", getattr(transform, "width", None))
+    width = getattr(transform, "num_buckets", None)
     document = {
         "key": key,
         "transform": _NAMES[type(transform)],
