@@ -120,13 +120,24 @@ def test_commands_change_how_rows_are_shown(typed: Typed) -> None:
     assert 'a,b\n1,"x,y"\n' in said
     assert "… the first 1 row" in said
     assert "table\n" in said
-    assert ".mode nonsense: not a command; see .help" in said
+    assert "'nonsense' is not a format; formats: table, csv, jsonl, markdown, arrow" in said
 
 
 def test_tables_are_described_as_in_other_shells(typed: Typed) -> None:
     said = typed("\\d", "\\d shop.orders", ".schema shop.orders", ".tables")
     assert said.count("price") == 2
     assert said.count("tableName") == 2
+
+
+def test_views_are_listed_beside_tables_and_completed(typed: Typed, tmp_path: Path) -> None:
+    create = "CREATE VIEW shop.dear AS SELECT id FROM shop.orders WHERE price > 5;"
+    assert "viewName" not in typed("\\d")
+    said = typed(create, "\\d", "\\d shop.dear")
+    assert "shop      | dear" in said
+    assert "viewName" in said
+    assert "BIGINT" in said
+    with frazil.connect(tmp_path / "w") as catalog:
+        assert Shell(catalog.session(), lambda result: None).complete("shop.d", 0) == "shop.dear"
 
 
 def test_times_are_told_when_asked_for(typed: Typed) -> None:

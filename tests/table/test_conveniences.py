@@ -85,3 +85,15 @@ def test_times_in_words(orders: frazil.Table, monkeypatch: pytest.MonkeyPatch) -
     assert orders.changes(since="3 hours ago").to_arrow().num_rows == 11
     with pytest.raises(NotFound, match="a branch, tag, snapshot id or time"):
         orders.scan(as_of="a while ago")
+
+
+def test_times_in_words_in_sql(tmp_path: Path) -> None:
+    catalog = frazil.connect(tmp_path)
+    catalog.create_table("shop.orders", {"id": [1]})
+    count = "SELECT count(*) AS n FROM shop.orders"
+    for clause in ("FOR TIMESTAMP AS OF '0 seconds ago'", "AT (TIMESTAMP => '0 seconds ago')"):
+        assert catalog.sql(f"{count} {clause}").to_pylist() == [{"n": 1}]
+    with pytest.raises(NotFound, match="no snapshot of main is as old"):
+        catalog.sql(f"{count} TIMESTAMP AS OF '2 weeks ago'")
+    with pytest.raises(InvalidInput, match="'a while ago' is not a timestamp"):
+        catalog.sql(f"{count} TIMESTAMP AS OF 'a while ago'")

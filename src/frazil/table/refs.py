@@ -41,9 +41,23 @@ def resolve(handle: TableHandle, as_of: AsOf, *, branch: str = MAIN) -> Snapshot
 
 def time_ms(handle: TableHandle, text: str) -> int | None:
     """The time that a text means, in milliseconds since 1970: ISO 8601, or "2 minutes ago"."""
-    ago = _AGO.fullmatch(text)
-    if ago is not None and (back := age(ago["age"])) is not None:
+    back = _age_of(text)
+    if back is not None:
         return handle.context.now_ms() - int(back.total_seconds() * 1000)
+    return _iso_ms(text)
+
+
+def is_time(text: str) -> bool:
+    """Whether a text means a time: ISO 8601, or "2 minutes ago"."""
+    return _age_of(text) is not None or _iso_ms(text) is not None
+
+
+def _age_of(text: str) -> timedelta | None:
+    ago = _AGO.fullmatch(text)
+    return None if ago is None else age(ago["age"])
+
+
+def _iso_ms(text: str) -> int | None:
     try:
         return moment_ms(datetime.fromisoformat(text))
     except ValueError:

@@ -22,12 +22,13 @@ from frazil.sql.session import Session
 _HISTORY_LINES: Final = 1000
 _LEAVE: Final = ("exit", "quit", ".exit", ".quit", "\\q")
 _SWITCH: Final = {"on": True, "off": False}
+_FORMATS: Final = ", ".join(format.value for format in Format)
 _HELP: Final = f"""End a statement with a semicolon. Tab completes names, the arrow keys recall
 statements, Ctrl-C cancels a query or a line. Commands:
   .help                  this text (also \\?)
-  .tables                list tables (also \\dt)
-  .schema TABLE          columns of a table (also \\d TABLE)
-  .mode FORMAT           {", ".join(format.value for format in Format)}
+  .tables                list tables and views (also \\d and \\dt)
+  .schema TABLE          columns of a table or view (also \\d TABLE)
+  .mode FORMAT           {_FORMATS}
   .maxrows N             rows that are shown of a result [default: {MAX_ROWS}]
   .timer on|off          tell how long statements take (also \\timing)
   .quit                  leave (also exit, quit, \\q and Ctrl-D)"""
@@ -108,6 +109,8 @@ class Shell:
                 return True
             case ((".tables" | "\\dt" | "\\d"), []):
                 self.run("SHOW TABLES")
+                if self._words.views():
+                    self.run("SHOW VIEWS")
             case ((".schema" | "\\d"), [table]):
                 parts = table.split(".")
                 self.run("DESCRIBE " + ".".join(map(quoted, parts)))
@@ -124,6 +127,9 @@ class Shell:
                 self._shown.format = Format(name)
             case ".mode", []:
                 output.console.print(self._shown.format.value, highlight=False)
+            case ".mode", [name, *_]:
+                text = f"{name!r} is not a format; formats: {_FORMATS}"
+                output.errors.print(text, highlight=False, markup=False)
             case _:
                 text = f"{line}: not a command; see .help"
                 output.errors.print(text, highlight=False, markup=False)

@@ -37,13 +37,19 @@ class Words:
             words = [word for word in _KEYWORDS.split() if word.startswith(begun.upper())]
         return words
 
+    def views(self) -> list[str]:
+        """The names of the catalog's views; none where they cannot be listed."""
+        with suppress(FrazilError):
+            return self._session.catalog.list_views()
+        return []
+
     def _names(self, begun: str, line: str) -> set[str]:
         catalog = self._session.catalog
         tables = catalog.list_tables()
         namespace = ".".join(self._session.names.namespace)
         short = {name.removeprefix(f"{namespace}."): name for name in tables} if namespace else {}
         known = {**{name: name for name in tables}, **short}
-        names = {*known, *catalog.list_namespaces()}
+        names = {*known, *self.views(), *catalog.list_namespaces()}
         within = begun.rpartition(".")[0]
         for word in {within, *_NAME.findall(line)} & known.keys():
             columns = [field.name for field in catalog.load_table(known[word]).schema.fields]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from frazil.parser.cursor import Cursor
 from frazil.parser.tokens import Kind, Part, Source, Token
 from frazil.sql.name_resolution import AsOf
+from frazil.table.refs import is_time
 
 _CLAUSES: Final = (
     (("for", "version", "as", "of"), "version"),
@@ -148,9 +148,9 @@ def _ends(cursor: Cursor, closes: bool) -> bool:
 
 def check_time(source: Source, at: int, value: str) -> None:
     """Refuse what is not a time."""
-    try:
-        datetime.fromisoformat(value)
-    except ValueError:
+    if not is_time(value):
         raise source.problem(
-            at, f"{value!r} is not a timestamp; expected one such as '2024-01-15 10:00:00'"
-        ) from None
+            at,
+            f"{value!r} is not a timestamp; expected one such as '2024-01-15 10:00:00' or "
+            "'2 minutes ago'",
+        )
