@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import uuid
+from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from frazil.serve.app import build
@@ -83,6 +86,24 @@ def test_clients_that_may_collect_say_themselves_when_not_to(catalog: Catalog) -
         assert "gc.enabled" not in shown["properties"]
         assert completed(client, shown, **{"gc.enabled": "false"}).status_code == 200
     assert catalog["shop.orders"].properties["gc.enabled"] == "false"
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_server_started_with_another_setting_says_so(catalog: Catalog, first: bool) -> None:
+    """What a server published under one setting is not what a server under the other answers."""
+    catalog.create_table("shop.orders", [{"id": 1}])
+    for lets_collect in (first, not first, first):
+        served = Service(catalog, Settings(allow_client_gc=lets_collect))
+        with TestClient(build(served), base_url="http://127.0.0.1:8181") as client:
+            shown = client.get(ORDERS).json()
+        expected = {} if lets_collect else {"gc.enabled": "false"}
+        for metadata in (shown["metadata"], json.loads(_read(shown["metadata-location"]))):
+            properties = metadata["properties"].items()
+            assert {k: v for k, v in properties if k == "gc.enabled"} == expected
+
+
+def _read(location: str) -> bytes:
+    return Path(location.removeprefix("file://")).read_bytes()
 
 
 def test_a_namespace_says_where_its_tables_go(client: TestClient, catalog: Catalog) -> None:

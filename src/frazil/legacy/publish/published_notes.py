@@ -4,9 +4,10 @@ A server publishes every version that a client loads. What it wrote is noted bes
 that all processes share it and maintenance knows it: files of snapshots that are gone are collected
 here, and orphan removal leaves the others alone.
 
-Notes by key, with the format version `v`: `json:v:<version>` a metadata file and its time,
-`list:v:<snapshot>` a manifest list, `uses:v:<snapshot>` what that list names, `leaf:v:<leaf>` the
-manifests of a leaf, `positions:<vector>` a position delete file of v2.
+Notes by key, with the format version `v`: `json:v:<version>` a metadata file and its time (with
+`:gc` at its end if it lets clients delete files), `list:v:<snapshot>` a manifest list,
+`uses:v:<snapshot>` what that list names, `leaf:v:<leaf>` the manifests of a leaf,
+`positions:<vector>` a position delete file of v2.
 
 Whoever writes to the database writes notes, so a path in one is not trusted: what is read or
 deleted because a note names it lies in the table's folder of published files. A note that leads
@@ -27,9 +28,9 @@ _OUTSIDE = frozenset("/\\\0")
 """Characters that no name of a published file holds."""
 
 
-def document_key(version: int, number: int) -> str:
-    """The note of a metadata file."""
-    return f"json:{version}:{number:012d}"
+def document_key(version: int, number: int, *, lets_collect: bool) -> str:
+    """The note of a metadata file: servers that let clients delete files publish their own."""
+    return f"json:{version}:{number:012d}{':gc' if lets_collect else ''}"
 
 
 def is_published(location: str, path: object) -> bool:
@@ -41,9 +42,8 @@ def is_published(location: str, path: object) -> bool:
     return name not in ("", ".", "..") and _OUTSIDE.isdisjoint(name)
 
 
-def document(notes: Notes, location: str, version: int, number: int) -> str | None:
-    """The metadata file of a version of the table; None when it is not published."""
-    key = document_key(version, number)
+def document(notes: Notes, location: str, key: str) -> str | None:
+    """The metadata file of a version of the table, by its key; None when it is not published."""
     note = notes.get([key]).get(key)
     entry = None if note is None else _document(location, note)
     return None if entry is None else entry[0]

@@ -98,7 +98,8 @@ class Facade:
         if version < 2 and _has_deletes(head.history()):
             version = 2  # readers of v1 do not look for deletes, and would show the rows
         at = handle.state.version
-        where = published_notes.document(head.notes, metadata.location, version, at)
+        key = published_notes.document_key(version, at, lets_collect=self._allow_client_gc)
+        where = published_notes.document(head.notes, metadata.location, key)
         if where is not None:
             return self._read(handle, where, version)
         place = client_location(metadata.location, metadata.properties)
@@ -116,10 +117,9 @@ class Facade:
         place = f"{metadata.location}/{FOLDER}"
         where = f"{place}/{at:05d}-{uuid.uuid4()}.v{version}.metadata.json"
         handle.storage.write_new(where, document)
-        key = published_notes.document_key(version, at)
         note = json.dumps([where, metadata.last_updated_ms])
         if head.notes.add({key: note})[key] != note:
-            winner = published_notes.document(head.notes, metadata.location, version, at)
+            winner = published_notes.document(head.notes, metadata.location, key)
             if winner is not None:  # another process was quicker
                 handle.storage.delete(where)
                 return self._read(handle, winner, version)
