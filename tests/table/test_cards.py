@@ -63,18 +63,24 @@ def test_a_plan_draws_what_became_of_every_leaf(table: frazil.Table) -> None:
     assert "pruned by" in html
 
 
-def test_a_bar_in_a_notebook_is_drawn_and_brought_up_to_date(
-    table: frazil.Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[str] = []
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a notebook shows below the cell."""
+    shown: list[str] = []
 
     def display(html: str, *, display_id: bool) -> Any:
-        drawn.append(html)
-        return SimpleNamespace(update=drawn.append)
+        shown.append(html)
+        return SimpleNamespace(update=shown.append)
 
     fake = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
     monkeypatch.setitem(sys.modules, "IPython", fake)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    return shown
+
+
+def test_a_bar_in_a_notebook_is_drawn_and_brought_up_to_date(
+    table: frazil.Table, drawn: list[str]
+) -> None:
     for _ in range(3):
         table.append(orders(0, 2))
     table.check(progress=frazil.progress_bar())
@@ -82,6 +88,24 @@ def test_a_bar_in_a_notebook_is_drawn_and_brought_up_to_date(
     assert "width:100.0%" in drawn[-1]
 
 
-def test_nothing_is_drawn_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_work_in_a_notebook_shows_a_bar_without_being_asked(
+    table: frazil.Table, drawn: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frazil.maintenance.progress._UNASKED_AFTER_S", 1_000.0)
+    table.check()
+    assert drawn == [], "the work was short"
+    monkeypatch.setattr("frazil.maintenance.progress._UNASKED_AFTER_S", 0.0)
+    table.check()
+    assert "width:100.0%" in drawn[-1]
+    drawn.clear()
+    table.check(progress=lambda done, total, what: None)
+    assert drawn == []
+
+
+def test_nothing_is_drawn_outside_of_a_notebook(
+    table: frazil.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("frazil.maintenance.progress._UNASKED_AFTER_S", 0.0)
+    table.check()
     frazil.progress_bar()(1, 2, "work")
     assert capsys.readouterr().err == ""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _REDRAW_S: Final = 0.1
+_UNASKED_AFTER_S: Final = 1.0
+"""Work that is over sooner shows no bar that nobody asked for."""
 
 
 class Progress(Protocol):
@@ -33,13 +35,22 @@ def silent(completed: int, total: int, what: str, /) -> None:
 
 def progress_bar() -> Progress:
     """A bar for the argument `progress` of long work: below the cell of a notebook, a line on
-    standard error in a terminal, and nothing elsewhere.
+    standard error in a terminal, and nothing elsewhere. In notebooks, work that takes longer than
+    a second shows one without being asked.
 
     >>> orders.compact(progress=frazil.progress_bar())               # doctest: +SKIP
     """
     if _in_notebook():
         return _NotebookBars()
     return _terminal_line if sys.stderr.isatty() else silent
+
+
+def or_notebook_bar(progress: Progress | None) -> Progress:
+    """What the caller of long work gave. Otherwise a bar in a notebook, unless the work is over in
+    a second, and nothing elsewhere."""
+    if progress is not None:
+        return progress
+    return _NotebookBars(after_s=_UNASKED_AFTER_S) if _in_notebook() else silent
 
 
 def _in_notebook() -> bool:
@@ -55,9 +66,11 @@ def _terminal_line(completed: int, total: int, what: str, /) -> None:
 
 
 class _NotebookBars:
-    """A bar for each kind of work, drawn again at most ten times a second."""
+    """A bar for each kind of work, drawn again at most ten times a second, none in the first
+    `after_s` seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, after_s: float = 0.0) -> None:
+        self._first_s = time.monotonic() + after_s
         self._displays: dict[str, Any] = {}
         self._drawn_s: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -67,6 +80,8 @@ class _NotebookBars:
 
         now_s = time.monotonic()
         with self._lock:
+            if now_s < self._first_s:
+                return
             if completed < total and now_s - self._drawn_s.get(what, 0.0) < _REDRAW_S:
                 return
             self._drawn_s[what] = now_s

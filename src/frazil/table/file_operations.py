@@ -12,7 +12,7 @@ from frazil.commit.handle import TableHandle
 from frazil.errors import InvalidInput
 from frazil.format import paths
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.maintenance.progress import silent
+from frazil.maintenance.progress import or_notebook_bar
 from frazil.properties.registry import (
     DELETE_ISOLATION,
     EQUALITY_DELETES_ENABLED,
@@ -48,7 +48,7 @@ class FileOperations:
         *,
         check_duplicates: bool = True,
         summary: Mapping[str, str] | None = None,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> CommitResult:
         """Add existing Parquet files without copying them; statistics come from their footers.
 
@@ -62,7 +62,10 @@ class FileOperations:
         from frazil.table import adopt_files
 
         entries = adopt_files.describe(
-            self._handle.current(), files, check_duplicates=check_duplicates, progress=progress
+            self._handle.current(),
+            files,
+            check_duplicates=check_duplicates,
+            progress=or_notebook_bar(progress),
         )
         with self.transaction() as tx:
             if entries.mapping is not None:

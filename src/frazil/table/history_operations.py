@@ -13,7 +13,7 @@ from frazil.commit.handle import TableHandle
 from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.format.checks import check_count
 from frazil.format.metadata.metadata import RefKind, Snapshot
-from frazil.maintenance.progress import silent
+from frazil.maintenance.progress import or_notebook_bar
 from frazil.properties.registry import NAME_MAPPING, VERIFY_CHECKSUMS
 from frazil.storage import checked_location
 from frazil.table import refs
@@ -158,7 +158,7 @@ class HistoryOperations:
         *,
         snapshot_ids: Collection[int] | None = None,
         dry_run: bool = False,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> Expired:
         """Remove old snapshots, and the files that only they referenced.
 
@@ -169,7 +169,11 @@ class HistoryOperations:
         >>> orders.expire_snapshots(older_than="7 days")                    # doctest: +SKIP
         """
         return self._expire_snapshots(
-            older_than, keep_last, snapshot_ids=snapshot_ids, dry_run=dry_run, progress=progress
+            older_than,
+            keep_last,
+            snapshot_ids=snapshot_ids,
+            dry_run=dry_run,
+            progress=or_notebook_bar(progress),
         )
 
     def _expire_snapshots(
@@ -186,7 +190,7 @@ class HistoryOperations:
         *,
         location: str | None = None,
         dry_run: bool = False,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> Orphans:
         """Delete files in the table's folders that no snapshot references. Files younger than
         `older_than` (default: three days) are kept."""
@@ -197,24 +201,26 @@ class HistoryOperations:
             older_than_ms=_moment_ms(older_than, self._handle),
             location=location,
             dry_run=dry_run,
-            progress=progress,
+            progress=or_notebook_bar(progress),
         )
 
     def rewrite_manifests(
-        self, *, leaves: Sequence[str] | None = None, progress: Progress = silent
+        self, *, leaves: Sequence[str] | None = None, progress: Progress | None = None
     ) -> CommitResult:
         """Rewrite leaves, clustered and without dead entries. Commits nothing if none needs it."""
         from frazil.maintenance.rewrite_manifests import rewrite_manifests
 
         return rewrite_manifests(
-            self._handle, branch=self.branch_name, leaves=leaves, progress=progress
+            self._handle, branch=self.branch_name, leaves=leaves, progress=or_notebook_bar(progress)
         )
 
-    def compact_metadata(self, *, progress: Progress = silent) -> CommitResult:
+    def compact_metadata(self, *, progress: Progress | None = None) -> CommitResult:
         """Move the root's entries to leaves and merge small leaves, if that gains anything."""
         from frazil.maintenance.rewrite_manifests import compact_metadata
 
-        return compact_metadata(self._handle, branch=self.branch_name, progress=progress)
+        return compact_metadata(
+            self._handle, branch=self.branch_name, progress=or_notebook_bar(progress)
+        )
 
     def compact(
         self,
@@ -228,7 +234,7 @@ class HistoryOperations:
         merge_columns: bool = False,
         engine: Engine | None = None,
         summary: Mapping[str, str] | None = None,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> CommitResult:
         """Rewrite small data files, and files with many deleted rows, into files of a good size.
 
@@ -256,7 +262,7 @@ class HistoryOperations:
             merge_columns=merge_columns,
             engine=engine,
             summary=summary,
-            progress=progress,
+            progress=or_notebook_bar(progress),
         )
 
     def purge_deleted(
@@ -264,7 +270,7 @@ class HistoryOperations:
         where: Where = None,
         *,
         summary: Mapping[str, str] | None = None,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> Purged:
         """Rewrite the data files that hold deleted rows, and no others, without those rows.
 
@@ -279,14 +285,18 @@ class HistoryOperations:
         from frazil.maintenance.purge_deleted import purge_deleted
 
         return purge_deleted(
-            self._handle, where, branch=self.branch_name, summary=summary, progress=progress
+            self._handle,
+            where,
+            branch=self.branch_name,
+            summary=summary,
+            progress=or_notebook_bar(progress),
         )
 
-    def analyze(self, *, progress: Progress = silent) -> Health:
+    def analyze(self, *, progress: Progress | None = None) -> Health:
         """Measure the table's health and suggest what to run."""
         from frazil.maintenance.analyze import analyze
 
-        return analyze(self._handle, branch=self.branch_name, progress=progress)
+        return analyze(self._handle, branch=self.branch_name, progress=or_notebook_bar(progress))
 
     def compute_statistics(
         self, columns: Sequence[str] | None = None, *, as_of: AsOf | None = None
@@ -332,7 +342,7 @@ class HistoryOperations:
         deep: bool = False,
         history: bool = True,
         repair: bool = False,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> CheckReport:
         """Check every rule of the format; problems are reported, not raised.
 
@@ -341,7 +351,13 @@ class HistoryOperations:
         """
         from frazil.maintenance.check.check import check
 
-        return check(self._handle, deep=deep, history=history, repair=repair, progress=progress)
+        return check(
+            self._handle,
+            deep=deep,
+            history=history,
+            repair=repair,
+            progress=or_notebook_bar(progress),
+        )
 
     # Copies
 
@@ -353,7 +369,7 @@ class HistoryOperations:
         as_of: AsOf | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
-        progress: Progress = silent,
+        progress: Progress | None = None,
     ) -> Self:
         """A new table on the same data files, with metadata of its own.
 
@@ -372,12 +388,12 @@ class HistoryOperations:
             snapshot=snapshot,
             location=place,
             properties=properties,
-            progress=progress,
+            progress=or_notebook_bar(progress),
         )
         return cast(Self, catalog.load_table(name))
 
     def copy_to(
-        self, location: str, *, catalog: Catalog, name: TableName, progress: Progress = silent
+        self, location: str, *, catalog: Catalog, name: TableName, progress: Progress | None = None
     ) -> Self:
         """Copy the table with its history to another location and register the copy."""
         from frazil.maintenance.relocate import copy_table
@@ -385,14 +401,19 @@ class HistoryOperations:
         place = checked_location(location)
         _check_free(catalog, Identifier.parse(name))
         storage = catalog._pointers.storage(place)
-        json = copy_table(self._handle, place, storage=storage, progress=progress)
+        json = copy_table(self._handle, place, storage=storage, progress=or_notebook_bar(progress))
         return cast(Self, catalog.register_table(name, json))
 
-    def move_to(self, location: str, *, catalog: Catalog, progress: Progress = silent) -> Self:
+    def move_to(self, location: str, *, catalog: Catalog, progress: Progress | None = None) -> Self:
         """Copy the table to another location and point its name there. The old files are kept."""
         from frazil.maintenance.relocate import move_table
 
-        move_table(self._handle, catalog._pointers, checked_location(location), progress=progress)
+        move_table(
+            self._handle,
+            catalog._pointers,
+            checked_location(location),
+            progress=or_notebook_bar(progress),
+        )
         return cast(Self, catalog.load_table(self._handle.name))
 
 
