@@ -575,3 +575,25 @@ def test_tables_without_column_files_read_no_more(tmp_path: Path) -> None:
         made.snapshots(), what="roots"
     )
     assert not held.has_column_files
+
+
+def test_an_update_that_writes_columns_and_rows_changes_the_right_ones(tmp_path: Path) -> None:
+    """Files of a transaction have no row ids yet, so their rows are numbered by the whole plan."""
+    wide = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("name", pa.string())])
+    table = frazil.connect(tmp_path / "w").create_table("s.t", wide)
+
+    def some(first: int) -> pa.Table:
+        ids = list(range(first, first + 50))
+        names = [f"{id:0300d}" for id in ids]
+        return pa.table({"id": ids, "price": [1.0] * 50, "name": names}, schema=wide)
+
+    with table.transaction() as tx:
+        for first in (0, 50, 100):
+            tx.append(some(first))
+        tx.update({"price": 2.0}, "id < 50 or id = 60 or id > 99", mode="auto")
+    expected = {id: 2.0 if id < 50 or id == 60 or id > 99 else 1.0 for id in range(150)}
+    prices = table.scan(columns=["id", "price"]).to_arrow()
+    assert prices.num_rows == 150
+    assert dict(zip(prices["id"].to_pylist(), prices["price"].to_pylist(), strict=True)) == expected
+    shapes = sorted(entry["column_files"] is not None for entry in live(table))
+    assert shapes == [False, False, True, True]

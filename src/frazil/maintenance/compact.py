@@ -195,7 +195,7 @@ def _planned(handle: TableHandle, where: Where, branch: str) -> Planned:
 def every_row(scan: Scan) -> Planned:
     """All rows of the files that a scan's filter leaves: the filter chooses files, not rows."""
     planned = Planned.of(scan)
-    return Planned(replace(scan, matching=None, params=()), planned.plan)
+    return planned.seen_by(replace(scan, matching=None, params=()))
 
 
 def replacement(

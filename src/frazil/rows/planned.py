@@ -216,6 +216,10 @@ class Planned:
         numbering = None if self.has_row_ids else self.bases[rows]
         return Planned(scan or self.scan, plan, numbering)
 
+    def seen_by(self, scan: Scan) -> Planned:
+        """The same files in another scan of the snapshot; their rows keep their numbers."""
+        return Planned(scan, self.plan, self.numbering)
+
     def among(self, held: Planned) -> Planned:
         """The files of a held plan that this one has too, as this one's scan reads them."""
         mine = set(self.paths)

@@ -81,7 +81,7 @@ class DuckDbEngine:
         sql = planned.scan.condition.sql
         what = "filter" if sql is None else f"filter {sql.text!r}"
         columns = tuple(column.name for column in planned.read_schema.fields)
-        chosen = Planned(replace(planned.scan, columns=columns, max_rows=None), planned.plan)
+        chosen = planned.seen_by(replace(planned.scan, columns=columns, max_rows=None))
         with (
             explained(what),
             self._rows(chosen, filtered=False, is_joined=_is_joined([sql])) as rows,
@@ -166,7 +166,7 @@ class DuckDbEngine:
     ) -> Generator[pa.RecordBatch]:
         assert isinstance(source, DuckDbSource)
         scan = replace(planned.scan, columns=tuple(on), max_rows=None)
-        keys = Planned(scan, planned.plan, planned.numbering)
+        keys = planned.seen_by(scan)
         with (
             explained("merge_columns"),
             source.in_table() as copied,
@@ -361,7 +361,7 @@ def _all(planned: Planned, values: Assignments | None = None, *, lineage: bool =
         asked = [text for text in texts if isinstance(text, SqlText)]
         special = [name for name in METADATA_COLUMNS if name not in names]
         names += [name for name in special if any(_names(text, name) for text in asked)]
-    return Planned(replace(planned.scan, columns=tuple(names), max_rows=None), planned.plan)
+    return planned.seen_by(replace(planned.scan, columns=tuple(names), max_rows=None))
 
 
 def _looked_at(planned: Planned, values: Assignments) -> Planned:
@@ -374,9 +374,9 @@ def _looked_at(planned: Planned, values: Assignments) -> Planned:
     scan = replace(
         planned.scan, columns=tuple(name for name in known if name in names), max_rows=None
     )
-    chosen = Planned(scan, planned.plan, planned.numbering)
+    chosen = planned.seen_by(scan)
     every = tuple(column.name for column in chosen.read_schema.fields)
-    return Planned(replace(scan, columns=every), planned.plan, planned.numbering)
+    return planned.seen_by(replace(scan, columns=every))
 
 
 def _is_joined(texts: Iterable[object]) -> bool:
@@ -412,4 +412,4 @@ def _needed(planned: Planned, plan: MergePlan) -> Planned:
     names = {pair.target for pair in plan.pairs}
     names.update(*(text.columns(known) for text in plan.expressions))
     ordered = tuple(name for name in known if name in names)
-    return Planned(replace(planned.scan, columns=ordered, max_rows=None), planned.plan)
+    return planned.seen_by(replace(planned.scan, columns=ordered, max_rows=None))

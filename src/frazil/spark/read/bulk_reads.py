@@ -80,7 +80,7 @@ def frame(
         names = [field.name for field in scan.schema.fields]
         more = [name for name in metadata_columns if name not in names]
         scan = replace(scan, columns=(*names, *more))
-        planned = None if planned is None else Planned(scan, planned.plan)
+        planned = None if planned is None else planned.seen_by(scan)
     planned = planned or Planned.of(scan)
     prepare(spark, (field.field_type for field in planned.read_schema.fields))
     expected = spark_schema(scan.schema)  # refuses, before anything is read

@@ -157,7 +157,7 @@ class SparkEngine:
             max_rows=None,
         )
         spark = self.spark
-        every = Planned(scan, planned.plan)
+        every = planned.seen_by(scan)
         return frame(spark, scan, planned=every, key=KEY, bridge=bridge_for(spark))
 
     def _matching(self, planned: Planned) -> DataFrame:
