@@ -3,7 +3,6 @@ them. The reader here is written from the format page alone."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
-from frazil.commit.change import Change
-from frazil.commit.column_edits import ColumnEdit
 from frazil.errors import CommitConflict, FormatError, FrazilError, InvalidInput, Unsupported
-from frazil.format.entries.column_files import ColumnFile
 from frazil.maintenance.removal.reachable import Reach
+from tests.support.column_files import entries, handmade, live, local
 
 LAST_UPDATED = 2_147_483_539
 SCHEMA = pa.schema([("id", pa.int64()), ("price", pa.float64()), ("name", pa.string())])
@@ -37,22 +34,6 @@ def table(tmp_path: Path) -> frazil.Table:
     made.append(rows(10))
     made.delete("id = 3 or id = 14")
     return made
-
-
-def local(table: frazil.Table, name: str) -> Path:
-    return Path(f"{table.location}/{name}".removeprefix("file://"))
-
-
-def entries(table: frazil.Table) -> list[dict[str, Any]]:
-    """Entries of the root as Parquet has them."""
-    snapshot = table.current_snapshot()
-    assert snapshot is not None
-    assert snapshot.root_manifest is not None
-    return list(pq.read_table(local(table, snapshot.root_manifest)).to_pylist())
-
-
-def live(table: frazil.Table) -> list[dict[str, Any]]:
-    return [entry for entry in entries(table) if entry["tracking"]["status"] not in (2, 3)]
 
 
 def by_id(file: pq.ParquetFile) -> dict[int, str]:
@@ -472,37 +453,6 @@ def test_a_compaction_conflicts_with_new_values(table: frazil.Table) -> None:
 
 
 # Files of other writers
-
-
-def handmade(
-    table: frazil.Table,
-    columns: dict[str, tuple[int, list[Any]]],
-    *,
-    ids: tuple[int, ...] | None = None,
-    row_group_size: int = 3,
-    kept: tuple[str, ...] = (),
-) -> None:
-    """Commit a column file for the first data file, as another writer may have written it."""
-    (entry, *_) = sorted(live(table), key=lambda entry: entry["tracking"]["first_row_id"])
-    name = f"data/{len(list(local(table, 'data').iterdir()))}.parquet"
-    fields = [
-        pa.field(n, pa.array(values).type, metadata={"PARQUET:field_id": str(id)})
-        for n, (id, values) in columns.items()
-    ]
-    data = pa.table([values for _, values in columns.values()], schema=pa.schema(fields))
-    pq.write_table(data, local(table, name), row_group_size=row_group_size)
-    file = ColumnFile(
-        location=name,
-        field_ids=ids or tuple(id for id, _ in columns.values()),
-        file_format="parquet",
-        file_size_in_bytes=local(table, name).stat().st_size,
-    )
-    edit = ColumnEdit(
-        location=entry["location"], file=file, replaces=kept, stats_ids=frozenset(file.field_ids)
-    )
-    handle = replace(table._handle)
-    handle.refresh()
-    handle.commit(Change(columns=(edit,)))
 
 
 def test_files_of_another_writer_are_read(table: frazil.Table) -> None:

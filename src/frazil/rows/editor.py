@@ -202,10 +202,7 @@ class RowEditor:
         mode: str | None = None,
     ) -> Change:
         """The same, with values that were judged before."""
-        if mode is None:
-            mode = COLUMN_UPDATE_MODE.of(self.metadata.properties)
-        elif not COLUMN_UPDATE_MODE.accepts(mode):
-            raise InvalidInput(f"mode is {mode!r}; expected 'rows', 'columns' or 'auto'")
+        mode = update_mode(self.metadata, mode)
         scan = self.scan(where, None, params=params)
         if mode == "rows":
             return self._assigned(values, scan, Planned.of(scan))
@@ -216,7 +213,12 @@ class RowEditor:
         searched = self._searched(scan, UPDATE_ISOLATION)
         by_columns = np.ones(planned.num_files, dtype=np.bool_)
         if mode == "auto":
-            by_columns = column_changes.cheaper_by_columns(self, planned, values)
+            by_columns = column_changes.cheaper_by_columns(
+                planned,
+                self.metadata,
+                values,
+                lambda: column_changes.rows_touched(self.engine, planned),
+            )
         if by_columns.all():
             change = column_changes.assigned_columns(self, planned, values)
             return replace(change, searched=searched)
@@ -345,6 +347,15 @@ class RowEditor:
     def _change(self, **parts: Any) -> Change:
         base = None if self.snapshot is None else int(self.snapshot.snapshot_id)
         return Change(branch=self.branch, base_snapshot_id=base, **parts)
+
+
+def update_mode(metadata: TableMetadata, mode: str | None) -> str:
+    """What an update writes: as it says, or else as the table's property has it."""
+    if mode is None:
+        return COLUMN_UPDATE_MODE.of(metadata.properties)
+    if not COLUMN_UPDATE_MODE.accepts(mode):
+        raise InvalidInput(f"mode is {mode!r}; expected 'rows', 'columns' or 'auto'")
+    return mode
 
 
 def assigned(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from frazil.spark.catalog.iceberg_runtime import iceberg_session
     from frazil.spark.catalog.register import register
     from frazil.spark.read.change_frame import changes
+    from frazil.spark.rows.columns import add_columns, merge_columns
     from frazil.spark.rows.delete import delete
     from frazil.spark.rows.foreach import foreach_batch
     from frazil.spark.rows.merge import Merge, merge
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Merge",
     "SparkEngine",
+    "add_columns",
     "append",
     "changes",
     "delete",
@@ -39,6 +41,7 @@ __all__ = [
     "jar_path",
     "jobs",
     "merge",
+    "merge_columns",
     "merge_paimon",
     "overwrite",
     "overwrite_partitions",
@@ -53,6 +56,7 @@ __all__ = [
 _PLACES: Final = {
     "Merge": "rows.merge",
     "SparkEngine": "rows.spark_engine",
+    "add_columns": "rows.columns",
     "append": "write.writer",
     "changes": "read.change_frame",
     "delete": "rows.delete",
@@ -61,6 +65,7 @@ _PLACES: Final = {
     "jar_path": "session.jar",
     "jobs": "jobs",
     "merge": "rows.merge",
+    "merge_columns": "rows.columns",
     "merge_paimon": "rows.paimon_merge",
     "overwrite": "rows.overwrites",
     "overwrite_partitions": "rows.overwrites",

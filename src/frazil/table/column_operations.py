@@ -68,21 +68,9 @@ def add_columns(
     summary: Mapping[str, str] | None = None,
 ) -> None:
     """Add columns with values to a transaction."""
-    from frazil.filter.text.sql_text import Expression
     from frazil.rows.columns import column_changes
 
-    if not columns:
-        raise InvalidInput("add_columns needs at least one column: {'name': 'expression'}")
-    unknown = [
-        name
-        for name, value in columns.items()
-        if not isinstance(value, str | Expression) and not callable(value)
-    ]
-    if unknown:
-        raise InvalidInput(
-            f"the value of column {unknown[0]} is neither an SQL expression nor a function of "
-            "batches"
-        )
+    check_new_columns(columns)
     editor = tx._editor()
     texts = column_changes.expressions(editor, columns)
     functions = {name: value for name, value in columns.items() if name not in texts}
@@ -94,6 +82,24 @@ def add_columns(
         evolve.commit()
         tx._apply_edit(
             lambda now: column_changes.filled(now, texts, functions, read_columns), summary=summary
+        )
+
+
+def check_new_columns(columns: Mapping[str, Any], *kinds: type) -> None:
+    """Refuse values of new columns that are neither SQL, functions, nor of these kinds."""
+    from frazil.filter.text.sql_text import Expression
+
+    if not columns:
+        raise InvalidInput("add_columns needs at least one column: {'name': 'expression'}")
+    unknown = [
+        name
+        for name, value in columns.items()
+        if not isinstance(value, (str, Expression, *kinds)) and not callable(value)
+    ]
+    if unknown:
+        raise InvalidInput(
+            f"the value of column {unknown[0]} is neither an SQL expression nor a function of "
+            "batches"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -20,15 +20,18 @@ from frazil.data.schema import arrow_schema
 from frazil.data.write.row_input import Rows, row_reader, schema_of
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.sql_text import ROWS, Expression, SqlText, columns_of_schema, sql_text
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.columns.column_functions import Called, Function, called
 from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile, refusal
-from frazil.rows.engine import Assignments, ColumnEngine
+from frazil.rows.engine import Assignments, ColumnEngine, Engine
 from frazil.rows.planned import Planned
 from frazil.scan.tasks import Task
+from frazil.storage import Storage
 
 if TYPE_CHECKING:
     from frazil.rows.editor import RowEditor
+    from frazil.rows.scan import Scan
 
 _MIN_ROWS: Final = 0.5
 """Share of a file's rows from which on its columns are written instead of its rows."""
@@ -40,7 +43,7 @@ def assigned_columns(editor: RowEditor, planned: Planned, values: Assignments) -
     """An update of a plan's rows by column files."""
     fields = tuple(editor.metadata.schema().find_field(name) for name in assigned_names(values))
     sink = _sink(editor, planned, fields)
-    return _change(editor, planned, _engine(editor).computed(planned, values, sink))
+    return updated_columns(editor.branch, planned, _engine(editor).computed(planned, values, sink))
 
 
 def assigned_names(values: Mapping[tuple[str, ...], Any]) -> list[str]:
@@ -64,10 +67,10 @@ def _sink(editor: RowEditor, planned: Planned, fields: Sequence[NestedField]) ->
     )
 
 
-def _change(editor: RowEditor, planned: Planned, *updates: Sequence[UpdatedFile]) -> Change:
+def updated_columns(branch: str, planned: Planned, *updates: Sequence[UpdatedFile]) -> Change:
     """New values of columns as a change: those of several updates of the same files."""
     return Change(
-        branch=editor.branch,
+        branch=branch,
         base_snapshot_id=planned.base_snapshot_id,
         columns=tuple(file.edit for files in updates for file in files),
         rows_in_place=max(sum(file.rows for file in files) for files in updates),
@@ -78,43 +81,49 @@ def _change(editor: RowEditor, planned: Planned, *updates: Sequence[UpdatedFile]
 
 
 def cheaper_by_columns(
-    editor: RowEditor, planned: Planned, values: Assignments
+    planned: Planned,
+    metadata: TableMetadata,
+    paths: Iterable[tuple[str, ...]],
+    touched: Callable[[], npt.NDArray[np.int64]],
 ) -> npt.NDArray[np.bool_]:
     """Files of which an update touches at least half of the rows and less than half of the bytes,
-    as their footers tell. Parts of structs are updated with their rows."""
+    as their footers tell; `touched` counts the rows of each file. Parts of structs are updated with
+    their rows."""
     none = np.zeros(planned.num_files, dtype=np.bool_)
-    fields = [editor.metadata.schema().find_field(name) for name in assigned_names(values)]
+    named = list(paths)
+    fields = [metadata.schema().find_field(path[0]) for path in named]
     if (
-        any(len(path) > 1 for path in values)
-        or refusal(editor.metadata, fields) is not None
-        or NAME_MAPPING.key in editor.metadata.properties
-        or not isinstance(editor.engine, ColumnEngine)
+        any(len(path) > 1 for path in named)
+        or refusal(metadata, fields) is not None
+        or NAME_MAPPING.key in metadata.properties
         or not planned.num_files
     ):
         return none
-    mask = _touched_share(editor, planned) >= _MIN_ROWS
+    mask = touched() / np.maximum(planned.records, 1) >= _MIN_ROWS
     mask[list(planned.plan.matches)] = False
     ids = {column.field_id for column in fields}
     rows = np.flatnonzero(mask)
-    shares = editor.handle.reader().map(
-        planned.tasks(rows), lambda task: _byte_share(editor, task, ids)
+    handle = planned.scan._handle
+    shares = handle.reader().map(
+        planned.tasks(rows), lambda task: _byte_share(handle.storage, task, ids)
     )
     mask[rows] = np.array(list(shares)) < _MAX_BYTES
     return mask
 
 
-def _touched_share(editor: RowEditor, planned: Planned) -> npt.NDArray[np.float64]:
+def rows_touched(engine: Engine, planned: Planned) -> npt.NDArray[np.int64]:
+    """How many rows of each file a scan's condition holds for."""
     if planned.scan.condition.is_everything:
-        return np.ones(planned.num_files)
-    counts = np.zeros(planned.num_files)
-    for row, positions in planned.located(editor.engine.matching(planned)):
+        return planned.records
+    counts = np.zeros(planned.num_files, dtype=np.int64)
+    for row, positions in planned.located(engine.matching(planned)):
         counts[row] = len(positions)
-    return counts / np.maximum(planned.records, 1)
+    return counts
 
 
-def _byte_share(editor: RowEditor, task: Task, ids: set[int]) -> float:
+def _byte_share(storage: Storage, task: Task, ids: set[int]) -> float:
     """The share of columns in a file's bytes; more than all where it cannot be told."""
-    opened = open_source(editor.handle.storage, task.source)
+    opened = open_source(storage, task.source)
     if not isinstance(opened, ParquetSource):
         return 2.0
     fields = file_fields(opened.schema)
@@ -152,19 +161,23 @@ def new_columns(
         fields |= {f.name: f for f in engine.types(whole_table(editor), texts).fields}
     if functions:
         scan = editor.scan(None, None if read_columns is None else list(read_columns))
-        table = replace(scan, max_rows=1).to_arrow().combine_chunks()
-        schema = scan.schema
-        batches = table.to_batches() or [
-            pa.RecordBatch.from_pylist([], schema=arrow_schema(schema))
-        ]
-        sample = pa.table({name: called(name, f, batches[0]) for name, f in functions.items()})
-        fields |= {f.name: f for f in schema_of(sample).fields}
+        fields |= sampled(scan, functions)
     return Schema(
         *(
             fields[name].model_copy(update={"field_id": at, "required": False})
             for at, name in enumerate(columns, 1)
         )
     )
+
+
+def sampled(scan: Scan, functions: Mapping[str, Function]) -> dict[str, NestedField]:
+    """The columns that functions give, as they say of the first row of a scan, or of none."""
+    table = replace(scan, max_rows=1).to_arrow().combine_chunks()
+    batches = table.to_batches() or [
+        pa.RecordBatch.from_pylist([], schema=arrow_schema(scan.schema))
+    ]
+    sample = pa.table({name: called(name, f, batches[0]) for name, f in functions.items()})
+    return {column.name: column for column in schema_of(sample).fields}
 
 
 def expressions(
@@ -201,7 +214,7 @@ def filled(
             names = [c.name for c in schema.fields if c.name not in {*texts, *functions}]
         read = editor.scan(None, list(names)).schema
         updates.append(engine.called(planned, Called(functions, read), sink))
-    return _change(editor, planned, *updates)
+    return updated_columns(editor.branch, planned, *updates)
 
 
 # Values by key
@@ -223,7 +236,9 @@ def merged(editor: RowEditor, rows: Rows, on: Sequence[str]) -> Change:
     with closing(editor.engine.source(stream, schema)) as source:
         planned = whole_table(editor)
         sink = _sink(editor, planned, fields)
-        return _change(editor, planned, _engine(editor).joined(planned, source, on, sink))
+        return updated_columns(
+            editor.branch, planned, _engine(editor).joined(planned, source, on, sink)
+        )
 
 
 __all__ = [
@@ -235,4 +250,7 @@ __all__ = [
     "filled",
     "merged",
     "new_columns",
+    "rows_touched",
+    "sampled",
+    "updated_columns",
 ]

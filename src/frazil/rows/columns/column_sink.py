@@ -115,6 +115,11 @@ class ColumnSink:
             written=written,
         )
 
+    @property
+    def value_schema(self) -> Schema:
+        """Rows with new values: the number of the row, and the columns."""
+        return Schema(_KEY_FIELD, *self.fields)
+
     def files(self, planned: Planned) -> list[FileToUpdate]:
         """The files of a plan, as a writer takes them."""
         stored = planned.plan.files.pylist(entry_fields.COLUMN_FILES)

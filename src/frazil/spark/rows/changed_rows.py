@@ -60,9 +60,8 @@ class ChangedRows:
         if is_connect(spark):
             planned = scan if isinstance(scan, Planned) else Planned.of(scan)
             scan = planned.scan
-            rows = frame(
-                spark, scan, metadata_columns=(ROW_ID.name,), key=KEY, planned=planned, bridge=None
-            )
+            more = (ROW_ID.name, *(name for name in metadata_columns if name != ROW_ID.name))
+            rows = frame(spark, scan, metadata_columns=more, key=KEY, planned=planned, bridge=None)
             return ChangedRows(table=table, rows=rows, token=None, whole=planned)
         token, rows = bridge_of(spark).held(
             scan, (ROW_ID.name, KEY, *(name for name in metadata_columns if name != ROW_ID.name))

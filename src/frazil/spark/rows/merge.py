@@ -27,9 +27,9 @@ from frazil.spark.options.write_terms import WriteTerms
 from frazil.spark.rows.changed_rows import Binding, ChangedRows, Condition
 from frazil.spark.rows.merge_frames import MergeFrames
 from frazil.spark.rows.merge_source import SparkSource, pairs_of, with_source
+from frazil.spark.rows.new_values import by_path
 from frazil.spark.rows.overwrites import base_of_frame
 from frazil.spark.rows.row_level import RowLevelJob
-from frazil.spark.rows.update import by_path
 from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, table_of
 from frazil.table.table import Table

@@ -25,8 +25,8 @@ from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, SinkResult
 from frazil.rows.merge_clauses import Clause, Side, has, updates
 from frazil.spark.expressions.conditions import literal, quoted
 from frazil.spark.rows.changed_rows import Condition
+from frazil.spark.rows.new_values import Paths, assigned
 from frazil.spark.rows.sql_expressions import HeldExpression, SqlExpressions, cast, fitted
-from frazil.spark.rows.update import Paths, assigned
 from frazil.spark.types.spark_types import spark_type
 from frazil.spark.write.sinks import sources_met
 

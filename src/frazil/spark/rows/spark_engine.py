@@ -21,13 +21,15 @@ from pyiceberg.table.sorting import SortOrder
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
+from frazil.data.metadata_columns import LAST_UPDATED, POS, ROW_ID
 from frazil.data.write.row_input import record_batches
 from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput
 from frazil.filter.text.sql_text import SOURCE, TARGET, SqlText
 from frazil.format.values.types import plain_value
 from frazil.rows.actions import ACTION, KEY, Action, RowNumbers, RowSink, SinkResult
+from frazil.rows.columns.column_functions import Called
+from frazil.rows.columns.column_sink import ColumnSink, UpdatedFile
 from frazil.rows.engine import Assignments, MergePlan, Value
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
@@ -38,11 +40,12 @@ from frazil.spark.expressions.sql_dialect import spark_text
 from frazil.spark.read.bulk_reads import frame
 from frazil.spark.rows.merge_frames import MergeFrames
 from frazil.spark.rows.merge_source import SparkSource
-from frazil.spark.rows.update import Paths, updated
+from frazil.spark.rows.new_values import Paths, new_columns, updated
 from frazil.spark.rows.zorder import z_order
 from frazil.spark.session.find_table import session
 from frazil.spark.types.spark_arrow import arrow_of, column_into_spark
-from frazil.spark.types.spark_types import spark_schema, spark_type
+from frazil.spark.types.spark_types import spark_schema, spark_type, table_schema
+from frazil.spark.write.column_files import functions_written, values_written
 from frazil.spark.write.distribution import order_columns
 from frazil.spark.write.sinks import collected_keys, written
 
@@ -76,6 +79,36 @@ class SparkEngine:
         with explained("update"):
             new = _columns(values, planned.scan.table_schema)
             return written(updated(self._matching(planned), planned.scan.table_schema, new), sink)
+
+    def computed(
+        self, planned: Planned, values: Assignments, sink: ColumnSink
+    ) -> list[UpdatedFile]:
+        """New values of columns for the rows that match."""
+        with explained("update"):
+            new = _columns(values, planned.scan.table_schema)
+            rows = new_columns(self._matching(planned, POS.name), sink.fields, new)
+            return values_written(rows, planned, sink)
+
+    def joined(
+        self, planned: Planned, source: Any, on: Sequence[str], sink: ColumnSink
+    ) -> list[UpdatedFile]:
+        """Values of columns from a source, by keys."""
+        assert isinstance(source, SparkSource)
+        with explained("merge_columns"):
+            ours = self._rows(planned, POS.name).select(*map(quoted, on), KEY, POS.name)
+            names = [quoted(column.name) for column in sink.fields]
+            values = ours.join(source.frame, list(on), "inner").select(*names, KEY, POS.name)
+            return values_written(values, planned, sink)
+
+    def called(self, planned: Planned, functions: Called, sink: ColumnSink) -> list[UpdatedFile]:
+        """What functions of batches give."""
+        return functions_written(self.spark, functions, planned, sink)
+
+    def types(self, planned: Planned, values: Mapping[str, SqlText]) -> Schema:
+        """The columns that expressions over the rows of a plan give."""
+        with explained("add_columns"):
+            columns = [_column(text).alias(name) for name, text in values.items()]
+            return table_schema(self._rows(planned).select(*columns).schema)
 
     def source(self, rows: Any, schema: Schema) -> SparkSource:
         """Rows to merge: a frame, or whatever the table takes as rows."""
@@ -160,8 +193,8 @@ class SparkEngine:
         every = planned.seen_by(scan)
         return frame(spark, scan, planned=every, key=KEY, bridge=bridge_for(spark))
 
-    def _matching(self, planned: Planned) -> DataFrame:
-        rows = self._rows(planned)
+    def _matching(self, planned: Planned, *more: str) -> DataFrame:
+        rows = self._rows(planned, *more)
         said = planned.scan.condition
         if said.sql is not None:
             return rows.filter(_column(said.sql))
