@@ -187,7 +187,6 @@ def test_a_table_is_not_created_spoiled(client: TestClient, catalog: Catalog) ->
         {"partition-spec": {"spec-id": 0, "fields": [part(77, 1000, "x", "identity")]}},
         {"partition-spec": {"spec-id": 0, "fields": [part(1, 1000, "x", "day")]}},
         {"schema": {**schema, "fields": [ID, ID]}},
-        {"schema": {**schema, "fields": []}},
     ]
     for wrong in bad:
         for staged in (False, True):

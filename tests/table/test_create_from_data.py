@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.schema import Schema
 
 import frazil
 from frazil.errors import InvalidInput, NotFound
@@ -106,3 +107,22 @@ def test_good_values_and_unknown_names_are_kept(catalog: frazil.Catalog) -> None
     }
     table = catalog.create_table("shop.orders", ROWS, properties=good)
     assert {**good, **table.properties} == dict(table.properties)
+
+
+def test_a_table_without_columns_gets_them_later(catalog: frazil.Catalog) -> None:
+    """PyIceberg and Java let a table begin so."""
+    evolved = catalog.create_table("shop.evolved", Schema())
+    assert evolved.scan().count() == 0
+    assert not evolved.check(deep=True).problems
+    with pytest.raises(InvalidInput, match="has no columns yet"):
+        evolved.append([{"id": 1}])
+    with pytest.raises(InvalidInput, match=r"shop\.evolved has no columns yet"):
+        catalog.sql("SELECT count(*) FROM shop.evolved")
+    catalog.sql("ALTER TABLE shop.evolved ADD COLUMN id BIGINT")
+    evolved.append([{"id": 1}])
+    assert catalog.sql("SELECT id FROM shop.evolved").to_pylist() == [{"id": 1}]
+    merged = catalog.create_table("shop.merged", Schema())
+    merged.append([{"id": 1}], schema="merge")
+    assert merged.to_arrow().to_pylist() == [{"id": 1}]
+    with pytest.raises(InvalidInput, match="the only one left"):
+        merged.evolve_schema().drop_column("id").commit()

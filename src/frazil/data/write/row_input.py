@@ -88,6 +88,11 @@ def conformed(data: Rows, schema: Schema) -> Iterator[pa.RecordBatch]:
 
     The check of names and types happens at once, before the first batch is asked for.
     """
+    if not schema.fields:
+        raise InvalidInput(
+            "the table has no columns yet; add them with evolve_schema(), or append with "
+            'schema="merge"'
+        )
     source = with_plain_booleans(record_batches(data, schema))
     conformer = Conformer.between(source.schema, schema)
     return chain.from_iterable(conformer.conform(batch) for batch in source)

@@ -298,6 +298,11 @@ class Binder:
             )
         except FrazilError as error:
             raise located(self.source, reference.name, error) from None
+        if not reference.scan.table_schema.fields:
+            raise self.source.problem(
+                reference.name.start,
+                f"{reference.name} has no columns yet; ALTER TABLE … ADD COLUMN adds one",
+            )
 
     def _moment_of(self, reference: Reference, used: set[int]) -> AsOf | None:
         """The state of a table that a clause after its name, or after its alias, asks for."""
