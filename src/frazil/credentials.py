@@ -12,10 +12,10 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from frazil.errors import redacted
+from frazil.value_classes import dataclass
 
 Fetch = Callable[[str], Mapping[str, str] | None]
 """Finds credentials by their name, in the process that needs them; pickled by its own name."""

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
+
+from frazil.value_classes import dataclass
 
 MAX_MESSAGE = 20_000
 """Characters of a message. A message may quote what somebody sent, however long it is."""

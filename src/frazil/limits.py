@@ -12,11 +12,11 @@ import bz2
 import lzma
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import FormatError, Unsupported
 from frazil.properties.registry import DECODE_MAX_BYTES, DECODE_MAX_RATIO
+from frazil.value_classes import dataclass
 
 CODECS: Final = ("bzip2", "deflate", "gzip", "lz4", "null", "snappy", "xz", "zstandard")
 

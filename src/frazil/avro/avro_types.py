@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from frazil.avro import field_steps as walk
 from frazil.avro.field_steps import FieldStep
 from frazil.avro.walker import Path
 from frazil.errors import FormatError
+from frazil.value_classes import dataclass
 
 Skip = Callable[[bytes, int], int]
 """From the start of a value to its end; IndexError when the bytes run out."""

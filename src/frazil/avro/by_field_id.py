@@ -12,7 +12,6 @@ leaves are named by a path of field ids, and only those asked for are decoded:
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from frazil.avro.record_starts import walk
 from frazil.avro.walker import Captured, Longs, Path, Walker, list_array, text_array
 from frazil.errors import FormatError
 from frazil.limits import DEFAULT, Limits
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -36,6 +35,7 @@ from frazil.avro.record_starts import walk
 from frazil.avro.walker import Captured, Longs, Path, Walker, text_array
 from frazil.errors import FormatError, FrazilError, Unsupported
 from frazil.limits import DEFAULT, Limits
+from frazil.value_classes import dataclass, replace
 
 _MAX_DEPTH: Final = 12
 

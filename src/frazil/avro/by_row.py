@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +19,7 @@ from frazil.avro.avro_types import item_count, number
 from frazil.avro.container import Header, plain_blocks, sized_bytes, stored_blocks
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import DEFAULT, Limits
+from frazil.value_classes import dataclass
 
 Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 """From the start of a value to the value and its end."""

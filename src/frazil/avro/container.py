@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from frazil import limits
@@ -18,6 +17,7 @@ from frazil.avro.avro_types import AvroType
 from frazil.avro.record_starts import Blocks
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import Limits
+from frazil.value_classes import dataclass
 
 MAGIC: Final = b"Obj\x01"
 SYNC_BYTES: Final = 16

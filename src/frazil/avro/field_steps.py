@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from frazil.avro.walker import PADDING, Longs, Path, Walker
+from frazil.value_classes import dataclass
 
 
 class FieldStep:

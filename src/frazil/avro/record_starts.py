@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -24,6 +23,7 @@ from frazil.avro.avro_types import AvroType
 from frazil.avro.field_steps import Choice, FieldStep, Items, Number, Record, Text
 from frazil.avro.walker import Longs, Path, Stretch, Walker
 from frazil.errors import FormatError
+from frazil.value_classes import dataclass
 
 _MAX_CANDIDATES: Final = 8
 """Maximum number of positions tried per record; more means that the guess is wrong."""

@@ -14,11 +14,12 @@ past `Walker.length`. The caller tells poisoned records by their end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+
+from frazil.value_classes import dataclass, field
 
 Longs = np.ndarray[Any, np.dtype[np.int64]]
 Bools = np.ndarray[Any, np.dtype[np.bool_]]

@@ -9,7 +9,6 @@ contract suite runs on all of them. Nothing here deletes a table's files.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from frazil.catalog.export import json_every
@@ -21,6 +20,7 @@ from frazil.commit.head import Draft, Head, Outcome, State
 from frazil.errors import FormatError, InvalidInput, NotFound, Unsupported
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, SnapshotId, TableMetadata
 from frazil.storage import Storage
+from frazil.value_classes import dataclass
 
 TableName = str | Sequence[str] | Identifier
 NamespaceName = str | Sequence[str]

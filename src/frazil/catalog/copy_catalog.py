@@ -8,7 +8,6 @@ tables up (`drop_source`): then the state in which a table left the source is wh
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from frazil.catalog.backend import CatalogBackend, Purged, TableHead, all_namespaces
@@ -18,6 +17,7 @@ from frazil.commit.head import Draft, Landed
 from frazil.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound
 from frazil.storage import is_local
 from frazil.text_format import counted
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

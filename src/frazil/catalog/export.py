@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 
 from frazil.errors import FormatError
 from frazil.format.checks import check_not_encrypted
@@ -27,6 +26,7 @@ from frazil.properties.registry import (
     PREVIOUS_VERSIONS_MAX,
 )
 from frazil.storage import Storage
+from frazil.value_classes import replace
 
 _HISTORY_SHARE = 4
 

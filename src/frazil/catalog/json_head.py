@@ -8,7 +8,6 @@ committed to. Its derived columns are made up here, so that pruning is the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from frazil.catalog import export
 from frazil.catalog.backend import CatalogBackend, gone
@@ -21,6 +20,7 @@ from frazil.format import paths
 from frazil.format.checks import check_not_encrypted
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, Snapshot, SnapshotId
 from frazil.storage import Storage
+from frazil.value_classes import replace
 
 
 class JsonHead(ReadOnly):

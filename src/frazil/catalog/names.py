@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from frazil.errors import InvalidInput
 from frazil.format.checks import check_text
+from frazil.value_classes import dataclass
 
 Namespace = tuple[str, ...]
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput, Unsupported
@@ -29,6 +28,7 @@ from frazil.format.checks import CLIENT_FOLDER, PATH_PROPERTIES, client_location
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.properties.registry import GC_ENABLED
 from frazil.storage import Places, is_local, local_path
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
 
 from frazil.catalog import export
 from frazil.errors import FormatError, FrazilError, InvalidInput, NotFound, Unsupported
@@ -29,6 +28,7 @@ from frazil.format.metadata.metadata import (
 from frazil.format.paths import resolve, resolve_legacy
 from frazil.storage import Storage
 from frazil.text_format import counted
+from frazil.value_classes import dataclass, field, replace
 
 SNAPSHOT_KEY = "frazil.snapshot"
 BRANCH_KEY = "frazil.branch"

@@ -8,11 +8,11 @@ database.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from frazil.catalog.names import Identifier, Namespace, dotted
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
+from frazil.value_classes import dataclass
 
 ViewName = str | tuple[str, ...] | Identifier
 

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from frazil.cli.which_catalog import CatalogSettings, settings_for
 from frazil.errors import FrazilError, NotFound
 from frazil.extras import EXTRAS
 from frazil.text_format import counted
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from frazil.table import Catalog

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.table import Catalog

@@ -7,7 +7,6 @@ of the same commit reuses leaves instead of writing them again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from frazil.tree.policy import Decision, LeafShape, RootShape, Thresholds
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, data_leaves
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
+from frazil.value_classes import dataclass
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 _MODIFIED_BY = "tracking.modified_snapshot_id"

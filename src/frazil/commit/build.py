@@ -8,7 +8,6 @@ reused by every attempt; only the root is written again.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +43,7 @@ from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, equality_deletes
 from frazil.tree.row_ids import numbered
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter
+from frazil.value_classes import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from operator import is_
 
 from frazil.commit.build import Builder, Built
@@ -12,6 +11,7 @@ from frazil.commit.context import CommitContext
 from frazil.commit.head import Draft, Head, State
 from frazil.commit.result import CommitResult
 from frazil.format.metadata.metadata import Snapshot
+from frazil.value_classes import replace
 
 
 class Chain:

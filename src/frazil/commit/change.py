@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from frazil.format.checks import check_summary
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import MAIN
 from frazil.format.vectors.puffin import StoredVector
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.tree.read import LeafRef, TreeReader

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import ColumnFile, column_files_of, with_column_files
 from frazil.format.entries.fields import split_stats_key, stats_key
 from frazil.format.entries.stats import OFFSETS
+from frazil.value_classes import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

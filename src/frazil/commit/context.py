@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from frazil.tree.read import TreeReader

@@ -7,7 +7,6 @@ of one of the files: then the union is made again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from frazil.format.vectors import bitmap, puffin
 from frazil.format.vectors.puffin import StoredVector
 from frazil.storage import Storage
 from frazil.tree.stored_vectors import read_vector, vectors_of, with_vectors
+from frazil.value_classes import dataclass
 
 CREATED_BY = "frazil"
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from frazil.format.vectors import bitmap
 from frazil.storage import Storage
 from frazil.tree.locate import FIRST_ROW_ID, ByEntry, EntryKey
 from frazil.tree.read import LEAF
+from frazil.value_classes import replace
 
 
 def fold(

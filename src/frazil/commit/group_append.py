@@ -8,7 +8,6 @@ where it is committed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from frazil.commit.change import Change
@@ -18,6 +17,7 @@ from frazil.commit.summary import Tally, check_keys
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.properties.registry import GROUP_COMMITS
+from frazil.value_classes import replace
 
 """The property that switches group commits off."""
 MAX_ENTRIES: Final = 1_000

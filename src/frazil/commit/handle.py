@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from frazil.commit.context import CommitContext
@@ -18,6 +17,7 @@ from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from frazil.commit.change import Change

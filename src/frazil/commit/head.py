@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from frazil.errors import CommitConflict, FrazilError
 from frazil.format.metadata.metadata import MAIN, Snapshot, TableMetadata
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.commit.result import CommitResult

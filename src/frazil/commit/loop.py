@@ -15,7 +15,6 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from frazil.commit.build import Built
@@ -33,6 +32,7 @@ from frazil.properties.registry import (
 )
 from frazil.storage import Storage
 from frazil.storage.deletion import delete_reporting
+from frazil.value_classes import dataclass, replace
 
 log = logging.getLogger("frazil.commit")
 

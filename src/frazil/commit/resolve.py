@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from frazil.tree.locate import (
     locate_apart,
 )
 from frazil.tree.read import LEAF, POSITION, Tree, TreeReader, delete_leaves
+from frazil.value_classes import dataclass
 
 _NOTHING = Located(
     locations=(), leaf=np.zeros(0, dtype=np.int64), position=np.zeros(0, dtype=np.int64)

@@ -6,11 +6,11 @@ An operation that had nothing to do says so in a note.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from frazil.format.metadata.metadata import Snapshot
 from frazil.text_format import card, counted, listed, size
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.commit.head import State

@@ -10,7 +10,6 @@ An offer is landed or withdrawn, never both: see `frazil.commit.head.QueueSlot`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -24,6 +23,7 @@ from frazil.commit.summary import LEAVES_WRITTEN, METADATA_BYTES_WRITTEN
 from frazil.errors import CommitUnknown, FrazilError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot
+from frazil.value_classes import dataclass, replace
 
 _TRIES = 3
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import pyarrow.compute as pc
 
@@ -13,6 +12,7 @@ from frazil.format.entries.column_files import column_files_of
 from frazil.format.entries.fields import COLUMN_FILES, PARTITION_PREFIX, ContentType
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.metadata.summary_totals import COLUMN_FILES_TOTAL, has_column_files
+from frazil.value_classes import dataclass, replace
 
 _DATA, _EQUALITY_DELETES = int(ContentType.DATA), int(ContentType.EQUALITY_DELETES)
 ROOT_ENTRIES = "frazil.root-entries"

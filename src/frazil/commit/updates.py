@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyiceberg.partitioning import PartitionSpec
@@ -13,6 +12,7 @@ from frazil.errors import CommitConflict, Conflict, InvalidInput
 from frazil.format.checks import check_text, check_texts
 from frazil.format.metadata.metadata import SnapshotRef, TableMetadata
 from frazil.properties.registry import check_values
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg import types as ice
@@ -27,6 +26,7 @@ from frazil.data.schema import (
 )
 from frazil.errors import InvalidInput
 from frazil.format.values.types import scalar
+from frazil.value_classes import dataclass
 
 MAX_BATCH_ROWS = 1 << 17
 MAX_BATCH_BYTES = 1 << 28

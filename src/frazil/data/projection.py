@@ -8,7 +8,6 @@ Knows Arrow schemas, not file formats; `read` does the reading.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,7 @@ from frazil.data.schema import (
 )
 from frazil.errors import FormatError
 from frazil.format.values.types import scalar
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField, NameMapping

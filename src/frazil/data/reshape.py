@@ -7,7 +7,6 @@ input or file (`conform` matches by name, `project` by field id) and applied to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil import arrow_values
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

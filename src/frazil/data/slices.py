@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.format.entries.column_files import ColumnFile
+from frazil.value_classes import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

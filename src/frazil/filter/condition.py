@@ -8,7 +8,6 @@ engine evaluates the whole. Expressions of data frames are written as both (`fra
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -25,6 +24,7 @@ from frazil.filter.text.sql_text import (
     judged,
     with_params,
 )
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     import pandas

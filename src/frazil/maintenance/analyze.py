@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from frazil.storage import Places
 from frazil.text_format import card, counted
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import Tree
+from frazil.value_classes import dataclass, field, replace
 
 _KEYS = (
     "content_type",

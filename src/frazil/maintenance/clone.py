@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +37,7 @@ from frazil.scan.plan import plan
 from frazil.scan.tasks import TaskReader, tasks_of
 from frazil.storage import checked_location, same_store
 from frazil.tree.read import LEAF, POSITION
+from frazil.value_classes import replace
 
 PIN_PREFIX = "clone/"
 SOURCE_NAME = "frazil.clone.source-name"

@@ -11,7 +11,6 @@ import time
 import uuid
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
@@ -44,6 +43,7 @@ from frazil.rows.z_order import ZOrder
 from frazil.scan.tasks import Task, TaskReader
 from frazil.threads import in_threads
 from frazil.tree.locate import ADDRESS
+from frazil.value_classes import dataclass, field, replace
 
 _READ_AHEAD_BYTES: Final = 64 << 20
 _SIDE_BY_SIDE: Final = 4

@@ -6,7 +6,7 @@ Leaves that both sides list with the same dead positions hold the same files and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from frazil.format.partition_fields import source_ids
 from frazil.scan.plan import plan
 from frazil.text_format import card, html_grid
 from frazil.tree.read import Tree, leaf_refs
+from frazil.value_classes import dataclass, field
 
 _KEYS = (
     "location",

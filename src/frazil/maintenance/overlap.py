@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.tree.clusters import cluster_columns
 from frazil.tree.read import Tree
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

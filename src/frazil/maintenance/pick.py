@@ -6,7 +6,6 @@ the same file, with the same rows.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -31,6 +30,7 @@ from frazil.tree.changes import TreeChanges, changes_of
 from frazil.tree.locate import FIRST_ROW_ID, locate
 from frazil.tree.read import LEAF, POSITION
 from frazil.tree.stored_vectors import read_vector, vectors_of
+from frazil.value_classes import replace
 
 SOURCE_SNAPSHOT = "source-snapshot-id"
 PIN_PREFIX = "pick/"

@@ -7,7 +7,6 @@ snapshot that refers to it has expired. Only files with deleted rows are rewritt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from frazil.commit.handle import TableHandle
@@ -17,6 +16,7 @@ from frazil.maintenance.compact import rewrite_without_deleted
 from frazil.maintenance.progress import Progress, silent
 from frazil.storage import Storage
 from frazil.text_format import counted
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

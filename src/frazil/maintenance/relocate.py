@@ -5,7 +5,6 @@ What the table names outside its own folder stays where it is and is read from t
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from frazil.catalog import export
@@ -18,6 +17,7 @@ from frazil.format.metadata.metadata import History, Snapshot, TableMetadata
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.reachable import Reach, statistics_files
 from frazil.storage import Places, Storage, checked_location
+from frazil.value_classes import replace
 
 _CHUNK = 8 * 1024 * 1024
 

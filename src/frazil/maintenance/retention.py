@@ -8,11 +8,11 @@ is older than the ref may get.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, SnapshotRef, TableMetadata
 from frazil.properties.registry import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

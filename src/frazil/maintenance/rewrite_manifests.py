@@ -8,7 +8,6 @@ touches meanwhile is left as it is, or the whole is begun again where old delete
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from frazil.commit.adapt import bulk_target
 from frazil.commit.change import CarriedDeletes, Change, RewriteElsewhere
@@ -23,6 +22,7 @@ from frazil.maintenance.overlap import overlap_of
 from frazil.maintenance.progress import Progress, silent
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import LeafRef, Tree, data_leaves
+from frazil.value_classes import dataclass, replace
 
 _ATTEMPTS = 5
 

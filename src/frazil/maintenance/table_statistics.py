@@ -4,7 +4,6 @@ Puffin file that the metadata names for one snapshot."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -25,6 +24,7 @@ from frazil.format.values.theta import BLOB_TYPE, DISTINCT, ThetaSketch
 from frazil.format.values.types import arrow_type, is_geo
 from frazil.format.vectors.puffin import NewBlob, write_blobs
 from frazil.rows.scan import Scan
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from frazil.errors import InvalidInput
 from frazil.parser.tokens import Kind, Part, Source, Token
+from frazil.value_classes import dataclass
 
 MAX_NAME_PARTS: Final = 64
 _OPENING: Final = "([{"

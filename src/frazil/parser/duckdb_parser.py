@@ -11,11 +11,11 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from frazil.errors import InvalidInput
 from frazil.parser.tokens import Source
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     import duckdb

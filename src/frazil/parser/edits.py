@@ -7,7 +7,6 @@ the text before, with only those names replaced.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -16,6 +15,7 @@ from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import query_json
 from frazil.parser.tokens import Part, Source
 from frazil.parser.tree import is_same_tree, table_path
+from frazil.value_classes import dataclass
 
 Edit = tuple[int, int, str]
 _NAMES: Final = ("catalog_name", "schema_name", "table_name", "qualified_name", "alias")

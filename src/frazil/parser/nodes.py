@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from frazil.value_classes import dataclass, field
 
 Json = Mapping[str, Any]
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from itertools import accumulate
 from typing import Final
 
 from frazil.errors import FrazilError, InvalidInput, Unsupported
+from frazil.value_classes import dataclass
 
 _STRING: Final = re.compile(r"(?P<prefix>[A-Za-z]?)'(?:[^']|'')*'")
 _ESCAPED: Final = re.compile(r"[eE]'(?:\\.|''|[^'\\])*'", re.DOTALL)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import NameMapping

@@ -11,7 +11,6 @@ from __future__ import annotations
 import uuid
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +35,7 @@ from frazil.storage import Storage
 from frazil.text_format import counted
 from frazil.tree.locate import FIRST_ROW_ID
 from frazil.tree.read import LEAF, POSITION
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder

@@ -8,7 +8,6 @@ and renamed columns are as in every scan; Arrow's filter then picks the rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -26,6 +25,7 @@ from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import is_floating
 from frazil.rows.planned import Planned
 from frazil.scan.tasks import TaskReader
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from frazil.rows.scan import Scan

@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +56,7 @@ from frazil.rows.planned import Longs, Planned
 from frazil.rows.scan import Scan
 from frazil.scan.plan import MUST_MATCH
 from frazil.scan.tasks import Task, TaskReader
+from frazil.value_classes import dataclass, field, replace
 
 
 @dataclass(slots=True)

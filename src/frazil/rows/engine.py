@@ -7,7 +7,6 @@ travel) and give back what their sinks saw. `DuckDbEngine` is the embedded one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -25,6 +24,7 @@ from frazil.rows.actions import RowSink, SinkResult
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.z_order import ZOrder
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder

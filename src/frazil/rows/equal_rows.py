@@ -4,7 +4,6 @@ found now and told by position."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +26,7 @@ from frazil.format.metadata.metadata import Snapshot
 from frazil.rows.engine import MAX_KEYS_IN_FILTER
 from frazil.rows.scan import Scan
 from frazil.scan.tasks import TaskReader
+from frazil.value_classes import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

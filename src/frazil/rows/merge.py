@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pyiceberg.schema import Schema
@@ -29,6 +28,7 @@ from frazil.rows.editor import RowEditor, assigned
 from frazil.rows.engine import Assignments, KeyPair, MergeClause, MergePlan
 from frazil.rows.merge_clauses import Clause, MergeClauses, Side, check_insert
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from frazil.parser import nodes as n

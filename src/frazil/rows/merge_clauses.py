@@ -5,13 +5,13 @@ collects them. Every engine describes its merges with them; what a condition or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final, Generic, Self, TypeVar
 
 from frazil.argument_checks import check_arguments
 from frazil.errors import InvalidInput
 from frazil.rows.actions import Action
+from frazil.value_classes import dataclass, field, replace
 
 When = TypeVar("When")
 Values = TypeVar("Values")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import date
 from enum import Enum, auto
 from typing import Any
@@ -43,6 +42,7 @@ from frazil.rows.actions import entries_of, removal_of
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
 from frazil.tree.partition_tuples import PartitionColumns
+from frazil.value_classes import dataclass, replace
 
 _MAX_TUPLES_IN_FILTER = 200
 _DAY_US = 86_400_000_000

@@ -8,7 +8,6 @@ otherwise. With it, deleting, joining and locating rows work on one 64-bit key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +39,7 @@ from frazil.format.vectors.puffin import StoredVector
 from frazil.properties.registry import DATA_PATH
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import Task, tasks_of
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from frazil.rows.scan import Scan

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg import types as ice
@@ -20,6 +19,7 @@ from frazil.filter.bind.bind import conjunction, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.literals import typed
 from frazil.filter.bind.operators import Op
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     import polars

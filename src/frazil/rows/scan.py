@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -26,6 +25,7 @@ from frazil.scan.plan import COUNT_KEYS, FILE_KEYS, Plan, plan
 from frazil.scan.report import ScanReport
 from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
 from frazil.text_format import card, did_you_mean
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     import duckdb

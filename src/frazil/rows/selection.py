@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from frazil.format.entries.column_files import have_column_files
 from frazil.format.entries.fields import PARTITION_PREFIX
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.scan.plan import Plan
+from frazil.value_classes import dataclass, replace
 
 _GB = 1 << 30
 

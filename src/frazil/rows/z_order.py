@@ -7,7 +7,6 @@ bits, so that columns of unlike ranges weigh the same; the bits are then interle
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
 from frazil.errors import InvalidInput, Unsupported
+from frazil.value_classes import dataclass
 
 Codes = npt.NDArray[np.uint64]
 SAMPLE_ROWS: Final = 100_000

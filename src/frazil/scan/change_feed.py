@@ -9,7 +9,6 @@ rows and changes none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -27,6 +26,7 @@ from frazil.scan.row_changes import (
 )
 from frazil.text_format import card, counted
 from frazil.tree.read import TreeReader
+from frazil.value_classes import dataclass
 
 
 @check_arguments

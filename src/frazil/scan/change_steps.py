@@ -9,7 +9,6 @@ age.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -28,6 +27,7 @@ from frazil.scan.tasks import Positions, Task, TaskReader
 from frazil.tree.changes import TreeChanges, append_runs, appended, changes_of
 from frazil.tree.locate import ByEntry, entry_keys
 from frazil.tree.read import TreeReader
+from frazil.value_classes import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

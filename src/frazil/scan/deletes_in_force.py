@@ -7,7 +7,6 @@ long ago is not deleted again when its file goes. Trees without delete files cos
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from frazil.scan.match_deletes import DeleteFiles, delete_keys
 from frazil.scan.tasks import Task, file_tasks
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import TreeReader, delete_leaves
+from frazil.value_classes import dataclass
 
 _MAX_FILTERS = 50
 

@@ -8,7 +8,6 @@ files and vectors of carried v2 and v3 delete manifests apply by path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from frazil.format.entries.fields import (
     stats_key,
 )
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
+from frazil.value_classes import dataclass
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 

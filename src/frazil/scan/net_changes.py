@@ -8,7 +8,6 @@ have other ids.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot
@@ -16,6 +15,7 @@ from frazil.scan.change_steps import FileSets
 from frazil.tree.changes import append_runs, appended, changes_of
 from frazil.tree.locate import ByEntry, EntryKey, entry_keys
 from frazil.tree.read import TreeReader
+from frazil.value_classes import dataclass
 
 _STATE = ("deletion_vector.location", "deletion_vector.offset", "tracking.sequence_number")
 """What changes when an entry loses rows or has columns updated."""

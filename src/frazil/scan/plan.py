@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +39,7 @@ from frazil.tree.read import (
     leaf_refs,
 )
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass, field, replace
 
 FILE_KEYS = (
     "location",

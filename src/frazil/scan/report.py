@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from html import escape
 from textwrap import wrap
 from typing import Any, Final
 
 from frazil.text_format import card, counted, html_shares, size
+from frazil.value_classes import dataclass, field
 
 _WIDTH: Final = 64
 _READ, _SKIPPED = "#3b82c4", "#aab4bd"

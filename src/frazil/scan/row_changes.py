@@ -6,7 +6,6 @@ Memory is bounded by one batch of rows plus the row ids that one step removed an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 
@@ -24,6 +23,7 @@ from frazil.scan.change_steps import ChangeStep, StepPlanner
 from frazil.scan.net_changes import net_files
 from frazil.scan.tasks import TaskReader
 from frazil.tree.read import TreeReader
+from frazil.value_classes import dataclass, replace
 
 
 class ChangeType(StrEnum):

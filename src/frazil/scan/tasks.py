@@ -7,7 +7,6 @@ turns it into rows, here or on an executor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from frazil.format.vectors.puffin import StoredVector
 from frazil.storage import readers_at
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector, vectors_of
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from frazil.scan.plan import Plan

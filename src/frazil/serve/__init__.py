@@ -11,11 +11,11 @@ from __future__ import annotations
 import gc
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from frazil.argument_checks import checked
 from frazil.errors import Unsupported
+from frazil.value_classes import replace
 
 log = logging.getLogger("frazil.serve")
 

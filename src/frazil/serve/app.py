@@ -10,7 +10,6 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -48,6 +47,7 @@ from frazil.serve.rest import (
 )
 from frazil.serve.rest_errors import RestError, rest_error
 from frazil.serve.service import Service
+from frazil.value_classes import dataclass, replace
 
 log = logging.getLogger("frazil.serve")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -14,6 +13,7 @@ from frazil.catalog.names import Identifier, Namespace
 from frazil.errors import InvalidInput
 from frazil.serve.access.rights import Names, Rights, Role
 from frazil.serve.wire.json_bodies import decoded
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.serve.access.principals import Principal

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from frazil.rows.duckdb.duckdb_source import UnslicedRows, is_misread, unsliced
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass
 
 METADATA_TABLES: Final = (
     "all_data_files",

@@ -7,12 +7,12 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 from frazil import cancellation
 from frazil.errors import AlreadyExists, FrazilError, NotFound, StorageError
 from frazil.limits import DEFAULT, Limits
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

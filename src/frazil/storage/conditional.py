@@ -10,11 +10,11 @@ not that it had no effect: a reply can be lost, and a client that repeats a requ
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, cast
 
 from frazil.errors import StorageError
 from frazil.storage.base import FileInfo, Storage
+from frazil.value_classes import dataclass
 
 
 class PreconditionFailed(StorageError):

@@ -14,7 +14,6 @@ import posixpath
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -41,6 +40,7 @@ from frazil.storage.local import (
 )
 from frazil.storage.places import Places
 from frazil.storage.streams import Sink
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -14,6 +13,7 @@ from frazil.errors import StorageError, Unsupported
 from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained
 from frazil.storage.streams import WHOLE_OBJECT_BYTES, ReadAhead, Sink, as_arrow
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from frazil.errors import NotFound
 from frazil.limits import Limits
 from frazil.storage.base import Counted, FileInfo, RandomAccess, explained, local_path
 from frazil.storage.streams import Sink, TailHeld
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from frazil.credentials import ConnectionProperties
@@ -33,6 +32,7 @@ from frazil.storage.streams import (
 )
 from frazil.storage.uploads import PART_BYTES, Upload
 from frazil.threads import in_threads
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,6 @@ from __future__ import annotations
 import configparser
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, Final, Literal
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.extras import needed
+from frazil.value_classes import dataclass
 
 Kind = Literal["s3", "gcs", "azure"]
 Credentials = Callable[[], Mapping[str, Any]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +39,7 @@ from frazil.storage.patterns import is_pattern, matching, root_of, values_in_pat
 from frazil.table.columns.merged_names import MergedNames
 from frazil.tree.locate import locate
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass
 
 _ENDINGS: Final = (".parquet", ".parq")
 

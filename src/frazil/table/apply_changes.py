@@ -8,7 +8,6 @@ them again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.scan.change_feed import CHANGE_COLUMNS, Changes, ChangeType
 from frazil.table.transaction import Transaction
+from frazil.value_classes import replace
 
 _POSITION: Final = "frazil.applied."
 _GONE: Final = pa.array([ChangeType.DELETE, ChangeType.UPDATE_PREIMAGE])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from frazil.argument_checks import check_arguments, is_text
@@ -35,6 +34,7 @@ from frazil.storage import checked_location, same_store
 from frazil.table.table import Table
 from frazil.text_format import did_you_mean
 from frazil.tree.cache import ManifestCache
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

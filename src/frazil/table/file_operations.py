@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from frazil.argument_checks import check_arguments
@@ -21,6 +20,7 @@ from frazil.properties.registry import (
 )
 from frazil.table import refs
 from frazil.table.refs import AsOf
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.commit.change import Searched, VectorEdit

@@ -8,7 +8,6 @@ format version, as they are all read as trees.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +26,7 @@ from frazil.format.entries.tracking import Status
 from frazil.format.metadata.metadata import History, Snapshot
 from frazil.table.inspect_files import PARTITION_KEYS, ShownEntries
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, labelled
+from frazil.value_classes import dataclass
 
 _LONG, _INT, _TEXT = pa.int64(), pa.int32(), pa.string()
 _MILLIS = pa.timestamp("ms")

@@ -8,7 +8,6 @@ per file, however many there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from frazil.format.vectors import bitmap
 from frazil.table.inspect_maps import statistics_maps
 from frazil.tree.read import LEAF, POSITION
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass
 
 _VERBS: Final = ("added", "existing", "deleted", "replaced", "modified")
 _LONG, _INT, _SMALL = pa.int64(), pa.int32(), pa.int8()

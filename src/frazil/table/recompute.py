@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -19,6 +18,7 @@ from frazil.commit.loop import RetryLimits
 from frazil.commit.result import CommitResult
 from frazil.data.write.row_input import Rows
 from frazil.errors import CommitConflict
+from frazil.value_classes import replace
 
 MAX_TURN_S = 1.0
 """A change that takes longer is computed outside the table's queue, where it would hold up all."""

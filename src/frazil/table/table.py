@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from frazil.argument_checks import check_arguments
@@ -23,6 +22,7 @@ from frazil.table.column_operations import ColumnOperations
 from frazil.table.file_operations import FileOperations, IcebergOperations
 from frazil.table.history_operations import HistoryOperations
 from frazil.table.refs import AsOf
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     import pandas

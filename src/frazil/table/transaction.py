@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import TracebackType
 from typing import Any, cast
 
@@ -46,6 +45,7 @@ from frazil.rows.scan import Scan
 from frazil.storage import Places
 from frazil.table.column_operations import add_columns, merge_columns
 from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
+from frazil.value_classes import replace
 
 
 @check_arguments

@@ -10,11 +10,11 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from frazil.properties.registry import CACHE_MANIFEST_BYTES
 from frazil.storage.base import InMemory, RandomAccess
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,6 @@ their own there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from frazil.format.vectors import bitmap
 from frazil.tree.locate import Rows
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LeafRef, Tree, TreeReader, data_leaves, labelled
+from frazil.value_classes import dataclass
 
 CHANGE_KEYS = (
     "location",

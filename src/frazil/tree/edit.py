@@ -8,7 +8,6 @@ examples that test them are the names of `tests/scenarios`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from frazil.format.entries.fields import STATS_PREFIX, ContentType
 from frazil.format.entries.tracking import ONE_SNAPSHOT_KEYS, Status
 from frazil.format.vectors import bitmap
 from frazil.tree.row_ids import counted
+from frazil.value_classes import dataclass, field
 
 Positions = np.ndarray[Any, np.dtype[Any]]
 _NONE: Positions = np.zeros(0, dtype=np.int64)

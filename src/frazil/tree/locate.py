@@ -9,7 +9,6 @@ list a file twice; the entries' first row ids, where both sides know them, tell 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,6 +20,7 @@ from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader
+from frazil.value_classes import dataclass
 
 _T = TypeVar("_T")
 

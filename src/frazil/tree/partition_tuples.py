@@ -8,7 +8,6 @@ one partition. Without bounds the value is null, as it is for a file whose rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +18,7 @@ from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ converts a few manifests of v1 to v3 instead.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from frazil.properties.registry import (
     LEAF_MAX_DEAD_RATIO,
@@ -18,6 +17,7 @@ from frazil.properties.registry import (
     ROOT_MAX_DELETE_ENTRIES,
     ROOT_TARGET_BYTES,
 )
+from frazil.value_classes import dataclass
 
 _ABSORBED = 8
 """How many times the root's share of entries a leaf may hold that takes modified entries in."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from frazil.storage import Storage, readers_at
 from frazil.threads import in_threads
 from frazil.tree.cache import ManifestCache
 from frazil.tree.decoder import ManifestDecoder
+from frazil.value_classes import dataclass
 
 POSITION = "@position"
 """In-memory column of leaf batches: the entry's position in its leaf."""

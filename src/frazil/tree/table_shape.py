@@ -12,11 +12,9 @@ Settings are not part of it, as they change while the definition stays: see `fra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg import types as ice
@@ -32,6 +30,7 @@ from frazil.format.entries.nest import ColumnNames
 from frazil.format.entries.stats import TrackedField
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.format.values.types import arrow_type
+from frazil.value_classes import dataclass
 
 _OF_POSITION_DELETES: Final[dict[int, ice.IcebergType]] = {
     FILE_PATH: ice.StringType(),
@@ -150,7 +149,7 @@ class TableShape:
         field of the specs that its other files have: their partition is not null."""
         if not batch.has("spec_id"):
             return batch
-        used = {int(spec) for spec in np.unique(batch.numpy("spec_id"))}
+        used = set(batch.numpy("spec_id").tolist())
         if not used.isdisjoint(self.unpartitioned):
             specs = batch.column("spec_id")
             unpartitioned = pa.array(sorted(self.unpartitioned), pa.int32())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from frazil.properties.registry import METADATA_COMPRESSION
 from frazil.storage import Storage, is_local, readers_at
 from frazil.threads import in_threads
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass
 
 _SMALL_ROOT_ENTRIES = 500
 

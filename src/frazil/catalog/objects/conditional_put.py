@@ -16,7 +16,6 @@ import random
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from frazil.errors import AlreadyExists, CatalogError, NotFound, StorageError
 from frazil.storage.conditional import (
@@ -26,6 +25,7 @@ from frazil.storage.conditional import (
     StoreBusy,
     StoredObject,
 )
+from frazil.value_classes import dataclass
 
 _log = logging.getLogger(__name__)
 

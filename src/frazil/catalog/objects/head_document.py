@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -27,6 +26,7 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     TableMetadata,
 )
+from frazil.value_classes import dataclass, field, replace
 
 HEAD_VERSION = 1
 MAX_IDS = 256

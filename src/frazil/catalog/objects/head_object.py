@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from frazil.catalog.objects.conditional_put import Refused, Written, put, read
 from frazil.catalog.objects.head_document import HeadDocument, Unresolved
@@ -13,6 +12,7 @@ from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import folder_of
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.storage.conditional import ConditionalStore, ObjectVersion, StoredObject
+from frazil.value_classes import dataclass
 
 _MAX_CHANGES = 200
 _MAX_WAIT_S = 0.05

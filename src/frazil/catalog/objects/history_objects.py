@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.catalog.objects.conditional_put import new_mark
 from frazil.errors import FormatError
 from frazil.storage.conditional import ConditionalStore
 from frazil.threads import in_threads
+from frazil.value_classes import dataclass, replace
 
 MAX_RECENT = 64
 """Snapshots in a head; the commit that passes it moves the older ones out."""

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 
 from frazil.catalog.names import Identifier, Namespace, namespace_location
 from frazil.errors import InvalidInput
 from frazil.storage import Places
+from frazil.value_classes import dataclass
 
 FOLDER = "_frazil"
 HEAD = "head.json"

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from frazil.catalog.names import Identifier
@@ -24,6 +23,7 @@ from frazil.catalog.objects.history_objects import encode, parse
 from frazil.catalog.objects.layout import Layout
 from frazil.errors import AlreadyExists, CommitConflict, NotFound
 from frazil.storage.conditional import ConditionalStore, ObjectVersion, StoredObject
+from frazil.value_classes import dataclass
 
 MAX_CLAIM_MS = 10 * 60 * 1000
 """An unconfirmed claim that is older may be taken over."""

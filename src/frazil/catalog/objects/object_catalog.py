@@ -13,7 +13,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 
 from frazil.catalog import export
@@ -58,6 +57,7 @@ from frazil.format.metadata.metadata import FORMAT_VERSION, History, MetadataLog
 from frazil.storage import Places, Storage, check_absolute, checked_location
 from frazil.storage.conditional import ConditionalStore, as_conditional
 from frazil.storage.read_only import ReadOnlyStorages
+from frazil.value_classes import replace
 
 
 class ObjectCatalog:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 
 from frazil.catalog import export
 from frazil.catalog.backend import check_draft, gone
@@ -46,6 +45,7 @@ from frazil.format.metadata.metadata import (
     log_entry,
 )
 from frazil.storage import Storage
+from frazil.value_classes import replace
 
 _log = logging.getLogger(__name__)
 _MAX_LOG = 256

@@ -7,7 +7,6 @@ kind: of two that do so at once, at least one sees the other and gives way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from frazil.catalog.names import Identifier, Namespace, namespace_of
@@ -23,6 +22,7 @@ from frazil.catalog.views import (
     view_moved,
 )
 from frazil.storage.conditional import ConditionalStore, ObjectVersion
+from frazil.value_classes import dataclass
 
 _MAX_TRIES = 20
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import http.client
 import socket
-from dataclasses import dataclass
+
+from frazil.value_classes import dataclass
 
 MAX_HEADER_BYTES = 1 << 16
 _PIECE = 1 << 16

@@ -8,7 +8,6 @@ value is encoded and decoded in one place. Knows nothing of HTTP.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frazil.catalog.names import Identifier
@@ -24,6 +23,7 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     TableMetadata,
 )
+from frazil.value_classes import dataclass, field, replace
 
 Document = dict[str, Any]
 _HEADER_BYTES = 4

@@ -10,7 +10,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -59,6 +58,7 @@ from frazil.errors import (
 )
 from frazil.format.metadata.metadata import FORMAT_VERSION, History, MetadataLogEntry, TableMetadata
 from frazil.storage import Storage, checked_location
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     pass

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from frazil.catalog import export
@@ -44,6 +43,7 @@ from frazil.format.metadata.metadata import (
     log_entry,
 )
 from frazil.storage import Storage
+from frazil.value_classes import dataclass, replace
 
 _log = logging.getLogger(__name__)
 _TRIES = 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +26,7 @@ from frazil.format.metadata.metadata import (
     SnapshotLogEntry,
     TableMetadata,
 )
+from frazil.value_classes import dataclass, field, replace
 
 _FIELDS = """
 SELECT t.metadata_location, f.table_id, f.version, f.definition_id, f.last_sequence_number,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from frazil.catalog.database.database import Database, DuplicateKey, Row
@@ -22,6 +21,7 @@ from frazil.catalog.views import (
     no_view,
     view_moved,
 )
+from frazil.value_classes import replace
 
 _KEY = "catalog_name = :catalog AND view_namespace = :namespace AND view_name = :name"
 _TAKE_NAME = f"""

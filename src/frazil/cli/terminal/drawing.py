@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from frazil.format.metadata.metadata import Snapshot
 from frazil.format.vectors import bitmap
 from frazil.text_format import counted, size
 from frazil.tree.read import LeafRef, Tree, TreeReader
+from frazil.value_classes import dataclass, field
 
 _SHOWN_POSITIONS = 6
 _LETTERS = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from frazil.cli.terminal.formats import Format
+from frazil.value_classes import dataclass
 
 MAX_ROWS: Final = 100
 """Rows of a query that are shown as a table, unless more are asked for."""

@@ -6,13 +6,14 @@ types costs a few lookups per batch. Which delete applies to which file is for t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from frazil.value_classes import dataclass
 
 _Codes = npt.NDArray[np.int64]
 _NO_MATCH = -1

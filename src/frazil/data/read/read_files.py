@@ -8,7 +8,6 @@ Which files to read, and which deletes apply to them, is decided in `frazil.scan
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -46,6 +45,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.metrics import FULL, MetricsConfig
 from frazil.format.entries.stats import stats_types, tracked_fields
 from frazil.storage import Storage
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import NameMapping

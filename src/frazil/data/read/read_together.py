@@ -8,7 +8,6 @@ become rows together; the outcome is the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from frazil.data.read.sources import ParquetSource, explained, open_source
 from frazil.data.reshape import record_batch
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError
+from frazil.value_classes import dataclass, field, replace
 
 SMALL_BYTES: Final = 1 << 18
 """Files up to this size are read together."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -23,6 +22,7 @@ from frazil.format.entries import seal
 from frazil.limits import Limits
 from frazil.storage import RandomAccess, Storage, is_local
 from frazil.text_format import first_line
+from frazil.value_classes import dataclass
 
 _FEW_VALUES = 1 << 17  # handing so few to other threads costs more than decoding them
 

@@ -7,7 +7,6 @@ files need not align. Positions, deletes and filters are applied to the stitched
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +20,7 @@ from frazil.errors import FormatError, Unsupported
 from frazil.format.entries.column_files import ColumnFile
 from frazil.format.entries.fields import COLUMN_FILES
 from frazil.storage import Storage
+from frazil.value_classes import dataclass
 
 
 def stitched(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +24,7 @@ from frazil.format.entries.fields import stats_key
 from frazil.format.entries.metrics import FULL, MetricsConfig, MetricsMode
 from frazil.format.entries.stats import ROW_LINEAGE, TrackedField, has_bounds, tracked_fields
 from frazil.format.values.types import is_floating, is_geo
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField, NameMapping

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.stats import ROW_LINEAGE, stats_types, tracked_fields
 from frazil.format.paths import relativise
 from frazil.storage import Storage
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from frazil.data.write.write_options import WriteOptions
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.seal import Sealer
 from frazil.storage import Storage
+from frazil.value_classes import dataclass
 
 
 class Background:

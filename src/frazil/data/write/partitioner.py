@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote_plus
 
@@ -20,10 +19,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import IcebergType, UUIDType
 
+from frazil import arrow_values
 from frazil.data.metadata_columns import column_at, path_of
 from frazil.filter.transforms.transforms import joint_array
 from frazil.format.partition_fields import source_ids
 from frazil.format.values.types import arrow_type, scalar_value
+from frazil.value_classes import dataclass, field
 
 _MAX_SEGMENT_BYTES: Final = 200
 
@@ -96,7 +97,7 @@ class Partitioner:
         ]
         codes = np.zeros(batch.num_rows, dtype=np.int64)
         for column in encoded:
-            indices = column.indices.to_numpy(zero_copy_only=False)
+            indices = arrow_values.to_numpy(column.indices)
             codes = codes * len(column.dictionary) + indices
             if len(encoded) > 1:
                 _, codes = np.unique(codes, return_inverse=True)
@@ -109,7 +110,7 @@ class Partitioner:
         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
             rows = order[start:end]
             # A copy per partition: a slice would keep the whole batch alive in a slow partition.
-            yield self._partition(encoded, int(rows[0])), batch.take(pa.array(rows))
+            yield self._partition(encoded, int(rows[0])), batch.take(arrow_values.array(rows))
 
     def _partition(self, encoded: list[pa.DictionaryArray], row: int) -> Partition:
         values = tuple(

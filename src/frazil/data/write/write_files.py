@@ -12,7 +12,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -35,6 +34,7 @@ from frazil.format.metadata.metadata import DerivedColumn
 from frazil.format.paths import relativise
 from frazil.storage import Storage
 from frazil.storage.deletion import delete_reporting
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder

@@ -6,7 +6,6 @@ A value that cannot be used is refused here, before any file is made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from frazil.properties.registry import (
     ROW_GROUP_ROWS,
     TARGET_FILE_SIZE,
 )
+from frazil.value_classes import dataclass, field
 
 _MB: Final = 1 << 20
 _LEVELS: Final = ("gzip", "brotli", "zstd")

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import DecimalType, IcebergType
 
+from frazil.arrow_values import to_numpy
 from frazil.format.entries.batch import single_chunk
 from frazil.format.values.types import arrow_type
 
@@ -88,7 +89,7 @@ def vector(
             return None
     known: Mask | None = None
     if array.null_count:
-        known = np.asarray(array.is_valid().to_numpy(zero_copy_only=False))
+        known = to_numpy(array.is_valid())
     if isinstance(type_, DecimalType):
         if type_.precision > _NARROW_DIGITS:
             return _ArrowVector(array, known)

@@ -8,13 +8,13 @@ Knows nothing of values, text or files.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 
 from pyiceberg.expressions import BoundReference
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.types import NestedField, StructType
 
 from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass
 
 MAX_NAMES_SHOWN = 30
 

@@ -13,7 +13,6 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, time
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from enum import Enum
@@ -40,6 +39,7 @@ from pyiceberg.expressions.literals import (
 )
 
 from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _DAY_NS: Final = 86_400_000_000_000

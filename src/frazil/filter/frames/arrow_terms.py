@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +30,7 @@ from frazil.filter.frames.terms import (
     either_not_both,
     refusal,
 )
+from frazil.value_classes import dataclass
 
 _COMPARISONS: Final = {
     "equal": Op.EQ,

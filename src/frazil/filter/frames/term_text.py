@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyiceberg import types as ice
@@ -34,6 +33,7 @@ from frazil.filter.frames.terms import (
 )
 from frazil.filter.text.quotes import literal, quoted
 from frazil.filter.text.sql_values import value_text
+from frazil.value_classes import dataclass
 
 _ABOVE: Final = (Op.GT, Op.GE)
 _BELOW: Final = (Op.LT, Op.LE)

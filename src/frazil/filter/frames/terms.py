@@ -6,12 +6,12 @@ means in SQL is for `frazil.filter.frames.term_text` to say.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
 from frazil.errors import InvalidInput
 from frazil.filter.bind.operators import Op
+from frazil.value_classes import dataclass
 
 
 class Logic(Enum):

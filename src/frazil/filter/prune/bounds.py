@@ -15,7 +15,6 @@ columns say nothing, and nothing was computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any, Final, TypeAlias
@@ -27,6 +26,7 @@ from frazil.filter.bind.operators import PREFIX, UNARY, Op
 from frazil.filter.prune.partition_test import ComparedValues
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import is_floating
+from frazil.value_classes import dataclass
 
 Counts: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 

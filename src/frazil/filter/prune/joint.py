@@ -7,7 +7,6 @@ all of them. Pure: which entries are in a bucket is for `frazil.filter.prune.pru
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any, Final
@@ -24,6 +23,7 @@ from frazil.filter.prune.partition_test import ComparedValues, PartitionTest
 from frazil.filter.transforms.transforms import joint_array
 from frazil.format.partition_fields import JointBucketTransform, JointField
 from frazil.format.values.types import arrow_type
+from frazil.value_classes import dataclass
 
 _MAX_COMBINATIONS: Final = 1_000
 """Combinations of values that are hashed for one filter; more of them leave hardly a bucket out."""

@@ -8,7 +8,6 @@ has the fields of the file's own spec: elsewhere nothing is known.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyiceberg.types import IcebergType
 
 from frazil.filter.bind.comparable import Comparable, Mask
 from frazil.filter.bind.operators import Op, literals_of, operator_of
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ they never prune.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -31,6 +30,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import Transform
 from pyiceberg.types import IcebergType
 
+from frazil.arrow_values import to_numpy
 from frazil.errors import InvalidInput
 from frazil.filter.bind.box_predicate import BoxPredicate
 from frazil.filter.bind.comparable import Comparable, Mask, vector
@@ -42,6 +42,7 @@ from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.values.types import is_floating
+from frazil.value_classes import dataclass, field
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 _EVIDENCE: Final = ("partition", "derived", "bounds")
@@ -404,9 +405,9 @@ class _View:
             for id in sources if values.null_count else ():
                 bound = self.batch.column(stats_key(id, "lower_bound"))
                 if bound.null_count < self.count:
-                    mask = either(mask, np.asarray(bound.is_valid()))
+                    mask = either(mask, to_numpy(bound.is_valid()))
             if mask is not None:
-                mask &= np.asarray(values.is_null())
+                mask &= to_numpy(values.is_null())
             self._no_tuple[same] = mask
         return self._no_tuple[same]
 

@@ -11,7 +11,6 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
@@ -38,6 +37,7 @@ from frazil.filter.bind.operators import Op
 from frazil.filter.prune import shape_terms
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import values_of
+from frazil.value_classes import dataclass, field
 
 MAX_VALUES: Final = 1000
 """Values of an IN; a condition with more prunes nothing, keys beyond are a range."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -32,6 +31,7 @@ from frazil.errors import InvalidInput
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.literals import place
 from frazil.filter.text.tokens import Kind, Token, problem_at, tokens
+from frazil.value_classes import dataclass
 
 RESERVED: Final = frozenset(
     {"and", "or", "not", "is", "in", "like", "between", "null", "nan", "true", "false"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.schema import Schema
@@ -19,6 +18,7 @@ from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_values import value_text
 from frazil.filter.text.tokens import problem_at
 from frazil.format.checks import check_text
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from frazil.parser import nodes as n

@@ -7,11 +7,11 @@ what was expected there.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass
 
 _WINDOW: Final = 60
 

@@ -26,6 +26,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
+from frazil import arrow_values
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.transforms.murmur import hash_bytes, hash_longs
 from frazil.format.partition_fields import JointBucketTransform
@@ -90,7 +91,9 @@ def joint_array(
         pieces.append(_hashed_bytes(plain, kind))
     hashed = _joint_hashes(pieces) & np.uint32(0x7FFFFFFF)
     buckets = (hashed % np.uint32(transform.num_buckets)).astype(np.int32)
-    return pc.if_else(is_known, pa.array(buckets, pa.int32()), pa.scalar(None, pa.int32()))
+    return pc.if_else(
+        is_known, arrow_values.array(buckets, pa.int32()), arrow_values.scalar(None, pa.int32())
+    )
 
 
 def _plain(array: pa.Array | pa.ChunkedArray, source_type: ice.IcebergType) -> pa.Array:
@@ -105,8 +108,8 @@ def _plain(array: pa.Array | pa.ChunkedArray, source_type: ice.IcebergType) -> p
 def _with_nulls(values: np.ndarray[Any, Any], like: pa.Array, type_: pa.DataType) -> pa.Array:
     mask = None
     if like.null_count:
-        mask = like.is_null().to_numpy(zero_copy_only=False)
-    numbers = pa.array(values.astype(np.int32), pa.int32(), mask=mask)
+        mask = arrow_values.to_numpy(like.is_null())
+    numbers = arrow_values.array(values.astype(np.int32), pa.int32(), mask=mask)
     return numbers if type_ == pa.int32() else numbers.cast(type_)
 
 
@@ -164,14 +167,14 @@ def _too_low(source_type: ice.IcebergType, width: int) -> InvalidInput:
 def _truncate_whole(array: pa.Array, source_type: ice.IcebergType, width: int) -> pa.Array:
     values = _longs(array)
     if array.null_count:
-        values[array.is_null().to_numpy(zero_copy_only=False)] = 0
+        values[arrow_values.to_numpy(array.is_null())] = 0
     rest = np.mod(values, width)
     lowest = -(2**31) if isinstance(source_type, ice.IntegerType) else -(2**63)
     if np.any(values < lowest + rest):
         raise _too_low(source_type, width)
-    truncated = pa.array(values - rest, pa.int64())
+    truncated = arrow_values.array(values - rest, pa.int64())
     if array.null_count:
-        truncated = pc.if_else(array.is_valid(), truncated, pa.scalar(None, pa.int64()))
+        truncated = pc.if_else(array.is_valid(), truncated, arrow_values.scalar(None, pa.int64()))
     return truncated.cast(array.type)
 
 
@@ -188,7 +191,7 @@ def _truncate_decimal(array: pa.Array, source_type: ice.DecimalType, width: int)
     words[:, 1] = high - (low < rest)
     truncated = pa.Array.from_buffers(array.type, len(array), [None, pa.py_buffer(words)])
     if array.null_count:
-        truncated = pc.if_else(array.is_valid(), truncated, pa.scalar(None, array.type))
+        truncated = pc.if_else(array.is_valid(), truncated, arrow_values.scalar(None, array.type))
     try:
         truncated.validate(full=True)
     except pa.ArrowInvalid:

@@ -7,7 +7,6 @@ members, and one string in place of another would be a wrong file: they are told
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from frazil.errors import FormatError, Unsupported
 from frazil.format.entries import fields
 from frazil.format.entries.batch import Column, EntryBatch, single_chunk
 from frazil.format.entries.fields import COLUMN_FILES, ContentType, Revision
+from frazil.value_classes import dataclass
 
 _FIELD_ID = b"PARQUET:field_id"
 _LOCATION, _IDS, _FORMAT, _SIZE, _KEY = 160, 161, 163, 164, 165

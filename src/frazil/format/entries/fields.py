@@ -14,11 +14,12 @@ the field id instead of a name: `partition.1000`, `content_stats.7.lower_bound`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
 import pyarrow as pa
+
+from frazil.value_classes import dataclass, field
 
 
 class ContentType(IntEnum):

@@ -12,7 +12,6 @@ no revision are refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from frazil.format.entries.seal import Verified, sealed, sealed_for_ranges, veri
 from frazil.format.entries.shape import ManifestColumns, columns_of
 from frazil.limits import DEFAULT, Limits
 from frazil.text_format import first_line
+from frazil.value_classes import dataclass
 
 _MIN_BYTES = 4
 """What a value takes in memory, but for booleans."""

@@ -9,7 +9,6 @@ bounds, because the root prunes by them, and a sort column keeps bounds unless o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +20,7 @@ from frazil.format.entries.stats import TrackedField, tracked_fields
 from frazil.format.values.truncate import truncate_lower, truncate_upper
 from frazil.properties.property import Property
 from frazil.properties.registry import METRICS_COLUMN, METRICS_DEFAULT, METRICS_MAX_INFERRED
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder

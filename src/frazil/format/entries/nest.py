@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
@@ -19,6 +18,7 @@ from frazil import arrow_values
 from frazil.format.entries import fields, stats, tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import Revision
+from frazil.value_classes import dataclass, field
 
 FIELD_ID = b"PARQUET:field_id"
 _MAX_NESTINGS = 64

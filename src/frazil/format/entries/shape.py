@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from frazil.format.entries import fields, stats
 from frazil.format.entries.column_files import unread_shape
 from frazil.format.entries.fields import Revision
 from frazil.format.entries.nest import FIELD_ID, checksum
+from frazil.value_classes import dataclass
 
 _MAX_SCHEMAS = 16
 

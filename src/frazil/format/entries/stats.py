@@ -8,7 +8,6 @@ The arithmetic of statistics ids lives here and nowhere else. How values are col
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyiceberg.schema import Schema
 from frazil.errors import InvalidInput
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import arrow_type, is_floating, is_geo, is_variable_length
+from frazil.value_classes import dataclass
 
 ROW_ID: Final = 2_147_483_540
 LAST_UPDATED_SEQUENCE_NUMBER: Final = 2_147_483_539

@@ -7,7 +7,6 @@ manifests are handled as columns by the functions at the end (`carry`, `inherit`
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final
@@ -20,6 +19,7 @@ from frazil import arrow_values
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
+from frazil.value_classes import dataclass, replace
 
 
 class Status(IntEnum):
@@ -207,7 +207,7 @@ def check(batch: EntryBatch, *, root: bool, path: str | None = None) -> None:
     content = batch.numpy("content_type")
     known = {int(kind) for kind in ContentType} - {ContentType.POSITION_DELETES}
     alike = content.min() == content.max()
-    for kind in content[:1] if alike else np.unique(content):
+    for kind in content[:1] if alike else sorted(set(content.tolist())):
         if int(kind) not in known:
             raise FormatError(
                 f"content type is {int(kind)}; expected one of {sorted(known)}. "

@@ -11,7 +11,6 @@ snapshots, so `History` keeps them apart and a commit never carries them along.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count
 from typing import TYPE_CHECKING, Any, NewType
@@ -29,6 +28,7 @@ from frazil.format.checks import (
     check_spec,
 )
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionField, PartitionSpec

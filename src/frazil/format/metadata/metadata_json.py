@@ -16,7 +16,6 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from frazil.errors import FormatError, Unsupported
@@ -40,6 +39,7 @@ from frazil.format.metadata.metadata import (
 )
 from frazil.format.metadata.metadata_models import column_ids, derived_columns, models
 from frazil.limits import DEFAULT, Limits, decompress
+from frazil.value_classes import replace
 
 KNOWN_FEATURES: frozenset[str] = frozenset()
 """Names that `required-features` may hold: what a reader must understand to read the table."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg import types as ice
+
+from frazil.value_classes import dataclass
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

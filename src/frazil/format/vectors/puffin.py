@@ -14,7 +14,6 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.vectors import roaring
 from frazil.limits import DEFAULT, Limits, decompress
+from frazil.value_classes import dataclass
 
 MAGIC = b"PFA1"
 VECTOR_TYPE = "deletion-vector-v1"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from frazil.catalog.notes import CLAIMS, Notes, claim_key
@@ -37,6 +36,7 @@ from frazil.legacy.publish.published import STATE_PROPERTY, Publication
 from frazil.properties.registry import PUBLISH_FORMAT_VERSION
 from frazil.storage import Storage
 from frazil.storage.conditional import as_conditional
+from frazil.value_classes import dataclass, replace
 
 VERSIONS = (2, 3)
 _ATTEMPTS = 20

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from frazil.scan.change_steps import without_vector
 from frazil.tree.changes import changes_of
 from frazil.tree.partition_tuples import PartitionColumns
 from frazil.tree.read import LEAF, POSITION, LeafRef, Tree, TreeReader, data_leaves, delete_leaves
+from frazil.value_classes import dataclass, field
 
 _LIVE_KEYS = ("tracking.status", "content_type", "spec_id")
 _TRACKING = (

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.catalog import export
@@ -26,6 +25,7 @@ from frazil.storage.conditional import (
     StoreBusy,
     as_conditional,
 )
+from frazil.value_classes import dataclass, field
 
 FOLDER = "metadata/published"
 """Where the metadata that a server shows lies, below the table: apart from the table's own."""

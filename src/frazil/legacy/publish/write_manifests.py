@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -38,6 +37,7 @@ from frazil.format.values import single_value
 from frazil.format.values.types import is_floating, is_geo
 from frazil.legacy.read import manifest_entries, manifest_list
 from frazil.tree.table_shape import TableShape, shape_of
+from frazil.value_classes import dataclass, field
 
 _DATA_FILE: Final = 2
 _COLUMN_SIZES: Final = 108

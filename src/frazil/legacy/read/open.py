@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from frazil.format.paths import is_absolute
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.storage import Storage
 from frazil.tree.cache import ManifestCache
+from frazil.value_classes import dataclass
 
 VERSION_HINT = "version-hint.text"
 _METADATA_FILE = re.compile(r"(?:v(\d+)|(\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?$")

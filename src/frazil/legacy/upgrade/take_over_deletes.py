@@ -9,7 +9,6 @@ nothing: the rewrite of manifests does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from frazil.format.vectors.puffin import StoredVector
 from frazil.scan.plan import Plan, plan
 from frazil.scan.tasks import Task, TaskReader, tasks_of
 from frazil.tree.read import LeafRef, TreeReader, delete_leaves
+from frazil.value_classes import dataclass, replace
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 

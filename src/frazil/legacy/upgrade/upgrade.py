@@ -9,7 +9,6 @@ points at the old manifests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 
 from frazil.catalog.backend import CatalogBackend
 from frazil.catalog.export import as_spelled
@@ -29,6 +28,7 @@ from frazil.format.metadata.metadata import (
 )
 from frazil.text_format import counted
 from frazil.tree.read import LeafRef, TreeReader
+from frazil.value_classes import dataclass, replace
 
 _ATTEMPTS = 5
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -26,6 +25,7 @@ from frazil.maintenance.check.problems import Problems
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.kept_files import kept_files
 from frazil.storage import Storage
+from frazil.value_classes import dataclass, field
 
 FILE_KEYS = (
     "location",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from frazil.errors import FormatError, FrazilError
 from frazil.text_format import card, counted, first_line
+from frazil.value_classes import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.catalog.notes import Notes
@@ -35,6 +34,7 @@ from frazil.maintenance.removal.kept_files import copies_for
 from frazil.maintenance.removal.reachable import Holdings, Reach, Unreachable, statistics_files
 from frazil.maintenance.retention import Ancestry, Due, Retention
 from frazil.text_format import counted
+from frazil.value_classes import dataclass, field
 
 _log = logging.getLogger(__name__)
 

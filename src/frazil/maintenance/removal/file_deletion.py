@@ -4,7 +4,6 @@ everything that deletes files of a table after their commit goes through here.""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from frazil.maintenance.removal.address_set import AddressSet, hashes_in
 from frazil.maintenance.removal.reachable import Reach
 from frazil.storage import Storage
 from frazil.storage.deletion import delete_reporting
+from frazil.value_classes import dataclass
 
 _DELETED_TOGETHER: Final = 1_000
 _DELETED: Final = "files deleted"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from frazil.errors import NotFound
+from frazil.value_classes import dataclass
 
 FOLDER = "metadata/kept"
 

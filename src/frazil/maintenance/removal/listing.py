@@ -8,7 +8,6 @@ file tells (size and age of local files) is asked for those alone that somebody 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Final, Protocol, runtime_checkable
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 from frazil.maintenance.progress import Progress, run_all, silent
 from frazil.maintenance.removal.address_set import Hashes, hashes_in_folder
 from frazil.storage import FileInfo, Storage, is_local
+from frazil.value_classes import dataclass
 
 _ENOUGH: Final = 16
 _MAX_LEVELS: Final = 4

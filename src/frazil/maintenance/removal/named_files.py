@@ -7,7 +7,6 @@ the vectors of a whole commit), so they are a dictionary.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.maintenance.removal.address_set import AddressSet, hashes_of
+from frazil.value_classes import dataclass, field
 
 Bounds = tuple[tuple[Any, Any] | None, ...]
 """Lower and upper bound in each of a few columns; None where they are not known."""

@@ -9,7 +9,6 @@ the log names, hidden files, and folders that look like another table.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from frazil.maintenance.removal.listing import ListedFiles, Lister, list_files
 from frazil.maintenance.removal.reachable import Reach, statistics_files
 from frazil.storage import FileInfo, checked_location
 from frazil.text_format import counted
+from frazil.value_classes import dataclass
 
 SAFETY_AGE_MS = 3 * 24 * 3600 * 1000
 _METADATA_FILE = r"\.metadata\.json$|^root-"

@@ -8,7 +8,6 @@ the catalog; nothing is deleted unless it has left.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Any
 
 from frazil.catalog.backend import CatalogBackend, TableName
@@ -22,6 +21,7 @@ from frazil.maintenance.removal.file_deletion import deletable, delete_all, owne
 from frazil.maintenance.removal.listing import ListedFiles, list_files
 from frazil.maintenance.removal.orphans import json_files, other_tables
 from frazil.maintenance.removal.reachable import Reach, statistics_files
+from frazil.value_classes import dataclass
 
 _log = logging.getLogger(__name__)
 

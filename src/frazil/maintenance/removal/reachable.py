@@ -14,7 +14,6 @@ shared by many entries, and is looked for in every leaf that is not older than i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +36,7 @@ from frazil.maintenance.removal.named_files import Bounds, NamedFiles
 from frazil.storage import readers_at
 from frazil.tree.clusters import cluster_columns
 from frazil.tree.read import POSITION, LeafRef, Tree, TreeReader, leaf_refs
+from frazil.value_classes import dataclass, field
 
 Spelling = Callable[[pa.Array], tuple[pa.DictionaryArray, pa.Array]]
 """Writes addresses in the form in which they are compared: folders, and names in them."""

@@ -14,7 +14,6 @@ import json
 import logging
 import uuid
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from pyiceberg.table.name_mapping import NameMapping
@@ -46,6 +45,7 @@ from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import Places, checked_location
 from frazil.text_format import counted
 from frazil.tree.cache import ManifestCache
+from frazil.value_classes import dataclass, field, replace
 
 log = logging.getLogger("frazil.paimon")
 

@@ -7,7 +7,6 @@ now, so it does not matter which Paimon snapshots lie between.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -43,6 +42,7 @@ from frazil.paimon.read.paimon_table import PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot, Tag
 from frazil.paimon.read.vector_files import Positions
 from frazil.tree.stored_vectors import with_vectors
+from frazil.value_classes import dataclass, field, replace
 
 LOCATION: Final = PAIMON_LOCATION
 SNAPSHOT_ID: Final = "paimon.snapshot-id"

@@ -8,7 +8,6 @@ decides whether it may read a file without merging. Works on columns; opens no f
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from typing import Final
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from frazil.paimon.read import as_iceberg, binary_row, directories
 from frazil.paimon.read.paimon_table import PaimonState
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
+from frazil.value_classes import dataclass, replace
 
 Mask = npt.NDArray[np.bool_]
 

@@ -8,7 +8,6 @@ with a reason when their files cannot be taken as they are. Writes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from frazil.paimon.read.directories import MAIN_BRANCH
 from frazil.paimon.read.live import live_entries
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.snapshot import PaimonSnapshot, Tag
+from frazil.value_classes import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ value that a dry run shows and an adoption commits.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -32,6 +31,7 @@ from frazil.paimon.read.paimon_table import PaimonState, PaimonTable
 from frazil.paimon.read.table_schema import MergeEngine
 from frazil.paimon.read.vector_files import Positions
 from frazil.storage import Storage
+from frazil.value_classes import dataclass
 
 SPEC_ID: Final = 0
 _OTHER_BRANCH: Final = ("scan.fallback-branch", "scan.primary-branch")

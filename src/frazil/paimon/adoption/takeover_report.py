@@ -7,7 +7,6 @@ nothing. It prints as text; its tables are Arrow.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from frazil.paimon.read import as_iceberg
 from frazil.paimon.read.paimon_table import PaimonTable
 from frazil.storage import Storage
 from frazil.text_format import counted, size
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

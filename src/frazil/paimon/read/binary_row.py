@@ -11,7 +11,6 @@ before any byte is read. Knows nothing of manifests.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -29,6 +28,7 @@ from frazil.paimon.read.data_types import (
     TypeName,
     arrow_type,
 )
+from frazil.value_classes import dataclass
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]

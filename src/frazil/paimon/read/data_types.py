@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NoReturn
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 from pyiceberg import types as iceberg
 
 from frazil.errors import FormatError, Unsupported
+from frazil.value_classes import dataclass, replace
 
 
 class TypeName(StrEnum):

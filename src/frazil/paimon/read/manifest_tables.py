@@ -8,7 +8,6 @@ entries are alive is `frazil.paimon.read.live`'s matter. Reads no files.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from frazil.avro import by_name
 from frazil.avro.container import MAGIC as AVRO_MAGIC
 from frazil.errors import FormatError, Unsupported
 from frazil.limits import DEFAULT, Limits
+from frazil.value_classes import dataclass
 
 ORC_MAGIC: Final = b"ORC"
 ADD: Final = 0

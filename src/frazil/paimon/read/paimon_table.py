@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
 
@@ -24,6 +23,7 @@ from frazil.paimon.read.snapshot import PaimonSnapshot, Tag, parse_snapshot, par
 from frazil.paimon.read.table_schema import TableSchema, parse_schema
 from frazil.storage import FileInfo, Storage, is_local, storage_for
 from frazil.threads import in_threads
+from frazil.value_classes import dataclass, field, replace
 
 _READERS: Final = 8
 T = TypeVar("T")

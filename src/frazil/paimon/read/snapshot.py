@@ -7,12 +7,12 @@ is the whole current set, not a change. A tag is a snapshot with a name. Reads n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from frazil.errors import FormatError
 from frazil.paimon.read.table_schema import parse_object, whole
+from frazil.value_classes import dataclass
 
 KINDS: Final = ("APPEND", "COMPACT", "OVERWRITE", "ANALYZE")
 

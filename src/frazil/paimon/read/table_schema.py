@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from frazil.errors import FormatError, InvalidInput
 from frazil.paimon.read.data_types import DataField, DataType, TypeName, parse_field
+from frazil.value_classes import dataclass
 
 _ROW_ID: Final = DataField(
     id=2147483642, name="_ROW_ID", type=DataType(name=TypeName.BIGINT, nullable=True)

@@ -8,7 +8,6 @@ back in file order. Bounds are widened, never narrowed: what is not known for su
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from frazil.format.values.types import arrow_type, is_floating, is_variable_leng
 from frazil.paimon.read import binary_row
 from frazil.paimon.read.data_types import DataField
 from frazil.paimon.read.table_schema import TableSchema
+from frazil.value_classes import dataclass
 
 Columns = dict[str, pa.Array]
 _SEPARATOR: Final = "\x00"

@@ -8,7 +8,6 @@ those of a primary-key table are known to nobody, which is said.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -31,6 +30,7 @@ from frazil.paimon.scan.keyed_rows import KeyedFile, keyed_rows
 from frazil.paimon.scan.merge_rules import KIND
 from frazil.paimon.scan.paimon_plan import schema_of
 from frazil.scan.row_changes import CHANGE_COLUMNS, ChangeType
+from frazil.value_classes import dataclass
 
 _TYPES: Final = (
     ChangeType.INSERT,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysFalse, And, BooleanExpression, BoundPredicate, Or
@@ -18,6 +17,7 @@ from frazil.errors import FormatError
 from frazil.filter.bind.operators import Op, literals_of, operator_of
 from frazil.paimon.read.data_types import BINARIES, STRINGS, TIMESTAMPS, DataType, TypeName
 from frazil.paimon.scan.xxhash64 import xxhash64
+from frazil.value_classes import dataclass
 
 MAGIC: Final = 1493475289347502
 _VERSION: Final = 1

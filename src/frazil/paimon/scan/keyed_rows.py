@@ -7,7 +7,6 @@ columns of its own, so they are read by name and put beside.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +20,7 @@ from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError
 from frazil.paimon.read.vector_files import Positions
 from frazil.paimon.scan.merge_rules import KIND, SEQUENCE
+from frazil.value_classes import dataclass
 
 _SYSTEM: Final = pa.schema([(SEQUENCE, pa.int64()), (KIND, pa.int32())])
 

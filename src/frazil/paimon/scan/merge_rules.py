@@ -7,13 +7,13 @@ can do is refused by its name: rows are never merged by other rules than Paimon'
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import Unsupported
 from frazil.filter.text.quotes import quoted
 from frazil.paimon.read.data_types import TypeName
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
+from frazil.value_classes import dataclass
 
 SEQUENCE: Final = "_SEQUENCE_NUMBER"
 KIND: Final = "_VALUE_KIND"

@@ -8,7 +8,6 @@ value elsewhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -35,6 +34,7 @@ from frazil.paimon.scan.merge_rules import MergeRules, merge_rules
 from frazil.scan.tasks import slices_of
 from frazil.text_format import counted
 from frazil.threads import in_threads
+from frazil.value_classes import dataclass, replace
 
 Mask = npt.NDArray[np.bool_]
 _THREADS: Final = 8

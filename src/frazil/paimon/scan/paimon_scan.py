@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -28,6 +27,7 @@ from frazil.paimon.scan.paimon_plan import PaimonPlan, PaimonReport, plan, schem
 from frazil.rows.duckdb import duckdb_connection, duckdb_failures
 from frazil.rows.duckdb.duckdb_filter import matching
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass, replace
 
 _BATCH_ROWS: Final = 1 << 17
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -19,6 +18,7 @@ from frazil.paimon.read.snapshot import PaimonSnapshot
 from frazil.paimon.scan.changelog import PaimonChanges, changes
 from frazil.paimon.scan.paimon_scan import PaimonScan
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass
 
 
 @check_arguments

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,6 +27,7 @@ from frazil.rows.engine import Assignments, ColumnEngine, Engine
 from frazil.rows.planned import Planned
 from frazil.scan.tasks import Task
 from frazil.storage import Storage
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from frazil.rows.editor import RowEditor

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from frazil.errors import InvalidInput
 from frazil.rows.actions import KEY
 from frazil.rows.columns.column_sink import ColumnSink, FileToUpdate
 from frazil.scan.tasks import TaskReader
+from frazil.value_classes import dataclass, replace
 
 Function = Callable[[pa.RecordBatch], Any]
 """Values of a new column from a batch of rows: an Arrow array, or a sequence."""

@@ -7,7 +7,6 @@ an edit of the file's entry.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +36,7 @@ from frazil.properties.registry import FORMAT_REVISION
 from frazil.rows.actions import KEY
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
+from frazil.value_classes import dataclass, replace
 
 _KEY_FIELD: Final = NestedField(
     field_id=2_000_000_000, name=KEY, field_type=LongType(), required=True

@@ -9,7 +9,6 @@ the tree is walked once for all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from frazil import arrow_values
 from frazil.rows.planned import Longs
+from frazil.value_classes import dataclass, field
 
 FILE: Final = "__frazil_deleted_file"
 ROW: Final = "__frazil_deleted_row"

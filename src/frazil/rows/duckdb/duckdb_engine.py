@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -40,6 +39,7 @@ from frazil.rows.merge_clauses import Side, has, updates
 from frazil.rows.planned import Longs, Planned
 from frazil.rows.replaced_rows import ReplacedRows
 from frazil.rows.z_order import ZOrder
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     import duckdb

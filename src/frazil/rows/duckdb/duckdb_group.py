@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from frazil.format.values.types import arrow_type
 from frazil.rows.duckdb.duckdb_types import default_text
 from frazil.rows.planned import Planned
 from frazil.storage import Storage
+from frazil.value_classes import dataclass, field
 
 _MAX_KNOWN: Final = 1 << 16
 _MAX_SHARED: Final = 1 << 10

@@ -12,7 +12,6 @@ means by its own rules; columns of ours have names that no text of a user may ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from frazil.rows.duckdb.duckdb_types import literal
 from frazil.rows.duckdb.duckdb_values import Values
 from frazil.rows.engine import Constant, MergeClause, MergePlan, Value
 from frazil.rows.merge_clauses import WRITES, Side, has, updates
+from frazil.value_classes import dataclass
 
 _MARK: Final = "__frazil_mark"
 _CHOICE: Final = "__frazil_choice"

@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -63,6 +62,7 @@ from frazil.rows.duckdb.streamed_tasks import StreamedTasks
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import is_local, local_path
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     import duckdb

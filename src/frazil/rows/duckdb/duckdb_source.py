@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +27,7 @@ from frazil.rows.actions import SOURCE_ROW
 from frazil.rows.duckdb.duckdb_connection import forget
 from frazil.rows.duckdb.duckdb_failures import explained
 from frazil.rows.engine import KeyValues
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,7 @@ from frazil.rows.duckdb.duckdb_failures import kept
 from frazil.rows.duckdb.duckdb_source import unsliced
 from frazil.rows.planned import Longs
 from frazil.scan.tasks import Task, TaskReader
+from frazil.value_classes import replace
 
 
 class StreamedTasks:

@@ -17,7 +17,6 @@ registered, or that is another one now, leads nowhere else either.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from frazil.catalog.backend import CatalogBackend, TableHead
@@ -31,6 +30,7 @@ from frazil.storage import Places, Storage
 from frazil.storage.fence import Fence, FencedStorage
 from frazil.table import Catalog, Table
 from frazil.tree.cache import ManifestCache
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from frazil.serve.access.principals import Access, Principal

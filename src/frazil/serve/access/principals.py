@@ -15,7 +15,6 @@ import time
 import tomllib
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, Protocol
@@ -24,6 +23,7 @@ from urllib.parse import urlsplit
 from frazil.catalog.names import Namespace, undotted
 from frazil.errors import InvalidInput
 from frazil.serve.rest_errors import RestError
+from frazil.value_classes import dataclass
 
 log = logging.getLogger("frazil.serve")
 

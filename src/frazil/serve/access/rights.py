@@ -6,8 +6,9 @@ one; `tests/serve/test_rights.py` calls every endpoint as everybody and compares
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from frazil.value_classes import dataclass
 
 
 class Role(Enum):

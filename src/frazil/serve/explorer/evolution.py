@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.schema import Schema, index_by_id, index_name_by_id
 from pyiceberg.types import NestedField, StructType
+
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ from frazil.serve.rest_errors import RestError, bad_request
 from frazil.serve.service import Service
 from frazil.tree.read import POSITION, LeafRef
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass
 
 ROOT = "root"
 _KEYS = (

@@ -7,7 +7,6 @@ others together. Text has no distances, so bounds lie at their rank among all bo
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from math import exp, isfinite, log
 from typing import Any, Literal
@@ -22,6 +21,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import promote
 from frazil.serve.explorer import shown_values
+from frazil.value_classes import dataclass, field
 
 Kind = Literal["linear", "log", "rank"]
 Floats = npt.NDArray[np.float64]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from pyiceberg.schema import Schema
 
@@ -16,6 +15,7 @@ from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.table import Table
 from frazil.tree.read import TreeReader
+from frazil.value_classes import dataclass, field, replace
 
 PLACE = "/explorer/api/tables/{namespace}/{table}"
 _BY_ITSELF = 8

@@ -6,7 +6,6 @@ Everything is told from the one root; no leaf is opened.
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree_steps import step
 from frazil.serve.service import Service
 from frazil.tree.read import LeafRef, leaf_refs
+from frazil.value_classes import dataclass, replace
 
 MAX_CELLS = 2_000
 _BINS = 64

@@ -17,7 +17,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -48,6 +47,7 @@ from frazil.serve.limits import (
     MAX_GATHER_S,
 )
 from frazil.serve.native import group_entries, native_wire
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.serve.service import Service

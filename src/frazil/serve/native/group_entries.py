@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -23,6 +22,7 @@ from frazil.format.entries.fields import LEAVES, PARTITION_PREFIX, STATS_PREFIX
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.serve.limits import MAX_ENTRIES_BYTES
 from frazil.tree.table_shape import TableShape, shape_of
+from frazil.value_classes import dataclass
 
 _REQUIRED: Final = (
     "content_type",

@@ -11,7 +11,6 @@ import logging
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from frazil.catalog.backend import TableHead
@@ -46,6 +45,7 @@ from frazil.serve.rest.listed_files import check_listed, reader_of, strange_file
 from frazil.serve.rest.locations import check_files, read_registered
 from frazil.serve.service import Service
 from frazil.serve.wire.json_bodies import decoded
+from frazil.value_classes import dataclass, replace
 
 _log = logging.getLogger("frazil.serve")
 

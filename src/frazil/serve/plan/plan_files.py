@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,6 +27,7 @@ from frazil.scan.plan import MUST_MATCH
 from frazil.serve.plan.planning import PlanPart
 from frazil.serve.wire.wire_plans import ContentFile, IdMap, ScanTask, Tasks
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass
 
 COUNTS: Final = {
     "value_counts": "value_count",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
 
@@ -31,6 +30,7 @@ from frazil.serve.wire.wire_plans import PlanState
 from frazil.tree.changes import CHANGE_KEYS, append_runs, appended, changes_of
 from frazil.tree.read import LEAF, LeafRef
 from frazil.tree.table_shape import shape_of
+from frazil.value_classes import dataclass, field
 
 FAN_OUT = 8
 """Into how many parts that can be fetched side by side the rest of a plan is cut."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frazil.catalog.names import Identifier
@@ -61,6 +60,7 @@ from frazil.serve.service import Service
 from frazil.serve.view import kept_files
 from frazil.serve.view.published_view import head_of, own_properties, shown_version
 from frazil.serve.wire import wire
+from frazil.value_classes import dataclass, field, replace
 
 log = logging.getLogger("frazil.serve")
 

@@ -7,7 +7,6 @@ that the client built on: nothing can land between it and the client's own.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +30,7 @@ from frazil.scan.tasks import Positions, Task, TaskReader, file_tasks, tasks_of
 from frazil.serve.access.allowed_paths import Storage
 from frazil.serve.rest.translate import Net
 from frazil.tree.partition_tuples import PartitionColumns
+from frazil.value_classes import replace
 
 _SEQUENCE = "tracking.sequence_number"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier, Namespace, namespace_location
@@ -27,6 +26,7 @@ from frazil.serve.access.allowed_paths import (
 from frazil.serve.exchange import Request
 from frazil.serve.rest.listed_files import check_listed, reader_of
 from frazil.serve.service import Service
+from frazil.value_classes import dataclass, field, replace
 
 
 def check_namespace(

@@ -7,7 +7,6 @@ against the metadata a commit starts from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any
 from uuid import UUID
@@ -33,6 +32,7 @@ from frazil.format.partition_fields import as_known, load_spec
 from frazil.properties.registry import SERVE_FORMAT_VERSION, SERVE_LOCATION
 from frazil.serve.rest_errors import RestError, bad_request, conflict
 from frazil.serve.wire import wire
+from frazil.value_classes import dataclass, field, replace
 
 LAST_ADDED = -1
 

@@ -7,7 +7,6 @@ be of a size that can be read, before it is opened.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -27,6 +26,7 @@ from frazil.serve.access.allowed_paths import Fence, Storage
 from frazil.serve.rest.translate import Manifests, Net, net
 from frazil.tree.read import LeafRef, leaf_refs
 from frazil.tree.stored_vectors import read_vector
+from frazil.value_classes import dataclass
 
 MAX_FILE_BYTES = 1 << 30
 _OFFSET = "deletion_vector.offset"

@@ -10,7 +10,6 @@ rewritten manifests translate like any other.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from frazil.format.entries.fields import ContentType
 from frazil.format.entries.tracking import Status
 from frazil.format.vectors import bitmap
 from frazil.format.vectors.puffin import StoredVector
+from frazil.value_classes import dataclass, field
 
 OPERATIONS = frozenset({"append", "overwrite", "delete", "replace"})
 _COUNTED = ("added-", "removed-", "deleted-", "total-", "manifests-", "entries-processed")

@@ -13,7 +13,6 @@ import logging
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from frazil.catalog.backend import TableHead
@@ -48,6 +47,7 @@ from frazil.properties.registry import (
 )
 from frazil.serve.access.allowed_paths import make_folders
 from frazil.serve.limits import MAX_DOCUMENTS_BYTES
+from frazil.value_classes import dataclass, replace
 
 log = logging.getLogger("frazil.serve")
 

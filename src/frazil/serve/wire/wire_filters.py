@@ -9,7 +9,6 @@ than needed, and clients filter rows themselves. Iceberg's `not-eq`, `not-in` an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -23,6 +22,7 @@ from frazil.filter.bind.bind import conjunction, disjunction, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.operators import SETS, UNARY, Op
 from frazil.serve.limits import MAX_FILTER_DEPTH, MAX_FILTER_PARTS
+from frazil.value_classes import dataclass
 
 _OPERATORS: Final = {
     "is-null": Op.IS_NULL,

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -26,6 +25,7 @@ from frazil import arrow_values
 from frazil.format import paths
 from frazil.rows.planned import Planned
 from frazil.spark.session.file_list import addresses
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,7 +9,6 @@ alone and a number of buckets, and ignores all fields of a partitioning with any
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from frazil.format.entries.fields import partition_key
 from frazil.rows.planned import Planned
 from frazil.spark.types.catalyst_values import COMPARABLE, catalyst_values
 from frazil.tree.partition_tuples import PartitionColumn, PartitionColumns
+from frazil.value_classes import dataclass
 
 _NAMES = {
     IdentityTransform: "identity",

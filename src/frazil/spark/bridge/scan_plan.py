@@ -8,7 +8,6 @@ their files. What that reader cannot read as the table means it is not planned h
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +40,7 @@ from frazil.spark.read.native_files import native_files
 from frazil.spark.types.read_names import ReadNames
 from frazil.threads import in_threads
 from frazil.tree.stored_vectors import read_vector
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +29,7 @@ from frazil.spark.options.source_options import METADATA_TABLES
 from frazil.spark.read.metadata_tables import metadata_frame, metadata_schema
 from frazil.spark.types.defaults import write_default_metadata
 from frazil.spark.types.spark_types import spark_schema, spark_type
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

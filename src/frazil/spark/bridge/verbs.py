@@ -11,7 +11,6 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -39,6 +38,7 @@ from frazil.spark.session import jar
 from frazil.spark.session.file_list import is_connect
 from frazil.spark.session.find_table import prepare
 from frazil.spark.session.session_bridge import bridges, session_id
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.schema import Schema
@@ -36,6 +35,7 @@ from frazil.spark.types.defaults import CURRENT, default_value
 from frazil.spark.types.spark_types import declared_schema
 from frazil.table.columns.column_tree import default_of
 from frazil.table.refs import ancestors
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.table.catalog import Catalog

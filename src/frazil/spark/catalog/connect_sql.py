@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from frazil.errors import InvalidInput
@@ -19,6 +18,7 @@ from frazil.spark.expressions.conditions import quoted
 from frazil.spark.rows.table_frame import table
 from frazil.spark.session.file_list import is_connect
 from frazil.spark.session.find_table import CatalogLike, catalog_of, session
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

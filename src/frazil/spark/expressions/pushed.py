@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isnan
@@ -25,6 +24,7 @@ from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, disjunction, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.operators import Op
+from frazil.value_classes import dataclass
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _COMPARISONS: Final = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,6 +31,7 @@ from frazil.spark.session.executor_tasks import groups, received, spread
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.table import Table
 from frazil.text_format import counted
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from frazil.maintenance.removal.file_deletion import Deleted, delete_all, delete
 from frazil.spark.session.executor_tasks import answers, received, spread
 from frazil.storage import Storage
 from frazil.storage.deletion import delete_reporting
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from frazil.spark.write.write_task import packed, unpacked
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
 from frazil.tree.read import LeafRef
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from frazil.spark.session.executor_tasks import received, spread
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.storage import Storage
 from frazil.table.table import Table
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from pyiceberg.expressions import BooleanExpression
@@ -44,6 +43,7 @@ from frazil.spark.write.write_task import WriteTask, unpacked
 from frazil.spark.write.writer import discard_entries
 from frazil.table.table import Table
 from frazil.text_format import counted, size
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

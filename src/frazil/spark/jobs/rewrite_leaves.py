@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from frazil.spark.write.write_task import packed, unpacked
 from frazil.tree.read import LeafRef, TreeReader
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter, cluster_keys, cluster_order, clustered
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from frazil.errors import InvalidInput
 from frazil.maintenance.rewrite_manifests import rewrite_manifests as rewrite
@@ -12,6 +11,7 @@ from frazil.spark.jobs.rewrite_leaves import OnExecutors
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.table import Table
 from frazil.text_format import counted
+from frazil.value_classes import dataclass
 
 _LEAVES_PER_TASK = 16
 

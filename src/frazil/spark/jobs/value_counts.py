@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow as pa
 from frazil.rows.scan import DEFAULT_SPLIT_BYTES, Scan
 from frazil.spark.read.group_reader import OPEN_COST_BYTES, task_bytes
 from frazil.spark.session.executor_tasks import answers, groups, received, spread
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
 from frazil.commit.change import Isolation
 from frazil.errors import InvalidInput
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass, field
 
 SNAPSHOT, AS_OF, TAG, BRANCH = "snapshot-id", "as-of-timestamp", "tag", "branch"
 START, END, SPLIT = "start-snapshot-id", "end-snapshot-id", "split-size"

@@ -19,11 +19,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.table.refs import AsOf

@@ -15,12 +15,12 @@ query-id               a sink's own name for its query, instead of the checkpoin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
 from frazil.errors import InvalidInput
 from frazil.spark.options.source_options import number
+from frazil.value_classes import dataclass
 
 _SYNONYMS = {
     "stream-from-timestamp": "start-timestamp",

@@ -7,7 +7,6 @@ since then is not in the new rows, so it must not be lost: it is a conflict, or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from frazil.commit.change import Change, Isolation, RowsRead, Searched, VectorEdit
@@ -16,6 +15,7 @@ from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.properties.property import Property
 from frazil.rows.scan import Scan
 from frazil.spark.options.options import WriteOptions
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression

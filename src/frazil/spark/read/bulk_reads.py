@@ -9,7 +9,6 @@ means them go through Arrow (`arrow_route`) and join by union.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +45,7 @@ from frazil.spark.session.find_table import prepare
 from frazil.spark.types.read_names import ReadNames
 from frazil.spark.types.spark_arrow import arrow_of, column_into_spark
 from frazil.spark.types.spark_types import spark_schema, spark_type
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

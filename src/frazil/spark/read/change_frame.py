@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from frazil.spark.session.find_table import CatalogLike, prepare, session, table
 from frazil.spark.types.spark_types import spark_schema
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,6 @@ where finding the rows that went means reading rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,6 +29,7 @@ from frazil.spark.types.spark_arrow import arrow_of, into_spark
 from frazil.spark.types.spark_types import spark_schema
 from frazil.storage import Storage
 from frazil.tree.read import TreeReader
+from frazil.value_classes import dataclass, replace
 
 AGE, SINCE = "__frazil_age", "__frazil_since"
 CHANGE_FIELDS = [

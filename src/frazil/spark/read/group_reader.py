@@ -6,7 +6,6 @@ The process that runs it loads this module, and neither the catalog nor what pla
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +16,7 @@ from frazil.data.metadata_columns import POS
 from frazil.spark.session.executor_tasks import received
 from frazil.spark.types.spark_arrow import arrow_of, into_spark
 from frazil.spark.types.spark_types import spark_schema
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from frazil.data.read.read_files import Reading

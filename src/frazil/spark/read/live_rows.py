@@ -7,7 +7,6 @@ they are many, from executors. Very many: each executor opens the vectors of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from frazil.format.vectors.puffin import StoredVector
 from frazil.spark.session.executor_tasks import groups, received, spread
 from frazil.storage import Storage
 from frazil.tree.stored_vectors import read_vector
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue
@@ -23,6 +22,7 @@ from frazil.spark.expressions.pushed import Pushed, understood
 from frazil.spark.read.bulk_reads import frame
 from frazil.spark.session import jar
 from frazil.spark.session.file_list import is_connect
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

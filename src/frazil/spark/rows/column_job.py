@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from frazil.spark.write.column_files import values_written
 from frazil.spark.write.column_task import FILE_BASE
 from frazil.spark.write.sinks import written
 from frazil.spark.write.writer import commit_added
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

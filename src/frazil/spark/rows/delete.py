@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from frazil.commit.change import Change, Searched
@@ -20,6 +19,7 @@ from frazil.spark.rows.removal import removal
 from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.table import Table
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

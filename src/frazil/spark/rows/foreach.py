@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.errors import PySparkException
@@ -19,6 +18,7 @@ from frazil.spark.session.find_table import CatalogLike, table_of
 from frazil.spark.source.stream_log import batch_summary, has_landed
 from frazil.spark.write.writer import append
 from frazil.table.table import Table
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

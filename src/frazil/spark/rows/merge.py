@@ -7,7 +7,6 @@ the table that it can reach (`merge_frames`), and hands the rows to `row_level`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,6 +32,7 @@ from frazil.spark.rows.row_level import RowLevelJob
 from frazil.spark.session.cache import refresh_cache
 from frazil.spark.session.find_table import CatalogLike, table_of
 from frazil.table.table import Table
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,6 @@ by the alias `t`, the source's by `s`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -29,6 +28,7 @@ from frazil.spark.rows.new_values import Paths, assigned
 from frazil.spark.rows.sql_expressions import HeldExpression, SqlExpressions, cast, fitted
 from frazil.spark.types.spark_types import spark_type
 from frazil.spark.write.sinks import sources_met
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyiceberg.expressions import BooleanExpression
@@ -23,6 +22,7 @@ from frazil.spark.session.find_table import CatalogLike, table_of
 from frazil.spark.session.session_bridge import known_bridge
 from frazil.spark.write.writer import commit_added, replace_rows, write_frame
 from frazil.table.table import Table
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

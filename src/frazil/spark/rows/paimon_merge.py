@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,7 @@ from frazil.format.metadata.metadata import TableMetadata
 from frazil.paimon.adoption.takeover import MergeFiles, Takeover
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema
 from frazil.storage import Storage, is_local, local_path
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

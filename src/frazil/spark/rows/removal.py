@@ -6,7 +6,6 @@ Finding the positions is a Spark job; each of its tasks hands back one compact b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +22,7 @@ from frazil.scan.tasks import Task
 from frazil.spark.expressions.conditions import condition, quoted
 from frazil.spark.rows.changed_rows import Binding, ChangedRows, Condition
 from frazil.spark.write.sinks import collected_keys
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

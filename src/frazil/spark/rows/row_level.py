@@ -7,7 +7,6 @@ what they prune is known once Spark has planned the job.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from frazil.commit.change import Change, Isolation, Searched
@@ -20,6 +19,7 @@ from frazil.spark.rows.changed_rows import ChangedRows
 from frazil.spark.write.sinks import written
 from frazil.spark.write.writer import commit_added, discard_entries
 from frazil.table.table import Table
+from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -9,7 +9,6 @@ SQL share its frames and sinks, but say conditions in Spark's own terms.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +47,7 @@ from frazil.spark.types.spark_types import spark_schema, spark_type, table_schem
 from frazil.spark.write.column_files import functions_written, values_written
 from frazil.spark.write.distribution import order_columns
 from frazil.spark.write.sinks import collected_keys, written
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column
@@ -23,6 +22,7 @@ from frazil.filter.text.sql_text import Expression
 from frazil.spark.expressions.conditions import quoted, value_of
 from frazil.spark.session import jar
 from frazil.spark.session.file_list import is_connect
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -16,6 +15,7 @@ from frazil.spark.session.file_list import is_connect
 from frazil.spark.session.find_table import CatalogLike, session, table_of
 from frazil.table.refs import AsOf
 from frazil.table.table import Table
+from frazil.value_classes import replace
 
 
 def table(

@@ -10,13 +10,13 @@ import pickle
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from frazil.errors import FrazilError, InvalidInput
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

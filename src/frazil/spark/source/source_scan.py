@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyiceberg.schema import Schema
@@ -13,6 +12,7 @@ from frazil.format.metadata.metadata import Snapshot
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.types.spark_types import spark_schema
 from frazil.table.refs import schema_at
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from frazil.rows.scan import Scan

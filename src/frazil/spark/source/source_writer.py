@@ -8,7 +8,6 @@ keep them. So `abort` removes files only when a task's message is missing: no co
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import types as sql
@@ -27,6 +26,7 @@ from frazil.spark.write.writer import (
     plain_change,
     replacing_all,
 )
+from frazil.value_classes import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ only; whether a file has field ids at all is for `bulk_reads` to decide.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
@@ -19,6 +18,7 @@ from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.spark.types.defaults import default_metadata
 from frazil.spark.types.spark_types import FIELD_ID, spark_type
+from frazil.value_classes import dataclass
 
 _ROOT = -1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from frazil.spark.session.executor_tasks import answers, groups, spread
 from frazil.spark.session.find_table import prepare
 from frazil.spark.types.spark_arrow import incoming
 from frazil.spark.write.column_task import FILE_BASE, FILE_WORK, FunctionsTask, ValuesTask
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

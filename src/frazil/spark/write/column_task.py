@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -21,6 +20,7 @@ from frazil.rows.columns.column_functions import Called
 from frazil.rows.columns.column_sink import ColumnSink, FileToUpdate, NewValues, UpdatedFile
 from frazil.spark.session.executor_tasks import received
 from frazil.spark.types.spark_arrow import from_spark
+from frazil.value_classes import dataclass
 
 FILE_BASE: Final = "__frazil_file_base"
 """Column with the number of the first row of a row's file."""

@@ -8,7 +8,6 @@ partition together, `range` sorts over all tasks. The default is `hash` for part
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -32,6 +31,7 @@ from frazil.format.partition_fields import JointField, source_ids
 from frazil.properties.registry import DISTRIBUTION_MODE
 from frazil.spark.types.spark_arrow import arrow_type, column_from_spark, column_into_spark
 from frazil.spark.types.spark_types import spark_type
+from frazil.value_classes import dataclass
 
 _HOUR_US = 3_600_000_000
 _DAY_US = 86_400_000_000

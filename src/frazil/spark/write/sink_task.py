@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
@@ -17,6 +16,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.rows.actions import RowSink, SinkResult
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.spark.write.write_task import packed, unpacked
+from frazil.value_classes import dataclass
 
 _RESULT: Final = "result"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from frazil.spark.types.spark_arrow import from_spark, incoming
 from frazil.spark.write.distribution import Distribution, distributed
 from frazil.spark.write.key_bitmaps import bitmaps
 from frazil.spark.write.sink_task import SinkTask, received
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

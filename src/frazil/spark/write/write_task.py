@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
@@ -20,6 +19,7 @@ from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import DerivedColumn, TableMetadata
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage
+from frazil.value_classes import dataclass
 
 ENTRIES = "entries"
 

@@ -8,7 +8,6 @@ travel are taken out. The text with other names is parsed again, and must have t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
@@ -53,6 +52,7 @@ from frazil.sql.name_resolution import (
     metadata_rows,
 )
 from frazil.table.table import Table
+from frazil.value_classes import dataclass
 
 CHANGES_FUNCTION: Final = "table_changes"
 _SPECIAL: Final = frozenset({*METADATA_COLUMNS, "_partition"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from frazil.sql.bind.references import Reference
 from frazil.sql.engine.interruptible import called
 from frazil.sql.engine.scan_cache import PlannedScan, state_of
 from frazil.sql.engine.sql_engine import Pruned, SqlEngine
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa

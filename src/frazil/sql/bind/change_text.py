@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, And
@@ -30,6 +29,7 @@ from frazil.parser.tokens import Part, Source
 from frazil.rows.engine import Constant
 from frazil.sql.bind.binding import Unread
 from frazil.sql.bind.from_clause import Types
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from pyiceberg.types import IcebergType
 
 from frazil.parser import nodes as n
+from frazil.value_classes import dataclass, field
 
 Types = Mapping[str, IcebergType | None]
 """Columns in their order, with types where they are known."""

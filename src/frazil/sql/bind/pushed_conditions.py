@@ -11,7 +11,6 @@ the names that the table has for them: a wrong simplification would lose rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from pyiceberg.types import IcebergType
 
@@ -28,6 +27,7 @@ from frazil.sql.bind.from_clause import (
     renamed,
     resolve,
 )
+from frazil.value_classes import dataclass, field, replace
 
 Columns = Callable[[n.BaseTable], Types | None]
 """The columns of a table of the catalog; None for everything else."""

@@ -7,7 +7,6 @@ stands for the name.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from frazil.errors import FrazilError
@@ -19,6 +18,7 @@ from frazil.parser.tokens import Kind, Source, Token
 from frazil.rows.scan import Scan
 from frazil.sql.engine.scan_cache import Key, PlannedScan
 from frazil.sql.name_resolution import AsOf, Resolved
+from frazil.value_classes import dataclass, field
 
 _BARE: Final = ("table", "summarize", "describe", "desc", "show", "pivot", "unpivot")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from frazil.parser.cursor import Cursor
 from frazil.parser.tokens import Kind, Part, Source, Token
 from frazil.sql.name_resolution import AsOf
 from frazil.table.refs import is_time
+from frazil.value_classes import dataclass
 
 _CLAUSES: Final = (
     (("for", "version", "as", "of"), "version"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from frazil.errors import InvalidInput, NotFound, Unsupported
@@ -15,6 +14,7 @@ from frazil.parser.tokens import Source
 from frazil.parser.tree import parse_query
 from frazil.sql.bind.from_clause import renamed
 from frazil.sql.bind.pushed_conditions import substituted
+from frazil.value_classes import dataclass, replace
 
 QUERY_COLUMNS: Final = "frazil.query-columns"
 """In the summary of a view's version: what its query called the columns when it was created."""

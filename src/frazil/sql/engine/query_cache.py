@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from frazil.errors import FrazilError
@@ -20,6 +19,7 @@ from frazil.parser.tokens import Part, Source
 from frazil.sql.engine.scan_cache import ScanCache, state_of
 from frazil.sql.engine.sql_engine import SqlEngine
 from frazil.sql.name_resolution import Names
+from frazil.value_classes import dataclass
 
 MAX_QUERIES: Final = 32
 _MAX_FILES: Final = 4_096

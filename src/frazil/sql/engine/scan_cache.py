@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from frazil.rows.duckdb.duckdb_scan import ScanSql, scan_sql
 from frazil.rows.planned import Planned
 from frazil.sql.name_resolution import ResolvedTable
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +22,7 @@ from frazil.scan.report import ScanReport
 from frazil.sql.engine.scan_cache import Key, PlannedScan, ScanCache
 from frazil.sql.name_resolution import AsOf, Names, given_rows
 from frazil.table.table import Table
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     import duckdb

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 
 from frazil.parser.cursor import Name
 from frazil.parser.tokens import Part
 from frazil.rows.merge_clauses import Clause
+from frazil.value_classes import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from frazil.rows.duckdb.duckdb_types import literal
 from frazil.sql.bind.change_text import at_origin, known_columns
 from frazil.sql.parse import statements as st
 from frazil.text_format import counted
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution

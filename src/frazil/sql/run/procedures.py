@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -19,6 +18,7 @@ from frazil.sql.parse import statements as st
 from frazil.table import refs
 from frazil.table.table import Table
 from frazil.text_format import did_you_mean
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution

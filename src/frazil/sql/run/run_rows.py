@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -43,6 +42,7 @@ from frazil.sql.run.run_tables import CountedRows
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
 from frazil.text_format import counted
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,6 +27,7 @@ from frazil.table.columns.evolve import EvolveSchema
 from frazil.table.columns.evolve_partitions import sort_order_update
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
+from frazil.value_classes import replace
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder

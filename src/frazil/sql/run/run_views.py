@@ -6,7 +6,6 @@ import json
 import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ from frazil.errors import AlreadyExists, InvalidInput, NotFound
 from frazil.sql.bind.view_sql import QUERY_COLUMNS
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
+from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution

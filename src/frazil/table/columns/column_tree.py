@@ -6,7 +6,6 @@ Ids are never touched here but by `renumbered`, which gives new fields fresh one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import Enum
 from typing import Any, Final
@@ -24,6 +23,7 @@ from pyiceberg.transforms import (
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.bind.literals import Where, place
 from frazil.format.values.types import is_floating, plain_value
+from frazil.value_classes import dataclass
 
 ROOT = -1
 """Stands for the table itself where the owner of a column is asked for."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from frazil.commit.change import Change
 from frazil.commit.result import CommitResult
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import MappedField, NameMapping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -11,6 +10,7 @@ from frazil.errors import InvalidInput
 from frazil.format.metadata.definition_checks import promotable
 from frazil.table.columns.column_tree import ROOT, Fields
 from frazil.table.columns.schema_draft import SchemaDraft
+from frazil.value_classes import dataclass, field
 
 
 def unite(draft: SchemaDraft, incoming: Fields, *, relaxes: bool) -> None:

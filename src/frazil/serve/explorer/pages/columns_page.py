@@ -7,7 +7,6 @@ the bounds of its entries lie, weighted by their rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import RootView
 from frazil.serve.limits import MAX_PAGE_COLUMNS, MIB
 from frazil.serve.service import Service
+from frazil.value_classes import dataclass, replace
 
 EXACT_ROWS = 20_000
 EXACT_BYTES = 4 * MIB

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from frazil.serve.explorer import shown_values
 from frazil.serve.explorer.subject import Subject
 from frazil.serve.explorer.tree import RootView
 from frazil.serve.service import Service
+from frazil.value_classes import dataclass, field
 
 LABELS = {
     "compact": "Compact data files",
