@@ -249,19 +249,34 @@ def _built(cls: type, fields: dict[str, _Field], settings: Mapping[str, bool]) -
     if settings["eq"]:
         body.setdefault("__eq__", _equality(_values_of([f for f in fields.values() if f.compare])))
         _add_hash(body, given, fields, frozen=settings["frozen"])
-    if settings["slots"]:
-        _add_slots(cls, body, fields, frozen=settings["frozen"])
-    else:
-        body.pop("__dict__", None)
-        body.pop("__weakref__", None)
-    qualified = cls.__qualname__
-    built: type = type(cls)(cls.__name__, cls.__bases__, body)
-    built.__qualname__ = qualified
+    built = _slotted(cls, body, fields, settings) if settings["slots"] else _updated(cls, body)
     if "__init__" not in given:
         built.__init__ = _first_call(built)  # type: ignore[misc]
         built.__signature__ = _Signature(built)  # type: ignore[attr-defined]
     if settings["frozen"]:
         _freeze(built, fields)
+    return built
+
+
+def _updated(cls: type, body: dict[str, Any]) -> type:
+    """The same class, which its own `super()` means."""
+    for name, value in vars(cls).copy().items():
+        if name not in body and isinstance(value, _Field):
+            delattr(cls, name)
+    for name, value in body.items():
+        if vars(cls).get(name, _MISSING) is not value:
+            setattr(cls, name, value)
+    return cls
+
+
+def _slotted(
+    cls: type, body: dict[str, Any], fields: Mapping[str, _Field], settings: Mapping[str, bool]
+) -> type:
+    """The class again, because slots are laid out when a class is made."""
+    _add_slots(cls, body, fields, frozen=settings["frozen"])
+    qualified = cls.__qualname__
+    built: type = type(cls)(cls.__name__, cls.__bases__, body)
+    built.__qualname__ = qualified
     return built
 
 

@@ -196,6 +196,22 @@ def test_standard_and_own_classes_derive_from_each_other() -> None:
     assert value_classes.replace(Own(first=1), second=[3]) == Own(first=1, second=[3])
 
 
+def test_a_class_without_slots_may_call_its_base() -> None:
+    @value_classes.dataclass(frozen=True)
+    class Base:
+        value: int
+
+        def text(self) -> str:
+            return str(self.value)
+
+    @value_classes.dataclass(frozen=True)
+    class Derived(Base):
+        def text(self) -> str:
+            return super().text() + "!"
+
+    assert Derived(3).text() == "3!"
+
+
 def test_a_mutable_default_is_refused() -> None:
     with pytest.raises(ValueError, match="mutable default for field names: use default_factory"):
 
