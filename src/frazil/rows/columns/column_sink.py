@@ -174,14 +174,14 @@ class SinkWriter:
                 feature="column updates under delete files",
             )
         columns = self._columns(task, values, positions, rows)
-        done = self._writer.write(columns, self._row_groups(task))
+        written = self._writer.write(columns, self._row_groups(task))
         edit = ColumnEdit(
             location=task.location,
-            file=done.file,
+            file=written.file,
             replaces=file.replaces,
-            stats_ids=done.stats_ids,
-            stats=done.stats,
-            stats_types=done.stats_types,
+            stats_ids=written.stats_ids,
+            stats=written.stats,
+            stats_types=written.stats_types,
             unsorts=self._unsorts,
             leaf=task.leaf,
             position=task.position,
