@@ -308,6 +308,12 @@ def ids(catalog: frazil.Catalog) -> list[int | None]:
         "WITH q AS (SELECT 5 AS n) INSERT INTO s.v VALUES ((SELECT n FROM q), NULL, 1.50)",
         "INSERT INTO s.v SELECT * FROM (VALUES (1, DATE '2024-01-01', 'x'))",
         "INSERT INTO s.v DEFAULT VALUES",
+        # A comma may stand behind the last of a list
+        "INSERT INTO s.v VALUES (2, NULL, 'x',), (3, NULL, 'y'),",
+        "INSERT INTO s.v (i, w,) VALUES (2, 'x',), ORDER BY 1",
+        "UPDATE s.v SET i = 3, w = 'y', WHERE i = 41",
+        "MERGE INTO s.v USING (SELECT 41 AS i) q USING (i,) WHEN MATCHED THEN UPDATE SET w = 'z', "
+        "WHEN NOT MATCHED THEN INSERT (i,) VALUES (1,)",
     ],
 )
 def test_each_cell_is_cast_to_its_column(db: BesideDuckDb, statement: str) -> None:
@@ -436,6 +442,10 @@ def test_later_statements_use_the_schema_of_an_open_transaction(
         "DELETE FROM s.t WHERE getenv('HOME') = 'x'",
         "MERGE INTO s.t USING (SELECT 1 AS id) q ON getenv('HOME') = 'x' WHEN MATCHED THEN DELETE",
         "INSERT INTO s.t VALUES (getenv('HOME'))",
+        "INSERT INTO s.t VALUES (DEFAULT + 1)",
+        "INSERT INTO s.t SELECT DEFAULT",
+        "INSERT INTO s.t SELECT unknown_column",
+        "INSERT INTO s.t VALUES (3), (,)",
         "INSERT OVERWRITE s.t PARTITION (id = getenv('HOME')) SELECT 1",
     ],
 )
@@ -494,6 +504,8 @@ def test_columns_of_structs_may_be_called_as_rows_are(tmp_path: Path) -> None:
         *("DECIMAL", "NUMERIC", "DEC", "DECIMAL(7)", "DECIMAL(9, 2)", "DECIMAL[]"),
         *("STRUCT(a DECIMAL)", "MAP(VARCHAR, DECIMAL)", "TIMESTAMP", "DATETIME", "TIMESTAMP(6)"),
         *("TIMESTAMP(9)", "TIMESTAMP WITH TIME ZONE", "DOUBLE PRECISION", "VARCHAR(3)"),
+        *("INT32", "SIGNED", "INTEGRAL", "INT64", "OID", "LOGICAL", "BPCHAR", "NVARCHAR", "GUID"),
+        *("TIMESTAMP_US", "INT64[]"),
     ],
 )
 def test_a_type_is_the_one_that_duckdb_has_for_its_name(db: BesideDuckDb, kind: str) -> None:
@@ -503,6 +515,37 @@ def test_a_type_is_the_one_that_duckdb_has_for_its_name(db: BesideDuckDb, kind: 
         question = f"SELECT typeof(c) AS kind FROM (SELECT NULL AS n) LEFT JOIN {table} ON true"
         expected = db.plain.execute(question).fetchall()
         assert [tuple(row.values()) for row in db.session.sql(question).to_pylist()] == expected
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'CREATE TABLE s.t(a, "B b") AS SELECT id, id + 1 FROM s.u',
+        "CREATE TABLE s.t(a,) AS SELECT id + 2, id FROM s.u",
+        "CREATE TABLE s.t (a INTEGER, b VARCHAR,)",
+    ],
+)
+def test_columns_of_a_new_table_are_called_as_in_duckdb(db: BesideDuckDb, statement: str) -> None:
+    db.both("CREATE TABLE s.u (id INTEGER)", "INSERT INTO s.u VALUES (1), (2)", statement)
+    db.check("s.t")
+    columns = [row[0] for row in db.plain.execute("DESCRIBE s.t").fetchall()]
+    assert db.session.sql("FROM s.t").to_arrow().column_names == columns
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("CREATE TABLE s.t(a, b) AS SELECT 1", "2 columns are named, the query has 1"),
+        ("CREATE TABLE s.t(a, A) AS SELECT 1, 2", "two columns A"),
+        ("CREATE TABLE s.t(a, b)", "column a needs a type"),
+        ("CREATE TABLE s.t(a INTEGER, b AS (a + 1))", "a table has no generated"),
+        ("CREATE TABLE s.t(a INT, b INT GENERATED ALWAYS AS (a))", "no generated columns"),
+    ],
+)
+def test_columns_that_cannot_be_are_refused(db: BesideDuckDb, statement: str, problem: str) -> None:
+    with pytest.raises(FrazilError, match=problem):
+        db.session.sql(statement)
+    assert not db.catalog.table_exists("s.t")
 
 
 @pytest.mark.parametrize("value", ["1.2345", "'12.5'", "-0.0005", "123456789012345"])

@@ -143,6 +143,32 @@ def shown(rows: list[tuple[Any, ...]]) -> list[str]:
         "PIVOT s.t ON (a, b) USING count(*)",
         "UNPIVOT s.t ON a, b INTO NAME n VALUE v",
         "SELECT count(*) AS n FROM s.t TABLESAMPLE 100%",
+        # Columns that are called after expressions with tables in them
+        "SELECT (SELECT max(a) FROM s.t), a + (SELECT min(b) FROM r.t) FROM s.t",
+        "SELECT 2 > ANY(SELECT a FROM s.t), a IN (SELECT a FROM r.t), a FROM s.t",
+        "SELECT * FROM (SELECT coalesce((SELECT max(a) FROM s.t), 1)) q, r.t",
+        "SELECT CASE WHEN EXISTS(FROM s.t WHERE a = 10) THEN 1 ELSE (SELECT max(a) FROM r.t) END",
+        "SELECT (SELECT (SELECT max(k) FROM s.nulls) + 1) IS DISTINCT FROM 5 FROM s.t ORDER BY 1",
+        'SELECT ARRAY(SELECT a FROM r.t ORDER BY a), -(SELECT max("Mixed") FROM s.texts)',
+        "SELECT 1, quantile_cont(a, 0.5) + (SELECT 1 FROM r.t LIMIT 1) FROM s.t GROUP BY ALL",
+        "SELECT s.t.b + 1, r.t.b, -r.t.a FROM s.t JOIN r.t ON s.t.a = r.t.a",
+        "SELECT (SELECT max(s.t.b + r.t.b) FROM r.t) FROM s.t WHERE s.t.a = 1",
+        "SELECT list_transform([1], lambda x: x + 1), (SELECT 'a, b' FROM r.t LIMIT 1) FROM r.t",
+        "FROM s.t SELECT (SELECT max(a) FROM r.t), b WHERE a = 1",
+        "SELECT (SELECT max(a) FROM s.t) UNION ALL SELECT (SELECT max(b) FROM s.t)",
+        "SELECT unnest((SELECT l FROM s.lists LIMIT 1)), 1 AS x",
+        "SELECT count(*) + (SELECT max(a) FROM s.t), COLUMNS('^b') FROM r.t GROUP BY b",
+        'SELECT x: (SELECT max(a) FROM s.t), (SELECT min(a) FROM s.t) AS "y z"',
+        "WITH q AS (SELECT (SELECT max(b) FROM r.t)) SELECT *, (SELECT count(*) FROM q) FROM q",
+        # A query that goes on with the rows of a key
+        "WITH RECURSIVE c(i, x) USING KEY (i) AS (SELECT 1, 10 UNION ALL "
+        "SELECT n.i + 1, r.x + 1 FROM c n JOIN recurring.c r ON n.i = r.i WHERE n.i < 4) FROM c",
+        "WITH RECURSIVE c(i, x) USING KEY (i) AS (SELECT 1, b FROM s.t WHERE a = 1 UNION ALL "
+        'SELECT n.i + 1, q.x FROM c n, "Recurring".C q, s.t WHERE n.i < 3 AND t.a = 2) FROM c',
+        'WITH "s.t" AS (SELECT 1 AS z) SELECT * FROM s.t',
+        # Functions behind their first argument
+        "SELECT d.upper(), q.d.length() FROM s.texts q WHERE d.upper().starts_with('2024-01')",
+        "SELECT q.a FROM s.t q JOIN r.t x ON q.a = x.a WHERE q.b.abs() + x.b > 200",
         # Constants that no bound can be compared with
         "SELECT k FROM s.dates WHERE d < 'infinity'::DATE",
         "SELECT k FROM s.dates WHERE d > '-infinity'::DATE AND k < 3",

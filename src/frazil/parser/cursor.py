@@ -14,6 +14,7 @@ from frazil.value_classes import dataclass
 MAX_NAME_PARTS: Final = 64
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
+_AFTER_A_LIST: Final = ("as", "from", "limit", "order", "using", "when", "where")
 
 
 class Cursor:
@@ -72,6 +73,16 @@ class Cursor:
             return False
         self.index += 1
         return True
+
+    def take_comma(self) -> bool:
+        """Step over a comma if it follows; whether another part comes. As in DuckDB, a comma may
+        stand behind the last one."""
+        if not self.take_symbol(","):
+            return False
+        token = self.token
+        return token is not None and not (
+            token.is_symbol(*_CLOSING) or token.is_word(*_AFTER_A_LIST)
+        )
 
     def _split(self, token: Token) -> None:
         self.tokens[self.index : self.index + 1] = [
@@ -179,7 +190,7 @@ class Cursor:
     def list_until(self, *ends: str | tuple[str, ...], what: str = "an expression") -> list[Part]:
         """Parts separated by commas."""
         parts = [self.until(*ends, what=what)]
-        while self.take_symbol(","):
+        while self.take_comma():
             parts.append(self.until(*ends, what=what))
         return parts
 
@@ -214,6 +225,14 @@ class Name:
 
     def __str__(self) -> str:
         return ".".join(self.parts)
+
+
+def chains(cursor: Cursor, what: str = "a column") -> tuple[Name, ...]:
+    """Dotted names, separated by commas."""
+    names = [chain(cursor, what)]
+    while cursor.take_comma():
+        names.append(chain(cursor, what))
+    return tuple(names)
 
 
 def chain(cursor: Cursor, what: str = "a table") -> Name:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from frazil.errors import FrazilError, InvalidInput
+from frazil.errors import FrazilError
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import query_json
 from frazil.parser.tokens import Part, Source
@@ -92,27 +92,31 @@ class NewName:
     alias: str
 
 
-def check_renamed(
+def is_renamed(
     before: n.Query,
     after: str,
     names: Mapping[n.BaseTable, NewName],
     columns: Mapping[n.ColumnRef, tuple[str, ...]],
-) -> None:
-    """Refuse an edited text that says anything else than the query before, with other names for
-    these tables and columns."""
+    aliases: Mapping[n.Expression, str] | None = None,
+) -> bool:
+    """Whether an edited text says what the query did before, with other names for these tables
+    and columns, and aliases for these outputs."""
     tables = {id(table.raw): name for table, name in names.items()}
     refs = {id(ref.raw): list(path) for ref, path in columns.items()}
+    outputs = {id(output.raw): alias for output, alias in (aliases or {}).items()}
     after_tree = query_json(Source(after))
-    if not is_same_tree(before.raw, after_tree, partial(_with_names, tables, refs)):
-        raise InvalidInput(
-            "the query cannot be bound: with its tables put in, it would be another query"
-        )
+    return is_same_tree(before.raw, after_tree, partial(_with_names, tables, refs, outputs))
 
 
 def _with_names(
-    tables: Mapping[int, NewName], columns: Mapping[int, list[str]], raw: n.Json
+    tables: Mapping[int, NewName],
+    columns: Mapping[int, list[str]],
+    aliases: Mapping[int, str],
+    raw: n.Json,
 ) -> n.Json:
     """A part of the tree with the names it must have."""
+    if id(raw) in aliases:
+        return {**raw, "alias": aliases[id(raw)]}
     if id(raw) in columns:
         return {**raw, "column_names": columns[id(raw)]}
     if raw.get("type") != "BASE_TABLE" or "class" in raw:

@@ -10,7 +10,7 @@ import pytest
 from frazil.errors import InvalidInput, Unsupported
 from frazil.parser import duckdb_parser, judge
 from frazil.parser import nodes as n
-from frazil.parser.edits import NewName, check_renamed, rewrite
+from frazil.parser.edits import NewName, is_renamed, rewrite
 from frazil.parser.tokens import Part, Source
 from frazil.parser.tree import column_refs, parse_expression, parse_query
 
@@ -208,23 +208,22 @@ def test_kinds_are_those_of_the_engine() -> None:
 # Edits
 
 
-def renamed(text: str, new: str, alias: str) -> None:
+def renamed(text: str, new: str, alias: str) -> bool:
     query = parse_query(text)
     (table,) = base_tables(query)
     assert table.start is not None
     edits = [(table.start, table.start + len(".".join(table.path)), new)]
     after = rewrite(Source(text), [Part(0, len(text))], edits)
-    check_renamed(query, after.text, {table: NewName(path=("v1",), alias=alias)}, {})
+    return is_renamed(query, after.text, {table: NewName(path=("v1",), alias=alias)}, {})
 
 
 def test_an_edited_text_has_the_same_tree_with_other_names() -> None:
-    renamed("SELECT t.a FROM s.t WHERE t.a = 's.t'", 'v1 AS "t"', "t")
+    assert renamed("SELECT t.a FROM s.t WHERE t.a = 's.t'", 'v1 AS "t"', "t")
 
 
 @pytest.mark.parametrize("new", ["v1", "v1 AS t, v2", "v1 AS t WHERE true --", "v1 AS u"])
-def test_an_edit_that_changes_more_is_refused(new: str) -> None:
-    with pytest.raises(InvalidInput, match="another query"):
-        renamed("SELECT a FROM s.t", new, "t")
+def test_an_edit_that_changes_more_is_seen(new: str) -> None:
+    assert not renamed("SELECT a FROM s.t", new, "t")
 
 
 def test_positions_are_mapped_back_through_edits() -> None:
@@ -256,7 +255,7 @@ def test_positions_are_mapped_back_through_edits() -> None:
         "SELECT getvariable('x')",
         "SELECT [getenv(x) FOR x IN ['a']]",
         "SELECT pg_sleep(1)",
-        "SELECT other.f(1)",
+        "SELECT a.getenv() FROM s.t",
         "SELECT * FROM (SHOW TABLES)",
         "SHOW ALL TABLES",
         "SELECT * FROM (DESCRIBE SELECT * FROM glob('x'))",
@@ -279,6 +278,7 @@ def test_what_reads_files_or_the_process_is_refused(text: str) -> None:
         "SUMMARIZE SELECT 1",
         "PIVOT s.t ON a IN ('x') USING sum(b)",
         "SELECT pg_typeof(1), now(), uuid()",
+        "SELECT a.lower(), t.a.lower() FROM s.t",
     ],
 )
 def test_what_makes_rows_from_values_is_allowed(text: str) -> None:

@@ -127,3 +127,15 @@ def test_parameters_become_literals_and_must_fit() -> None:
     spare.edits(source, tokens(source))
     with pytest.raises(InvalidInput, match="3 parameters were given, but the text has 2 places"):
         spare.check_used()
+
+
+def test_times_that_python_does_not_have_are_shown_and_refused_as_python_values() -> None:
+    microseconds = pa.array([(1 << 63) - 1, 1 - (1 << 63), None], pa.timestamp("us"))
+    days = pa.array([2**31 - 1, 2_932_897, 0], pa.date32())  # the last but one is 10000-01-01
+    result = Result.of(pa.table({"t": microseconds, "d": days}))
+    lines = [line.split() for line in repr(result).splitlines()[2:]]
+    assert lines[0] == ["infinity", "|", "infinity"]
+    assert lines[1] == ["-infinity", "|", "10000-01-01"]
+    for read in (result.to_pylist, lambda: list(result)):
+        with pytest.raises(InvalidInput, match="Python has no such value"):
+            read()

@@ -63,15 +63,24 @@ class ArrowRows(ABC):
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """All rows as dictionaries."""
-        return list(self.to_arrow().to_pylist())
+        return _python_rows(self.to_arrow())
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.to_reader():
-            yield from batch.to_pylist()
+            yield from _python_rows(batch)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Any library that speaks Arrow's C stream can take the rows directly."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
+
+
+def _python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    try:
+        return list(rows.to_pylist())
+    except (OverflowError, ValueError) as error:  # infinity, or a year above 9999
+        raise InvalidInput(
+            f"Python has no such value: {error}. Read the rows as Arrow, or cast the column to text"
+        ) from error
 
 
 Rows: TypeAlias = Any

@@ -22,7 +22,7 @@ from frazil.parser import judge
 from frazil.parser import nodes as n
 from frazil.parser.cursor import Name
 from frazil.parser.duckdb_parser import values_of
-from frazil.parser.edits import Edit, EngineText, check_renamed, rewrite
+from frazil.parser.edits import Edit, EngineText, is_renamed, rewrite
 from frazil.parser.tokens import Kind, Part, Source, Token, other_spaces, tokens
 from frazil.parser.tree import parse_expression, parse_query
 from frazil.rows.duckdb import duckdb_shapes
@@ -34,6 +34,7 @@ from frazil.sql.bind.bound_scans import (
     prune_by_keys,
 )
 from frazil.sql.bind.from_clause import Types
+from frazil.sql.bind.output_names import output_names
 from frazil.sql.bind.pivots import pivot_values
 from frazil.sql.bind.pushed_conditions import PushedConditions, conditions
 from frazil.sql.bind.references import Places, Reference, located
@@ -191,14 +192,21 @@ class Binder:
                 (tuple(reference.name.parts), reference.resolved) for reference in references
             ]
         edits += [edit for edit, _ in moved.values()]
-        checked = text([*edits, *(reference.edit(checked=True) for reference in references)])
         columns = {ref: names for ref, (_, names) in moved.items()}
-        check_renamed(
-            query,
-            checked.text,
-            {reference.node: reference.new_name for reference in references},
-            columns,
-        )
+        tables = {reference.node: reference.new_name for reference in references}
+        new_names = [reference.edit(checked=True) for reference in references]
+        named = {} if self._unread else self._output_names(query, read, references, columns)
+        if named:
+            aliases = {output: name for output, (_, name) in named.items()}
+            with_names = [*edits, *(edit for edit, _ in named.values())]
+            if is_renamed(query, text([*with_names, *new_names]).text, tables, columns, aliases):
+                edits = with_names
+            else:
+                named = {}  # where an output ends was not found: it is called after our text
+        if not named and not is_renamed(query, text([*edits, *new_names]).text, tables, columns):
+            raise InvalidInput(
+                "the query cannot be bound: with its tables put in, it would be another query"
+            )
         edits += [reference.edit(checked=False) for reference in references]
         self.bound = BoundQuery(tree=query, read=read, edits=edits, references=references)
         return text(edits)
@@ -378,6 +386,21 @@ class Binder:
                     if columns:
                         known[reference.node] = dict.fromkeys(columns)
         return known.get
+
+    def _output_names(
+        self,
+        query: n.Query,
+        read: EngineText,
+        references: list[Reference],
+        columns: Mapping[n.ColumnRef, tuple[str, ...]],
+    ) -> dict[n.Expression, tuple[Edit, str]]:
+        replaced: dict[n.BaseTable | n.ColumnRef, int] = {
+            reference.node: self._places.index[reference.name.start] for reference in references
+        }
+        for ref in columns:
+            assert ref.start is not None
+            replaced[ref] = self._places.index[read.origin(ref.start)]
+        return output_names(query, self._tokens, replaced)
 
     # Telling tables of one name apart
 

@@ -58,7 +58,7 @@ def _values(binder: Binder, tokens: Sequence[Token], number: int) -> list[Edit]:
             parse_expression(binder.source.text[column.start : column.end])
             edits.append((column.start, column.start, "("))
             edits.append((column.end, column.end, f") {_listed(binder, column, source)}"))
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             return edits
 
 

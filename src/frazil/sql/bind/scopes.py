@@ -6,19 +6,23 @@ from collections.abc import Iterator
 
 from frazil.parser import nodes as n
 
+_Paths = frozenset[tuple[str, ...]]
 
-def named_tables(query: n.Query, ctes: frozenset[str] = frozenset()) -> Iterator[n.TableRef]:
+
+def named_tables(query: n.Query, ctes: _Paths = frozenset()) -> Iterator[n.TableRef]:
     """The tables and table functions of a query and of all queries inside it, but not the names
-    that WITH defines where they can be seen."""
+    that WITH defines where they can be seen. A recursive query with keys sees all rows it has so
+    far as `recurring.name`."""
     visible = ctes
     for cte in query.ctes:  # each sees those before it, and itself if it is recursive
-        own = {cte.name.lower()} if cte.is_recursive else set()
+        name = cte.name.lower()
+        own = {(name,), ("recurring", name)} if cte.is_recursive else set()
         yield from named_tables(cte.query, visible | own)
-        visible |= {cte.name.lower()}
+        visible |= {(name,)}
     if isinstance(query, n.Select):
         for ref in n.walk_tables(query.source):
             if isinstance(ref, n.BaseTable):
-                if len(ref.path) > 1 or ref.path[0].lower() not in visible:
+                if tuple(part.lower() for part in ref.path) not in visible:
                     yield ref
             elif isinstance(ref, n.TableFunction):
                 yield ref

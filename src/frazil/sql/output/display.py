@@ -80,7 +80,25 @@ def values(column: pa.Array) -> list[Any]:
         return [None if text is None else float(text) for text in shortest]
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         return list(column.cast(pa.string()).to_pylist())
-    return list(column.to_pylist())
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return _far_times(column)
+
+
+def _far_times(column: pa.Array) -> list[str | None]:
+    """Dates and times as text, for years that Python lacks; DuckDB's largest is infinity."""
+    import numpy as np
+    import pyarrow as pa
+
+    is_date = pa.types.is_date32(column.type)
+    unit, largest = ("D", (1 << 31) - 1) if is_date else (column.type.unit, (1 << 63) - 1)
+    numbers = column.cast(pa.int32() if is_date else pa.int64()).to_pylist()
+    known = {None: None, largest: "infinity", -largest: "-infinity"}
+    return [
+        known[number] if number in known else str(np.datetime64(number, unit)).replace("T", " ")
+        for number in numbers
+    ]
 
 
 def _cells(table: pa.Table, limit: int | None) -> tuple[list[list[str]], list[bool], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from frazil.parser.cursor import Cursor, Name, chain
+from frazil.parser.cursor import Cursor, Name, chain, chains
 from frazil.sql.parse.parse_tables import (
     NAMESPACE,
     column,
@@ -144,15 +144,12 @@ def _add(cursor: Cursor) -> Alteration:
         return PartitionField(add=added, name=name)
     if cursor.take("columns") or cursor.take("column") or cursor.token is not None:
         if_not_exists = cursor.take("if", "not", "exists")
-        if cursor.take_symbol("("):
-            columns = [column(cursor)]
-            while cursor.take_symbol(","):
-                columns.append(column(cursor))
+        bracket = cursor.take_symbol("(")
+        columns = [column(cursor)]
+        while cursor.take_comma():
+            columns.append(column(cursor))
+        if bracket:
             cursor.expect_symbol(")")
-        else:
-            columns = [column(cursor)]
-            while cursor.take_symbol(","):
-                columns.append(column(cursor))
         return AddColumns(columns=tuple(columns), if_not_exists=if_not_exists)
     raise cursor.unexpected("COLUMN or PARTITION FIELD")
 
@@ -176,19 +173,14 @@ def _drop(cursor: Cursor) -> Alteration:
         cursor.take("column")
     if_exists = cursor.take("if", "exists")
     bracket = cursor.take_symbol("(")
-    columns = [chain(cursor, "a column")]
-    while cursor.take_symbol(","):
-        columns.append(chain(cursor, "a column"))
+    columns = chains(cursor)
     if bracket:
         cursor.expect_symbol(")")
-    return DropColumns(columns=tuple(columns), if_exists=if_exists)
+    return DropColumns(columns=columns, if_exists=if_exists)
 
 
 def _list(cursor: Cursor) -> tuple[str, ...]:
-    columns = [str(chain(cursor, "a column"))]
-    while cursor.take_symbol(","):
-        columns.append(str(chain(cursor, "a column")))
-    return tuple(columns)
+    return tuple(map(str, chains(cursor)))
 
 
 def _column_change(cursor: Cursor) -> AlterColumn:
@@ -223,7 +215,7 @@ def _properties(cursor: Cursor) -> SetProperties:
     cursor.take("if", "exists")
     cursor.expect_symbol("(")
     keys = [property_key(cursor)]
-    while cursor.take_symbol(","):
+    while cursor.take_comma():
         keys.append(property_key(cursor))
     cursor.expect_symbol(")")
     return SetProperties(removals=tuple(keys))

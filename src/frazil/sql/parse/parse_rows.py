@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from frazil.errors import InvalidInput
-from frazil.parser.cursor import Cursor, Name, chain
+from frazil.parser.cursor import Cursor, Name, chain, chains
 from frazil.parser.tokens import Part
 from frazil.parser.tree import parse_expression, parse_query
 from frazil.rows.actions import Action
@@ -61,7 +61,7 @@ def parse_insert(cursor: Cursor, *, ctes: Part | None = None) -> Insert:
     by_name = cursor.take("by", "name")
     if not by_name and not cursor.take("by", "position") and _has_columns(cursor):
         cursor.expect_symbol("(")
-        columns = _names(cursor)
+        columns = chains(cursor)
         cursor.expect_symbol(")")
     if cursor.take("replace", "where"):
         where = _condition(cursor)
@@ -143,24 +143,13 @@ def _partition(cursor: Cursor) -> list[tuple[Name, Part]]:
     terms: list[tuple[Name, Part]] = []
     cursor.expect_symbol("(")
     while True:
-        name = _column(cursor)
+        name = chain(cursor, "a column")
         value = cursor.until(what="a value") if cursor.take_symbol("=") else None
         terms.append((name, value))  # type: ignore[arg-type]
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             break
     cursor.expect_symbol(")")
     return terms
-
-
-def _column(cursor: Cursor) -> Name:
-    return chain(cursor, "a column")
-
-
-def _names(cursor: Cursor) -> tuple[Name, ...]:
-    columns = [_column(cursor)]
-    while cursor.take_symbol(","):
-        columns.append(_column(cursor))
-    return tuple(columns)
 
 
 def _alias(cursor: Cursor, *stops: str) -> str | None:
@@ -221,10 +210,10 @@ def _assignments(cursor: Cursor, *ends: str | tuple[str, ...]) -> tuple[tuple[Na
                 "(a, b) = … is not supported; assign each column by itself",
                 feature="assigning several columns at once",
             )
-        name = _column(cursor)
+        name = chain(cursor, "a column")
         cursor.expect_symbol("=")
         assignments.append((name, cursor.until(*ends)))
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             return tuple(assignments)
 
 
@@ -248,7 +237,7 @@ def parse_merge(cursor: Cursor, *, ctes: Part | None = None) -> Merge:
     on: Part | tuple[Name, ...]
     if cursor.take("using"):
         cursor.expect_symbol("(")
-        on = _names(cursor)
+        on = chains(cursor)
         cursor.expect_symbol(")")
     else:
         cursor.expect("on")
@@ -292,7 +281,7 @@ def table_and_alias(cursor: Cursor) -> tuple[Part, str | None]:
     source = Part(start, cursor.tokens[cursor.index - 1].end)
     alias = _alias(cursor, "on", "using")
     if alias is not None and cursor.take_symbol("("):  # v(a, b) names the columns
-        _names(cursor)
+        chains(cursor)
         cursor.expect_symbol(")")
         source = Part(start, cursor.tokens[cursor.index - 1].end)
     return source, alias
@@ -351,7 +340,7 @@ def _inserts(cursor: Cursor, start: int) -> Written:
         return Written(start=start, takes=takes)
     columns: tuple[Name, ...] | None = None
     if cursor.take_symbol("("):
-        columns = _names(cursor)
+        columns = chains(cursor)
         cursor.expect_symbol(")")
     cursor.expect("values")
     return Written(start=start, columns=columns, values=tuple(cursor.bracketed("a value")))

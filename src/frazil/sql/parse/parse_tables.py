@@ -7,7 +7,7 @@ from typing import Any, Final
 from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.type_text import parse_type
-from frazil.parser.cursor import Cursor, Name, chain
+from frazil.parser.cursor import Cursor, Name, chain, chains
 from frazil.parser.tokens import Kind, Part
 from frazil.sql.parse.statements import (
     ColumnDefinition,
@@ -38,6 +38,8 @@ _CLAUSES: Final = (
     "write",
 )
 _COLUMN_ENDS: Final = ("not", "null", "comment", "default", "primary", "first", "after")
+_COMPUTED: Final = ("generated", "as")
+_CONSTRAINTS: Final = ("references", "check", "unique", *_COMPUTED)
 _TYPES: Final = {
     "blob": "binary",
     "bytea": "binary",
@@ -48,6 +50,19 @@ _TYPES: Final = {
     "float8": "double",
     "timestamp_ltz": "timestamptz",
     "dec": "decimal",
+    "logical": "boolean",
+    "int1": "tinyint",
+    "int16": "smallint",
+    "short": "smallint",
+    "int32": "int",
+    "signed": "int",
+    "integral": "int",
+    "int64": "long",
+    "oid": "long",
+    "bpchar": "string",
+    "nvarchar": "string",
+    "guid": "uuid",
+    "timestamp_us": "timestamp",
 }
 
 
@@ -127,7 +142,7 @@ def _view(cursor: Cursor, *, or_replace: bool) -> CreateView:
         while True:
             name = cursor.name("a column")
             columns.append((name, cursor.string() if cursor.take("comment") else None))
-            if not cursor.take_symbol(","):
+            if not cursor.take_comma():
                 break
         cursor.expect_symbol(")")
     properties = _options(cursor)[0]
@@ -149,6 +164,7 @@ def _table(cursor: Cursor, *, or_replace: bool) -> CreateTable:
         raise cursor.source.problem(at, "OR REPLACE and IF NOT EXISTS cannot be used together")
     table = chain(cursor)
     columns: list[ColumnDefinition] = []
+    names: tuple[Name, ...] = ()
     keys: list[str] = []
     like: Name | None = None
     if cursor.take("like"):
@@ -156,6 +172,8 @@ def _table(cursor: Cursor, *, or_replace: bool) -> CreateTable:
     elif cursor.take_symbol("("):
         if cursor.take("like"):
             like = chain(cursor)
+        elif _has_names(cursor):
+            names = chains(cursor)
         else:
             columns, keys = _columns(cursor)
         cursor.expect_symbol(")")
@@ -164,26 +182,38 @@ def _table(cursor: Cursor, *, or_replace: bool) -> CreateTable:
     if cursor.take("as"):
         query = cursor.rest("a query")
     cursor.finish()
-    if not columns and like is None and query is None:
+    if not columns and not names and like is None and query is None:
         raise cursor.source.problem(
             table.end, "a table needs columns: (id BIGINT, …), LIKE table, or AS SELECT …"
+        )
+    if names and query is None:
+        raise cursor.source.problem(
+            names[0].end, f"column {names[0]} needs a type, or the table a query: AS SELECT …"
         )
     if columns and query is not None:
         raise cursor.source.problem(
             columns[0].name.start,
-            "with AS SELECT the columns come from the query; cast them there",
+            "with AS SELECT the columns come from the query; name them without types, or cast "
+            "them there",
         )
     return CreateTable(
         table=table,
         or_replace=or_replace,
         if_not_exists=if_not_exists,
         columns=tuple(columns),
+        names=names,
         keys=tuple(keys),
         like=like,
         query=query,
         properties=properties,
         **more,
     )
+
+
+def _has_names(cursor: Cursor) -> bool:
+    """Whether columns follow that have no types."""
+    following = cursor.tokens[cursor.index : cursor.index + 2]
+    return len(following) == 2 and following[0].is_name and following[1].is_symbol(",", ")")
 
 
 def _options(cursor: Cursor) -> tuple[dict[str, str], dict[str, Any]]:
@@ -249,7 +279,7 @@ def property_list(cursor: Cursor) -> dict[str, str]:
             cursor.index -= 1
             raise cursor.unexpected("a value")
         properties[key] = token.value
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             break
     cursor.expect_symbol(")")
     return properties
@@ -279,7 +309,7 @@ def _columns(cursor: Cursor) -> tuple[list[ColumnDefinition], list[str]]:
             raise _constraint(cursor)
         else:
             columns.append(column(cursor))
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             break
     twice = [
         c for i, c in enumerate(columns) if c.name.parts in [d.name.parts for d in columns[:i]]
@@ -291,9 +321,13 @@ def _columns(cursor: Cursor) -> tuple[list[ColumnDefinition], list[str]]:
 
 
 def _constraint(cursor: Cursor) -> FrazilError:
+    start, word = cursor.offset, cursor.advance().value
+    if word.lower() in _COMPUTED:
+        message = "a table has no generated columns; compute them in a view"
+        return cursor.source.unsupported(start, message, feature="generated columns")
     return cursor.source.unsupported(
-        cursor.offset,
-        f"{cursor.advance().value.upper()} is not supported: tables enforce NOT NULL only",
+        start,
+        f"{word.upper()} is not supported: tables enforce NOT NULL only",
         feature="constraints",
     )
 
@@ -301,6 +335,8 @@ def _constraint(cursor: Cursor) -> FrazilError:
 def column(cursor: Cursor) -> ColumnDefinition:
     """A column with its type and what follows it."""
     name = chain(cursor, "a column")
+    if any(cursor.ahead(word) for word in _COMPUTED):
+        raise _constraint(cursor)
     kind = type_text(cursor)
     more: dict[str, Any] = {}
     while True:
@@ -318,7 +354,7 @@ def column(cursor: Cursor) -> ColumnDefinition:
             more["first"] = True
         elif cursor.take("after"):
             more["after"] = cursor.name("a column")
-        elif any(cursor.ahead(word) for word in ("references", "check", "unique", "generated")):
+        elif any(cursor.ahead(word) for word in _CONSTRAINTS):
             raise _constraint(cursor)
         else:
             break
@@ -370,7 +406,7 @@ def _plain(cursor: Cursor, word: str) -> str:
     sizes: list[str] = []
     if cursor.take_symbol("("):
         sizes.append(str(cursor.number()))
-        while cursor.take_symbol(","):
+        while cursor.take_comma():
             sizes.append(str(cursor.number()))
         cursor.expect_symbol(")")
     if word in ("timestamp", "time", "datetime"):
@@ -401,7 +437,7 @@ def _struct(cursor: Cursor) -> str:
         if cursor.take("comment"):
             cursor.string()
         fields.append(f"{quoted(name)}: {kind}{required}")
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             break
     _close(cursor, close)
     return f"struct<{', '.join(fields)}>"

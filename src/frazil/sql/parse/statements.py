@@ -146,6 +146,8 @@ class CreateTable:
     or_replace: bool = False
     if_not_exists: bool = False
     columns: tuple[ColumnDefinition, ...] = ()
+    names: tuple[Name, ...] = ()
+    """What the columns of the query are called."""
     keys: tuple[str, ...] = ()
     like: Name | None = None
     query: Part | None = None

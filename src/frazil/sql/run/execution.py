@@ -378,7 +378,7 @@ def _cte_names(cursor: Cursor) -> list[str]:
             cursor.until("as", what="columns")
         cursor.expect("as")
         cursor.until(what="a query in brackets")
-        if not cursor.take_symbol(","):
+        if not cursor.take_comma():
             return cte_names
 
 

@@ -37,7 +37,7 @@ def inserted_rows(statement: st.Insert, schema: Schema, at: Execution) -> pa.Rec
     else:
         parts = [part for part in (statement.ctes, statement.query) if part is not None]
         ran = at.binder.query(*parts)
-    columns = at.engine.columns_of(ran.text)
+    columns = list(at.relation(ran).columns)
     targets = _targets(statement, schema, columns, at)
     with at.place(statement.query.start):
         return _cast(ran, columns, targets, schema, at)
@@ -68,7 +68,7 @@ def _values(statement: st.Insert, at: Execution) -> _Values | None:
     cursor = Cursor(at.source, inside)
     cursor.expect("values")
     rows = [cursor.bracketed("a value")]
-    while cursor.take_symbol(","):
+    while cursor.take_comma():
         rows.append(cursor.bracketed("a value"))
     rest = None if cursor.token is None else cursor.rest("more")
     return _Values(rows, rest, inside)

@@ -27,6 +27,7 @@ from frazil.table.columns.evolve import EvolveSchema
 from frazil.table.columns.evolve_partitions import sort_order_update
 from frazil.table.table import Table
 from frazil.table.transaction import Transaction
+from frazil.text_format import counted
 from frazil.value_classes import replace
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
     spec: PartitionSpec | Sequence[str] = statement.partition_by or ()
     order: SortOrder | Sequence[str] = statement.order_by or ()
     if statement.query is not None:
-        rows = at.result(statement.query).to_reader()
+        rows = _called(at.result(statement.query).to_reader(), statement.names, at)
         with at.place(statement.query.start):
             schema = iceberg_schema(_named(rows.schema))
     elif statement.like is not None:
@@ -190,6 +191,25 @@ def _check_names(fields: Iterable[NestedField]) -> None:
             raise InvalidInput(f"columns {other} and {field.name} differ in case only; rename one")
         known[field.name.lower()] = field.name
         _check_names(getattr(field.field_type, "fields", ()))
+
+
+def _called(
+    rows: pa.RecordBatchReader, names: Sequence[Name], at: Execution
+) -> pa.RecordBatchReader:
+    """Rows whose first columns have other names."""
+    if not names:
+        return rows
+    columns = rows.schema.names
+    if len(names) > len(columns):
+        raise at.source.problem(
+            names[len(columns)].start,
+            f"{counted(len(names), 'column')} are named, the query has {len(columns)}",
+        )
+    called = [*map(str, names), *columns[len(names) :]]
+    schema = pa.schema(
+        field.with_name(name) for field, name in zip(rows.schema, called, strict=True)
+    )
+    return pa.RecordBatchReader.from_batches(schema, (b.rename_columns(called) for b in rows))
 
 
 def _named(schema: pa.Schema) -> pa.Schema:
