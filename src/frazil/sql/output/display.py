@@ -92,7 +92,8 @@ def _far_times(column: pa.Array) -> list[str | None]:
     import pyarrow as pa
 
     is_date = pa.types.is_date32(column.type)
-    unit, largest = ("D", (1 << 31) - 1) if is_date else (column.type.unit, (1 << 63) - 1)
+    unit: Any = "D" if is_date else column.type.unit
+    largest = (1 << (31 if is_date else 63)) - 1
     numbers = column.cast(pa.int32() if is_date else pa.int64()).to_pylist()
     known = {None: None, largest: "infinity", -largest: "-infinity"}
     return [
