@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def test_columns_that_are_found_by_id_have_their_names(catalog: frazil.Catalog) 
     assert "note" in shown
     assert " c1" not in shown
     assert " c4" not in shown
+
+
+def test_steps_name_columns_instead_of_counting_them(catalog: frazil.Catalog) -> None:
+    query = 'SELECT status, sum("Unit Price" * 2) AS total FROM shop.orders GROUP BY 1'
+    shown = repr(catalog.sql(f"EXPLAIN {query}"))
+    assert "groups: status" in shown
+    assert re.search(r"aggregates: sum\(.*Unit Price.* \* 2", shown)
+    assert "#" not in shown
 
 
 def test_a_condition_of_the_user_stays_beside_the_deleted_rows(catalog: frazil.Catalog) -> None:

@@ -25,15 +25,17 @@ def catalog(tmp_path: Path) -> frazil.Catalog:
 def test_frames_of_every_kind(catalog: frazil.Catalog) -> None:
     df = pd.DataFrame({"id": [2, 3], "v": ["b", "c"]})
     lots = pl.DataFrame({"id": [3]})
+    lazy = pl.LazyFrame({"id": [1, 3, 4]}).filter(pl.col("id") < 4)
     arrow = pa.table({"id": [1, 3]})
     scan = catalog["shop.orders"].scan("id = 3")
     joined = "SELECT id, v FROM shop.orders JOIN df USING (id) ORDER BY id"
     assert catalog.sql(joined).to_pylist() == [{"id": 2, "v": "b"}, {"id": 3, "v": "c"}]
-    for name in ("lots", "arrow", "scan"):
+    for name in ("lots", "lazy", "arrow", "scan"):
         query = f"SELECT max(id) AS id FROM {name}"
         assert catalog.sql(query).to_pylist() == [{"id": 3}]
     assert catalog.sql("SELECT n FROM GLOBAL_FRAME").to_pylist() == [{"n": 7}]
     assert catalog.session().sql("SELECT count(*) AS n FROM df").to_pylist() == [{"n": 2}]
+    assert catalog.sql("SELECT count(*) AS n FROM t", tables={"t": lazy}).to_pylist() == [{"n": 2}]
     assert (len(df), len(lots), arrow.num_rows, scan.count()) == (2, 1, 2, 1)
 
 

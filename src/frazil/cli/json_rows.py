@@ -124,7 +124,7 @@ def _located(
             kind = declared.get(key)
             if kind is not None and not _takes(value, _as_text(kind)):
                 return InvalidInput(
-                    f"{name}, {what} {at}, column {key!r}: {value!r} is not a {kind}"
+                    f"{name}, {what} {at}, column {key!r}: {value!r} is not of type {kind}"
                 )
     return InvalidInput(f"{name}: {first_line(error)}")
 

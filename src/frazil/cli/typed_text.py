@@ -30,7 +30,7 @@ def fitted(
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         at = _first_misfit(column, kind)
         where = "" if lines is None else f", line {lines + at}"
-        problem = f"{column[at].as_py()!r} is not a {kind}"
+        problem = f"{column[at].as_py()!r} is not of type {kind}"
         raise InvalidInput(f"{file}{where}, column {name!r}: {problem}") from None
 
 

@@ -136,7 +136,9 @@ class Health:
             + f": {self.overlap.average:.1f}",
         ]
         lines += [f"  → {hint.problem}: {hint.run}" for hint in self.advice]
-        return "\n".join(lines if self.advice else [*lines, "  nothing to do"])
+        if not self.advice:
+            lines.append("  nothing urgent" if self.files_to_compact else "  nothing to do")
+        return "\n".join(lines)
 
 
 def _mostly(files: int) -> str:

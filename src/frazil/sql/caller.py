@@ -54,4 +54,9 @@ def _is_own(module: str) -> bool:
 def _has_rows(value: Any) -> bool:
     kind = type(value)
     is_dataset = kind.__module__.startswith("pyarrow") and hasattr(value, "scanner")
-    return is_dataset or hasattr(kind, "__arrow_c_stream__")
+    return is_dataset or is_lazy_frame(value) or hasattr(kind, "__arrow_c_stream__")
+
+
+def is_lazy_frame(value: Any) -> bool:
+    """Whether a value is a lazy frame of polars, whose rows are there once it is collected."""
+    return type(value).__module__.startswith("polars") and type(value).__name__ == "LazyFrame"

@@ -17,6 +17,7 @@ from frazil.catalog.names import dotted, undotted
 from frazil.catalog.views import ViewState
 from frazil.errors import InvalidInput, NotFound
 from frazil.rows.duckdb.duckdb_source import UnslicedRows, is_misread, unsliced
+from frazil.sql.caller import is_lazy_frame
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
 from frazil.text_format import did_you_mean
@@ -100,7 +101,10 @@ def metadata_rows(table: Table, which: str) -> Any:
 
 
 def given_rows(data: Any) -> Any:
-    """Data as DuckDB registers it: Arrow streams that can be read once are read now."""
+    """Data as DuckDB registers it: Arrow streams that can be read once are read now, and lazy
+    frames are collected."""
+    if is_lazy_frame(data):
+        data = data.collect()
     if isinstance(data, pa.RecordBatchReader):
         data = data.read_all()
     if isinstance(data, pa.RecordBatch):

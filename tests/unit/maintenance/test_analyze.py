@@ -102,3 +102,14 @@ def test_overlap_counts_ranges_that_share_more_than_an_end() -> None:
     assert _overlaps((0, 10), (0, 10), (0, 10)) == [2, 2, 2]
     assert _overlaps((3, 3), (3, 3), (0, 10)) == [1, 1, 2]
     assert _overlaps((3, 3), (0, 3), (3, 8)) == [0, 0, 0]
+
+
+def test_small_files_that_can_wait_are_not_called_nothing(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for number in range(6):
+        table.append(rows(number))
+    assert table.analyze().is_healthy
+    assert "6 to compact" in str(table.analyze())
+    assert "nothing urgent" in str(table.analyze())
+    table.compact()
+    assert "nothing to do" in str(table.analyze())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ _WIDTH: Final = 64
 _DELETED: Final = re.compile(r"get_bit\('[01]+'::BIT, ")
 _OUTER: Final = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")
 _ESTIMATE: Final = "Estimated Cardinality"
+_REFERENCE: Final = re.compile(r"#(\d+)")
+_CAST: Final = re.compile(r"CAST\((#\d+) AS \w+\)")
 _SAID_BY_NAME: Final = ("Function", "Total Files Read")
 
 
@@ -40,7 +42,8 @@ def _lines(node: Mapping[str, Any], first: str, rest: str) -> Iterator[str]:
         return
     yield f"{first}{name.replace('_', ' ').capitalize()}{_counts(node)}"
     below = f"{rest}│ " if children else f"{rest}  "
-    for detail in _details(node.get("extra_info", {})):
+    inputs = _columns(children[0]) if children else ()
+    for detail in _details(node.get("extra_info", {}), inputs):
         width = max(_WIDTH - len(below), 24)
         for at, part in enumerate(wrap(detail, width, break_on_hyphens=False)):
             yield f"{below}{'  ' if at else ''}{part}"
@@ -58,12 +61,45 @@ def _counts(node: Mapping[str, Any]) -> str:
     return f": about {counted(int(estimate), 'row')}" if estimate.isdigit() else ""
 
 
-def _details(info: Mapping[str, Any]) -> Iterator[str]:
+def _details(info: Mapping[str, Any], inputs: Sequence[str]) -> Iterator[str]:
     for key, value in info.items():
         if key == _ESTIMATE or key in _SAID_BY_NAME or not value:
             continue
-        texts = value if isinstance(value, list) else [value]
-        yield f"{key.lower()}: " + ", ".join(_without_bitmaps(str(text)) for text in texts)
+        texts = (_named(_without_bitmaps(text), inputs) for text in _texts(value))
+        yield f"{key.lower()}: " + ", ".join(texts)
+
+
+def _columns(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the columns are called that a step gives; none where the plan does not say so. DuckDB
+    counts them: `#1` is the second column of the step below."""
+    name, info = str(node.get("name", "")).strip(), node.get("extra_info", {})
+    children = node.get("children", [])
+    below = _columns(children[0]) if children else ()
+    own = [_texts(info.get(key)) for key in ("Groups", "Aggregates", "Projections")]
+    if name.endswith("GROUP_BY") or name == "UNGROUPED_AGGREGATE":
+        texts = [*own[0], *own[1]]
+    elif name == "PROJECTION" or not children:
+        # A cast of a column alone is DuckDB's own, to a smaller type for the steps above.
+        texts = [_CAST.sub(r"\1", text) for text in own[2]]
+    elif name.endswith("WINDOW") and below:
+        return (*below, *own[2])
+    else:
+        return below if name == "UNION" else ()
+    return tuple(_named(text, below) for text in texts)
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(text) for text in (value if isinstance(value, list) else [value]) if text]
+
+
+def _named(text: str, inputs: Sequence[str]) -> str:
+    """A text with the names of columns instead of their numbers, as far as these are known."""
+
+    def name(reference: re.Match[str]) -> str:
+        number = int(reference[1])
+        return inputs[number] if number < len(inputs) else reference[0]
+
+    return _REFERENCE.sub(name, text)
 
 
 def _without_bitmaps(text: str) -> str:
