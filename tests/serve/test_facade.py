@@ -10,6 +10,7 @@ import pytest
 from pyiceberg.manifest import DataFileContent, ManifestEntryStatus
 from pyiceberg.table import StaticTable
 
+from frazil.errors import Unsupported
 from frazil.legacy.publish.published_notes import shown_files
 from frazil.serve.view import published_view
 from frazil.serve.view.published_view import Facade
@@ -191,3 +192,36 @@ def test_documents_that_are_kept_are_bounded_by_bytes(
         facade.show(table._handle, 3)
         assert sum(map(len, facade._recent.values())) <= 5_000
     assert facade._recent
+
+
+def test_column_files_are_merged_for_clients_if_the_table_asks_for_it(catalog: Catalog) -> None:
+    schema = pa.schema([("id", pa.int64()), ("price", pa.int64())])
+    table = catalog.create_table("shop.priced", schema)
+    table.append({"id": [1, 2, 3], "price": [10, 20, 30]})
+    table.update({"price": 0}, "id = 2", mode="columns")
+    with pytest.raises(Unsupported, match=r"compact\(merge_columns=True\), or set serve.merge-col"):
+        Facade().show(table._handle, 3)
+    before = len(table.snapshots())
+    table.set_properties({"serve.merge-column-files": "true"})
+    shown = StaticTable.from_metadata(Facade().show(table._handle, 3).metadata_location)
+    assert shown.scan().to_arrow().sort_by("id")["price"].to_pylist() == [10, 0, 30]
+    assert "serve.merge-column-files" not in shown.properties
+    assert len(table.refresh().snapshots()) == before + 1
+    # The snapshot with column files cannot be shown, nor times before it: they had other rows.
+    ids = [int(snapshot.snapshot_id) for snapshot in table.snapshots()]
+    assert {snapshot.snapshot_id for snapshot in shown.metadata.snapshots} == {ids[0], ids[2]}
+    assert [entry.snapshot_id for entry in shown.metadata.snapshot_log] == [ids[2]]
+    Facade().show(table._handle, 3)
+    assert len(table.refresh().snapshots()) == before + 1
+
+
+def test_column_files_that_were_merged_by_hand_are_no_obstacle(catalog: Catalog) -> None:
+    schema = pa.schema([("id", pa.int64()), ("price", pa.int64())])
+    table = catalog.create_table("shop.priced", schema)
+    table.append({"id": [1, 2], "price": [10, 20]})
+    table.update({"price": 0}, mode="columns")
+    table.tag("with columns")
+    table.compact(merge_columns=True)
+    shown = StaticTable.from_metadata(Facade().show(table._handle, 3).metadata_location)
+    assert shown.scan().to_arrow()["price"].to_pylist() == [0, 0]
+    assert set(shown.metadata.refs) == {"main"}

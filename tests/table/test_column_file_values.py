@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.data.read.sources import Block, ParquetSource
 from frazil.errors import InvalidInput
 
 
@@ -99,3 +100,37 @@ def test_a_transaction_goes_on_without_columns_whose_values_failed(tmp_path: Pat
         tx.append([{"id": 4, "a": 4}])
     assert made.schema.column_names == ["id", "a"]
     assert by_id(made) == {0: 9, 1: 1, 2: 2, 3: 3, 4: 4}
+
+
+def test_sql_reads_the_row_groups_and_columns_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema = pa.schema([("id", pa.int64()), *((f"c{at}", pa.int64()) for at in range(9))])
+    properties = {"write.parquet.row-group-limit": "10"}
+    catalog = frazil.connect(tmp_path)
+    made = catalog.create_table("s.t", schema, properties=properties)
+    made.append(pa.table([list(range(100))] * 10, schema=schema))
+    made.update({"c0": frazil.expr("id * 2"), "c1": frazil.expr("-id")}, mode="columns")
+    read: list[tuple[bool, int, int]] = []
+    plain = ParquetSource.batches
+
+    def noted(self: ParquetSource, block: Block, leaves: list[int], rows: int) -> Any:
+        read.append((self.footer.num_columns == 3, block.index, len(leaves)))
+        return plain(self, block, leaves, rows)
+
+    monkeypatch.setattr(ParquetSource, "batches", noted)
+
+    def asked(query: str) -> list[Any]:
+        read.clear()
+        return list(catalog.sql(query).to_arrow().to_pylist()[0].values())
+
+    assert asked("SELECT sum(c0) FROM s.t") == [9900]
+    assert read == [(True, at, 1) for at in range(10)]
+    assert asked("SELECT sum(c0 + c1), sum(c5) FROM s.t WHERE id BETWEEN 35 AND 41") == [266, 266]
+    assert sorted(read) == [(False, 3, 2), (False, 4, 2), (True, 3, 2), (True, 4, 2)]
+    # Each part of a condition is judged by the file that has its columns.
+    assert asked("SELECT count(*) FROM s.t WHERE id > 44 AND c0 < 112") == [11]
+    assert sorted(read) == [(False, 4, 1), (False, 5, 1), (True, 4, 1), (True, 5, 1)]
+    assert asked("SELECT count(*) FROM s.t WHERE c0 = 100 OR id = 7") == [2]
+    assert len(read) == 20
+    assert made.scan("id = 7 and c1 = -7", columns=["c2"]).to_arrow().to_pylist() == [{"c2": 7}]

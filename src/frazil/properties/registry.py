@@ -386,6 +386,13 @@ SERVE_FORMAT_VERSION: Final = Property(
     default=3,
     text="1, 2 or 3: the format version that clients of `frazil serve` see",
 )
+MERGE_COLUMN_FILES: Final = Property(
+    key="serve.merge-column-files",
+    kind=BOOLEAN,
+    default=False,
+    text="whether `frazil serve` merges column files into their data files, as a commit of its own, "
+    "when a client loads the table; otherwise it refuses: format versions 1 to 3 have none",
+)
 DELETE_MODE: Final = Property(
     key="write.delete.mode",
     kind=_ROW_CHANGE_MODE,

@@ -7,14 +7,14 @@ Which files to read, and which deletes apply to them, is decided in `frazil.scan
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
@@ -147,13 +147,15 @@ class Reading:
     """What to read from every file of a scan.
 
     `schema` has the columns asked for, metadata columns among them (`columns.METADATA_COLUMNS`);
-    `table_schema` has every column that filters and equality deletes may name.
+    `table_schema` has every column that filters and equality deletes may name. Rows are given if
+    `row_filter` holds for them; row groups in which `pruned_by` cannot hold are left out.
     """
 
     storage: Storage
     schema: Schema
     table_schema: Schema
     row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
+    pruned_by: BooleanExpression = field(default_factory=AlwaysTrue)
     specs: Mapping[int, PartitionSpec] = field(default_factory=dict)
     name_mapping: NameMapping | None = None
     batch_rows: int = 1 << 17
@@ -185,17 +187,34 @@ def read_file(
         leaves = needed_leaves(fields, rows.read_schema.fields)
         blocks = [block for block in opened.blocks if source.holds(block.offset)]
         blocks = [block for block in blocks if positions.any_left(block)]
-        if not isinstance(reading.row_filter, AlwaysTrue):
-            footer = _footer(opened, columns_of(reading.row_filter))
-            if footer is not None:
-                blocks = surviving(
-                    blocks, footer, reading.row_filter, rows.read_schema, reading.name_mapping
-                )
+        for footer, condition in _judges(opened, (reading.row_filter, reading.pruned_by)):
+            schema, mapping = reading.table_schema, reading.name_mapping
+            blocks = surviving(blocks, footer, condition, schema, mapping)
         for block in blocks:
             for first_row, raw in _raw_batches(opened, block, leaves, reading.batch_rows):
                 batch = rows.batch(raw, first_row, positions)
                 if batch.num_rows:
                     yield batch
+
+
+def _judges(
+    opened: OpenDataFile, conditions: Iterable[BooleanExpression]
+) -> list[tuple[pq.FileMetaData, BooleanExpression]]:
+    """Footers, and the conditions of those that all have to hold that each can judge: a file and
+    its column files have footers of their own."""
+    judged: dict[int, tuple[pq.FileMetaData, BooleanExpression]] = {}
+    for condition in (part for whole in conditions for part in _conjuncts(whole)):
+        footer = _footer(opened, columns_of(condition))
+        if footer is not None:
+            _, others = judged.get(id(footer), (footer, AlwaysTrue()))
+            judged[id(footer)] = footer, And(others, condition)
+    return list(judged.values())
+
+
+def _conjuncts(condition: BooleanExpression) -> list[BooleanExpression]:
+    if isinstance(condition, And):
+        return [*_conjuncts(condition.left), *_conjuncts(condition.right)]
+    return [] if isinstance(condition, AlwaysTrue) else [condition]
 
 
 def _opened(source: DataFileSlice, reading: Reading) -> OpenDataFile:

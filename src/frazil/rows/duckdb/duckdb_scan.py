@@ -58,7 +58,6 @@ from frazil.rows.duckdb.duckdb_types import (
     is_native,
     usable_names,
 )
-from frazil.rows.duckdb.streamed_tasks import StreamedTasks
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import is_local, local_path
@@ -233,7 +232,11 @@ class _ScanSql:
         check_columns(self._read_schema.fields)
         self._prefix = f"__frazil_{uuid.uuid4().hex[:12]}"
         self._out = ScanSql()
-        self._reader = TaskReader(replace(planned.reading(), schema=self._read_schema))
+        # Rows that cannot match may be left out, as the files that were pruned are.
+        pruned_by = self._scan.condition.filter
+        self._reader = TaskReader(
+            replace(planned.reading(), schema=self._read_schema, pruned_by=pruned_by)
+        )
 
     def build(self) -> ScanSql:
         planned = self._planned
@@ -513,6 +516,9 @@ class _ScanSql:
     # Files that Frazil reads
 
     def _arrow(self, rows: np.ndarray[Any, Any]) -> str:
+        # Loaded with the first such file: few tables have any.
+        from frazil.rows.duckdb.streamed_tasks import StreamedTasks
+
         name = f"{self._prefix}_arrow"
         bases = self._planned.bases[rows] if self._key else None
         self._out.relations[name] = StreamedTasks(self._reader, self._planned.tasks(rows), bases)

@@ -25,13 +25,14 @@ from frazil.format.checks import client_location
 from frazil.format.metadata import metadata_json
 from frazil.format.metadata.metadata import (
     FORMAT_VERSION,
+    MAIN,
     History,
     MetadataLogEntry,
     Snapshot,
     TableMetadata,
 )
 from frazil.format.metadata.statistics_files import absolute
-from frazil.format.metadata.summary_totals import number
+from frazil.format.metadata.summary_totals import has_column_files, number
 from frazil.legacy.publish import published, published_notes, write_manifests
 from frazil.legacy.publish.publish_manifests import ManifestPublisher
 from frazil.legacy.publish.published import FOLDER
@@ -40,6 +41,7 @@ from frazil.properties.registry import (
     DELETE_MODE,
     GC_ENABLED,
     MANIFEST_MERGE_ENABLED,
+    MERGE_COLUMN_FILES,
     MERGE_MODE,
     SERVE_FORMAT_VERSION,
     UPDATE_MODE,
@@ -95,6 +97,8 @@ class Facade:
         if metadata.format_version < FORMAT_VERSION:
             return self._as_it_is(handle)
         version = shown_version(metadata, format_version)
+        if _merge_column_files(handle, version):
+            return self.show(handle, format_version)
         if version < 2 and _has_deletes(head.history()):
             version = 2  # readers of v1 do not look for deletes, and would show the rows
         at = handle.state.version
@@ -166,7 +170,7 @@ class Facade:
         """Every snapshot, published now if it is not yet."""
         head = head_of(handle)
         lists = published_notes.lists(head.notes, handle.location, version)
-        for snapshot in _unpublished(handle, version, lists):
+        for snapshot in _unpublished(handle, version, lists, all=self._allow_client_gc):
             lists[int(snapshot.snapshot_id)] = self.list_of(handle, snapshot, version)
         history = head.history()
         snapshots = []
@@ -177,7 +181,12 @@ class Facade:
             if listed is not None:
                 snapshots.append(_snapshot(snapshot, listed, version))
         listed_ids = {int(snapshot.snapshot_id) for snapshot in snapshots}
-        log = [entry for entry in history.snapshot_log if int(entry.snapshot_id) in listed_ids]
+        hidden = {int(s.snapshot_id) for s in history.snapshots if has_column_files(s)} - listed_ids
+        entries = history.snapshot_log
+        # A log with a gap would be wrong, so everything before the gap is dropped, too.
+        gaps = [at for at, entry in enumerate(entries, 1) if int(entry.snapshot_id) in hidden]
+        entries = entries[gaps[-1] :] if gaps else entries
+        log = [entry for entry in entries if int(entry.snapshot_id) in listed_ids]
         return History(snapshots=tuple(snapshots), snapshot_log=tuple(log))
 
     def _as_it_is(self, handle: TableHandle) -> ShownVersion:
@@ -254,13 +263,39 @@ def staged_document(
 # --- snapshots ---------------------------------------------------------------------------------
 
 
-def _unpublished(handle: TableHandle, version: int, lists: Mapping[int, str]) -> list[Snapshot]:
+def _merge_column_files(handle: TableHandle, version: int) -> bool:
+    """Have a table without column files, or refuse it; whether it was changed for that."""
+    metadata = handle.metadata
+    tip = head_of(handle).history().snapshot(metadata.current_snapshot_id or NO_SNAPSHOT)
+    if tip is None or not has_column_files(tip):
+        return False
+    if not MERGE_COLUMN_FILES.lenient(metadata.properties, otherwise=False):
+        raise Unsupported(
+            f"{handle.name}: has columns in column files, which clients of format version "
+            f"{version} cannot read; merge them with table.compact(merge_columns=True), or set "
+            f"{MERGE_COLUMN_FILES.key}=true to have them merged when a client loads the table",
+            feature="column files",
+        )
+    # Loaded here: it brings the engine that rewrites files, and few tables have column files.
+    from frazil.maintenance.compact import compact
+
+    log.info("%s: merging column files for clients of version %d", handle.name, version)
+    compact(handle, branch=MAIN, merge_columns=True)
+    return True
+
+
+def _unpublished(
+    handle: TableHandle, version: int, lists: Mapping[int, str], *, all: bool
+) -> list[Snapshot]:
     """Snapshots to publish, oldest first. All that the table retains: clients delete files that no
-    snapshot which they see names, and check their commits against every one since they loaded."""
+    snapshot which they see names, and check their commits against every one since they loaded.
+    Those with column files cannot be shown; unless clients delete files, they are left out."""
     missing = [
         snapshot
         for snapshot in head_of(handle).history().snapshots
-        if int(snapshot.snapshot_id) not in lists and not _is_listed(snapshot, version)
+        if int(snapshot.snapshot_id) not in lists
+        and not _is_listed(snapshot, version)
+        and (all or not has_column_files(snapshot))
     ]
     return sorted(missing, key=lambda snapshot: snapshot.sequence_number)
 
