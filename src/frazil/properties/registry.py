@@ -390,7 +390,7 @@ MERGE_COLUMN_FILES: Final = Property(
     key="serve.merge-column-files",
     kind=BOOLEAN,
     default=False,
-    text="whether `frazil serve` merges column files into their data files, as a commit of its own, "
+    text="whether `frazil serve` merges column files into their data files, as its own commit, "
     "when a client loads the table; otherwise it refuses: format versions 1 to 3 have none",
 )
 DELETE_MODE: Final = Property(
