@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -77,6 +78,21 @@ def test_a_file_shows_its_footer_vector_and_history(get: Get, orders: Table) -> 
     assert found["vector"]["rows"] == root["vector_rows"][at]
     assert [step["what"] for step in found["history"]] == ["added", "vector changed"]
     assert found["history_complete"]
+
+
+def test_a_file_shows_its_column_files_as_slices(own: Catalog) -> None:
+    table = own.load_table("shop.orders")
+    table.add_columns({"margin": "amount * 0.5"})
+    table.update({"margin": 0.0, "amount": 1.0}, mode="columns")
+    page = browse(own)
+    root = page.get(f"{ORDERS}/leaf", params={"id": "root", "limit": "1"}).json()["page"]
+    shown = page.get(f"{ORDERS}/file", params={"id": root["id"][0]}).json()
+    base, columns = shown["slices"]
+    assert base["path"] == shown["path"]
+    assert base["columns"] == [c.name for c in table.schema.fields[:-1] if c.name != "amount"]
+    assert columns["columns"] == ["margin", "amount"]
+    assert columns["bytes"] == Path(columns["path"].removeprefix("file://")).stat().st_size
+    assert [step["what"] for step in shown["history"]][-2:] == ["columns updated"] * 2
 
 
 def test_rows_and_changes_are_those_of_the_table(get: Get, orders: Table) -> None:

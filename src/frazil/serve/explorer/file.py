@@ -1,4 +1,5 @@
-"""One data file: what its entry says, its row groups, its deletion vector, and what happened to it.
+"""One data file: what its entry says, its row groups, its column files, its deletion vector, and
+what happened to it.
 
 The footer of the file is read, and nothing else of it.
 """
@@ -17,10 +18,11 @@ from frazil.errors import FrazilError
 from frazil.format import paths
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.entries.fields import VECTOR_KEYS, partition_key, stats_key
+from frazil.format.entries.column_files import column_files_of
+from frazil.format.entries.fields import COLUMN_FILES, VECTOR_KEYS, partition_key, stats_key
 from frazil.format.entries.stats import tracked_fields
 from frazil.format.metadata.metadata import Snapshot
-from frazil.format.metadata.summary_totals import number
+from frazil.format.metadata.summary_totals import has_column_files, number
 from frazil.format.vectors import puffin
 from frazil.serve.exchange import Request, Response
 from frazil.serve.explorer import shown_values
@@ -41,6 +43,7 @@ _KEYS = (
     "spec_id",
     "sort_order_id",
     *VECTOR_KEYS,
+    COLUMN_FILES,
     "tracking.snapshot_id",
     "tracking.sequence_number",
     "tracking.first_row_id",
@@ -79,6 +82,7 @@ def show(service: Service, call: Request) -> Response:
             "columns": _columns(subject, entry),
             **_footer(subject, path, row),
             "vector": _vector(subject, row),
+            "slices": _slices(subject, entry),
             "history": history,
             "history_complete": complete,
         }
@@ -218,6 +222,32 @@ def _vector(subject: Subject, row: dict[str, Any]) -> dict[str, Any] | None:
     return about | {"bins": bins(np.asarray(positions, dtype=np.int64), row["record_count"])}
 
 
+def _slices(subject: Subject, entry: EntryBatch) -> list[dict[str, Any]]:
+    """The files that the columns are read from, the data file first; none where that has all."""
+    (held,) = column_files_of(entry)
+    if not held:
+        return []
+    location = subject.table.location
+    names = {column.field_id: column.name for column in subject.schema.fields}
+    elsewhere = {id for file in held for id in file.field_ids}
+    row = entry.row(0)
+    return [
+        {
+            "path": paths.resolve(location, row["location"]),
+            "bytes": row["file_size_in_bytes"],
+            "columns": [name for id, name in names.items() if id not in elsewhere],
+        },
+        *(
+            {
+                "path": paths.resolve(location, file.location),
+                "bytes": file.file_size_in_bytes,
+                "columns": [names[id] for id in file.field_ids if id in names],
+            }
+            for file in held
+        ),
+    ]
+
+
 def _history(subject: Subject, path: str, row: dict[str, Any]) -> tuple[list[dict[str, Any]], bool]:
     """What snapshots did to a file, oldest first; whether that is all of it."""
     added_by = row.get("tracking.snapshot_id")
@@ -228,14 +258,19 @@ def _history(subject: Subject, path: str, row: dict[str, Any]) -> tuple[list[dic
         if snapshot.snapshot_id == added_by:
             steps.append(_step(snapshot, "added"))
             return steps[::-1], True
-        if not has_vector or not number(snapshot.summary, "added-dvs"):
+        has_vectors = has_vector and number(snapshot.summary, "added-dvs")
+        if not has_vectors and not has_column_files(snapshot):
             continue
         asked += 1
         if asked > MAX_HISTORY_STEPS:
             break
-        changed = changes_of(subject.reader, snapshot, keys=("location", "tracking.status"))
-        if _rows(changed.modified, path).size:
-            steps.append(_step(snapshot, "vector changed"))
+        keys = ("location", "tracking.status", "tracking.sequence_number")
+        modified = changes_of(subject.reader, snapshot, keys=keys).modified
+        for at in _rows(modified, path)[:1].tolist():
+            # New columns make the rows of a file newer, a new vector does not.
+            sequence = modified.column("tracking.sequence_number")[at].as_py()
+            is_newer = sequence == snapshot.sequence_number
+            steps.append(_step(snapshot, "columns updated" if is_newer else "vector changed"))
     return steps[::-1], False
 
 
@@ -250,6 +285,7 @@ def _ancestors(subject: Subject) -> Iterator[Snapshot]:
 
 _SENTENCES = {
     "added": "The file was added.",
+    "columns updated": "Columns of it were updated: they are in a column file.",
     "vector changed": "Rows of it were deleted: it got a new deletion vector.",
 }
 

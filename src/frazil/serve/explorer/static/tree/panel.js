@@ -457,6 +457,7 @@ export class Panel {
           ? h("p", { class: "note" }, "Partition ", h("span", { class: "col" }, f.partition))
           : null,
         this.rowGroups(f),
+        this.slices(f),
         this.vector(f),
         this.fileColumns(f),
         this.fileHistory(f),
@@ -505,6 +506,42 @@ export class Panel {
       g.rows.length > shown.length
         ? h("p", { class: "note" }, `and ${num(g.rows.length - shown.length)} more`)
         : null,
+    ];
+  }
+
+  slices(f) {
+    if (!f.slices.length) return null;
+    const most = Math.max(...f.slices.map((s) => s.bytes), 1);
+    return [
+      h("h2", {}, count(f.slices.length - 1, "column file")),
+      h(
+        "table",
+        { class: "bt slices" },
+        h("caption", { class: "sr" }, "Files that the columns are read from"),
+        h(
+          "tbody",
+          {},
+          f.slices.map((slice, i) =>
+            h(
+              "tr",
+              { title: slice.path },
+              h("th", { scope: "row" }, i ? slice.columns.join(", ") : count(slice.columns.length, "column")),
+              h("td", {}, i ? tail(slice.path) : "data file"),
+              h(
+                "td",
+                { class: "w" },
+                h(
+                  "div",
+                  { class: "tr" },
+                  h("i", { css: { left: "0", width: `${percent(slice.bytes, most)}%` } }),
+                ),
+              ),
+              h("td", { class: "n" }, size(slice.bytes)),
+            ),
+          ),
+        ),
+      ),
+      h("p", { class: "note" }, "Each column is read from one file; rows meet by position."),
     ];
   }
 
