@@ -532,6 +532,38 @@ def test_columns_of_a_new_table_are_called_as_in_duckdb(db: BesideDuckDb, statem
     assert db.session.sql("FROM s.t").to_arrow().column_names == columns
 
 
+def test_alter_table_ignores_the_case_of_columns(db: BesideDuckDb) -> None:
+    db.both(
+        'CREATE TABLE s.t ("Id" INTEGER NOT NULL, w VARCHAR, x INTEGER, "P" STRUCT("A" INTEGER))'
+    )
+    db.both("INSERT INTO s.t VALUES (1, 'a', 2, {'A': 3})")
+    for change in (
+        "DROP COLUMN X",
+        "DROP COLUMN IF EXISTS X",
+        'RENAME W TO "V"',
+        "ALTER iD TYPE BIGINT",
+    ):
+        db.same(f"ALTER TABLE s.t {change}")
+    assert db.session.sql("FROM s.t").columns == ["Id", "V", "P"]
+    db.refused("ALTER TABLE s.t ADD COLUMN ID INTEGER")
+    db.same("ALTER TABLE s.t ADD COLUMN IF NOT EXISTS ID INTEGER")
+    db.same("ALTER TABLE s.t ALTER v SET DEFAULT 'z'")
+    db.same("INSERT INTO s.t (iD) VALUES (4)")
+    for change in (
+        "ADD COLUMN y INT AFTER ID",
+        "ADD COLUMN p.b INT AFTER a",
+        "ALTER COLUMN V FIRST",
+    ):
+        db.session.sql(f"ALTER TABLE s.t {change}")
+    assert db.session.sql("FROM s.t").columns == ["V", "Id", "y", "P"]
+    assert db.session.sql("SELECT p FROM s.t WHERE id = 1").to_pylist() == [
+        {"P": {"A": 3, "b": None}}
+    ]
+    db.session.sql("ALTER TABLE s.t SET IDENTIFIER FIELDS ID")
+    schema = db.catalog.load_table("s.t").schema
+    assert schema.identifier_field_names() == {"Id"}
+
+
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [

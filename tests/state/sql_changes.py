@@ -1,8 +1,8 @@
-"""Random changes through SQL, carried out by a session of a catalog and by plain DuckDB.
+"""Random changes and queries through SQL, of a session of a catalog and of plain DuckDB.
 
-After each statement the rows of all tables must be the same. A statement that one of them refuses
-must be refused by both, except for those that only we refuse: a row of the table that meets several
-rows of a source, of which DuckDB takes any.
+After each statement the rows of all tables must be the same, and those of random queries. A
+statement that one of them refuses must be refused by both, except for those that only we refuse: a
+row of the table that meets several rows of a source, of which DuckDB takes any.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from tests.state.sql_queries import SqlQueries
 from tests.support.beside_duckdb import BesideDuckDb
 
 _TABLES = ("s.t", "r.t", "s.u")
@@ -27,6 +28,8 @@ class SqlChanges:
         self.ran: list[str] = []
         self._is_open = False
         self._extra = 0
+        self._extras: list[str] = []
+        self._queries = SqlQueries(self._random, _TABLES)
 
     def run(self, steps: int) -> None:
         """Play it."""
@@ -36,6 +39,8 @@ class SqlChanges:
                 self._play(db, self._insert(table))
             for _ in range(steps):
                 self._play(db, self._statement())
+                for _ in range(3):
+                    self._ask(db, self._queries.query())
             if self._is_open:
                 self._play(db, "COMMIT")
 
@@ -54,6 +59,15 @@ class SqlChanges:
             mine, other = db.rows(table)
             assert mine == other, (statement, table)
 
+    def _ask(self, db: BesideDuckDb, query: str) -> None:
+        self.ran.append(query)
+        ours, theirs = db.query(query)
+        assert ours == theirs, (query, ours, theirs)
+        if theirs is None and self._is_open:  # it may have ended DuckDB's transaction
+            self.ran.append("ROLLBACK")
+            db.both("ROLLBACK")
+            self._is_open = False
+
     def _statement(self) -> str:
         choices = [self._insert, self._insert, self._update, self._update, self._delete]
         choices += [self._merge, self._merge, self._update_from, self._delete_using]
@@ -61,10 +75,23 @@ class SqlChanges:
         if number < 0.08:
             self._is_open = not self._is_open
             return "BEGIN" if self._is_open else self._random.choice(["COMMIT", "ROLLBACK"])
-        if number < 0.12 and not self._is_open:
-            self._extra += 1
-            return f"ALTER TABLE s.u ADD COLUMN x{self._extra} BIGINT DEFAULT {self._extra}"
+        if number < 0.16 and not self._is_open:
+            return self._altered()
         return self._random.choice(choices)(self._random.choice(_TABLES))
+
+    def _altered(self) -> str:
+        """A column added, dropped or renamed, beside those that statements name."""
+        number = self._random.randint(0, 2) if self._extras else 0
+        if number == 0:
+            self._extra += 1
+            self._extras.append(f"x{self._extra}")
+            return f"ALTER TABLE s.u ADD COLUMN x{self._extra} BIGINT DEFAULT {self._extra}"
+        name = self._extras.pop(self._random.randrange(len(self._extras)))
+        if number == 1:
+            return f"ALTER TABLE s.u DROP COLUMN {self._name(name)}"
+        self._extra += 1
+        self._extras.append(f"x{self._extra}")
+        return f"ALTER TABLE s.u RENAME COLUMN {self._name(name)} TO x{self._extra}"
 
     # Words
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -57,6 +59,17 @@ class BesideDuckDb:
             theirs = str(error)
         return ours, theirs
 
+    def query(self, text: str) -> tuple[list[Any] | None, list[Any] | None]:
+        """Our rows of a query and DuckDB's, in one order; None where it is refused."""
+        ours = theirs = None
+        with suppress(FrazilError):
+            result = self.session.sql(text).to_arrow()
+            columns = [column.to_pylist() for column in result.columns]
+            ours = ordered(list(zip(*columns, strict=True)))
+        with suppress(duckdb.Error):
+            theirs = ordered(self.plain.execute(text).fetchall())
+        return ours, theirs
+
     def rows(self, table: str) -> tuple[list[Any], list[Any]]:
         """Our rows of a table and DuckDB's, in one order."""
         query = f"SELECT * FROM {table}"
@@ -96,6 +109,8 @@ def _comparable(value: Any) -> Any:
             return "NaN"
         case float() if value == 0:
             return 0.0
+        case Decimal() if value == int(value):
+            return int(value)
         case dict():
             return {key: _comparable(part) for key, part in value.items()}
         case list() | tuple():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField
+from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from frazil.catalog.names import dotted, undotted
 from frazil.commit.updates import SetRef
@@ -371,27 +371,30 @@ def _alter_columns(columns: EvolveSchema, does: st.Alteration, at: Execution) ->
     match does:
         case st.AddColumns(columns=added, if_not_exists=if_not_exists):
             for column in added:
-                if if_not_exists and _has(columns, column.name.parts):
+                path = _spelled(columns.schema, column.name.parts)
+                if if_not_exists and _has(columns, path):
                     continue
                 columns.add_column(
-                    column.name.parts,
+                    path,
                     column.type,
                     doc=column.doc,
                     required=column.required,
                     default=None if column.default is None else at.constant(column.default),
                     first=column.first,
-                    after=column.after,
+                    after=_spelled_beside(columns.schema, path, column.after),
                 )
         case st.DropColumns(columns=dropped, if_exists=if_exists):
             for name in dropped:
-                if not if_exists or _has(columns, name.parts):
-                    columns.drop_column(name.parts)
+                path = _spelled(columns.schema, name.parts)
+                if not if_exists or _has(columns, path):
+                    columns.drop_column(path)
         case st.RenameColumn(column=column, to=to):
-            columns.rename_column(column.parts, to)
+            columns.rename_column(_spelled(columns.schema, column.parts), to)
         case st.AlterColumn():
             _alter_column(columns, does, at)
         case st.IdentifierFields(columns=names, drop=drop):
             now = sorted(columns.schema.identifier_field_names())
+            names = tuple(".".join(_spelled(columns.schema, name.split("."))) for name in names)
             if not drop:
                 columns.set_identifier_fields(*names)
                 return
@@ -402,9 +405,10 @@ def _alter_columns(columns: EvolveSchema, does: st.Alteration, at: Execution) ->
 
 
 def _alter_column(columns: EvolveSchema, does: st.AlterColumn, at: Execution) -> None:
-    path = does.column.parts
+    path = _spelled(columns.schema, does.column.parts)
     if does.first or does.after is not None:
-        columns.move(path, first=does.first, after=does.after)
+        after = _spelled_beside(columns.schema, path, does.after)
+        columns.move(path, first=does.first, after=after)
     elif does.type is not None:
         columns.update_column(path, does.type)
     elif does.required is not None:
@@ -415,6 +419,35 @@ def _alter_column(columns: EvolveSchema, does: st.AlterColumn, at: Execution) ->
         columns.update_column(path, default=None)
     else:
         columns.update_column(path, doc=does.doc or None)
+
+
+def _spelled(schema: Schema, parts: Sequence[str]) -> tuple[str, ...]:
+    """A path of columns as the table spells them, as far as it has them: SQL ignores case."""
+    fields: Sequence[NestedField] = schema.fields
+    path: list[str] = []
+    for part in parts:
+        names = [field.name for field in fields]
+        same = [name for name in names if name.lower() == part.lower()]
+        path.append(part if part in names or len(same) != 1 else same[0])
+        kinds = [field.field_type for field in fields if field.name == path[-1]]
+        fields = [field for kind in kinds for field in _inside(kind)]
+    return tuple(path)
+
+
+def _spelled_beside(schema: Schema, path: Sequence[str], after: str | None) -> str | None:
+    """A column that another one stands behind, as the table spells it."""
+    return None if after is None else _spelled(schema, (*path[:-1], after))[-1]
+
+
+def _inside(kind: IcebergType) -> Sequence[NestedField]:
+    match kind:
+        case StructType(fields=fields):
+            return fields
+        case ListType(element_field=element):
+            return (element,)
+        case MapType(key_field=key, value_field=value):
+            return (key, value)
+    return ()
 
 
 def _has(columns: EvolveSchema, path: tuple[str, ...]) -> bool:
