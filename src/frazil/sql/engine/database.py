@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from frazil.errors import InvalidInput
 from frazil.filter.text.sql_values import string_text
 from frazil.parser.duckdb_parser import error_details
-from frazil.rows.duckdb.duckdb_connection import connect, fence
+from frazil.rows.duckdb.duckdb_connection import connect, fence, open_folders
 from frazil.sql.engine.query_cache import QueryCache
 from frazil.storage import is_local, local_path
 
@@ -49,6 +49,8 @@ class Database:
         opened below `warehouse` and where tables turn out to be."""
         self._connection = connection
         self._unfenced: duckdb.DuckDBPyConnection | None = None
+        self._open_folders: tuple[str, ...] | None = None
+        """Those that cursors of the connection may open files in, once it is there."""
         self._settings = dict(settings or {})
         self._folders: set[str] = set()
         self._lock = threading.Lock()
@@ -59,14 +61,25 @@ class Database:
 
     def cursor(self, *, allow_files: bool = False) -> duckdb.DuckDBPyConnection:
         """A new connection; with `allow_files`, one that opens files anywhere."""
+        return self.fenced_cursor(allow_files=allow_files)[0]
+
+    def fenced_cursor(
+        self, *, allow_files: bool = False
+    ) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...] | None]:
+        """A new connection, and the folders that it may open files in; None if everywhere. They are
+        asked for once: to ask costs as much as to parse a query."""
         with self._lock:
             if allow_files and not self._is_given:
                 if self._unfenced is None:
                     self._unfenced = new_database(**self._settings)
-                return self._unfenced.cursor()
+                return self._unfenced.cursor(), None
             if self._connection is None:
                 self._connection = new_database(folders=self._folders, **self._settings)
-            return self._connection.cursor()
+                self._open_folders = None
+            cursor = self._connection.cursor()
+            if self._open_folders is None:
+                self._open_folders = open_folders(cursor)
+            return cursor, self._open_folders
 
     def include(self, location: str) -> None:
         """Let later connections open the files of a table by themselves. DuckDB's list of folders

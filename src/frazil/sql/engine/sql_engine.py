@@ -15,7 +15,6 @@ from pyiceberg.types import UUIDType
 from frazil.data.read import verified
 from frazil.errors import InvalidInput
 from frazil.filter.text.quotes import quoted
-from frazil.rows.duckdb.duckdb_connection import open_folders
 from frazil.rows.duckdb.duckdb_scan import ScanSql
 from frazil.rows.scan import Scan
 from frazil.scan.report import ScanReport
@@ -52,6 +51,8 @@ class SqlEngine:
     """The connection of a statement."""
 
     connection: duckdb.DuckDBPyConnection
+    folders: tuple[str, ...] | None
+    """Those that the connection may open files in, if not everywhere."""
     names: Names
     registered: Mapping[str, Any]
     scan: Callable[[Table, BooleanExpression, AsOf | None, Sequence[str] | None], Scan]
@@ -83,17 +84,8 @@ class SqlEngine:
     time_limit: float | None = None
     """How many seconds a query may take."""
     _computing: int = 0
-    _folders: tuple[str, ...] | None = None
-    _knows_folders: bool = False
     _views: int = 0
     _made: set[str] = field(default_factory=set)
-
-    @property
-    def folders(self) -> tuple[str, ...] | None:
-        """Those that the connection may open files in, if not everywhere."""
-        if not self._knows_folders:
-            self._folders, self._knows_folders = open_folders(self.connection), True
-        return self._folders
 
     def view(self, name: str) -> str:
         """A new name for a view, which stands for this one in messages."""

@@ -22,6 +22,7 @@ from frazil.parser.cursor import Cursor, Name
 from frazil.parser.duckdb_parser import error_details
 from frazil.parser.edits import EngineText
 from frazil.parser.tokens import Kind, Part, Source, tokens
+from frazil.rows.duckdb.duckdb_connection import open_folders
 from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
 from frazil.sql.bind.binding import Binder, Unread
@@ -161,10 +162,14 @@ class Execution:
         return Binder(self._new_engine(None), self.source, self.tokens, self._parameters)
 
     def _new_engine(self, shared: duckdb.DuckDBPyConnection | None) -> SqlEngine:
-        connection = shared or self._database.cursor(allow_files=self._allow_files)
+        if shared is None:
+            connection, folders = self._database.fenced_cursor(allow_files=self._allow_files)
+        else:
+            connection, folders = shared, open_folders(shared)
         scan = partial(_scan, self.transactions)  # not a method: the engine must not hold on to us
         return SqlEngine(
             connection,
+            folders,
             self.names,
             self._given,
             scan,
