@@ -71,6 +71,7 @@ def properties(**values: str) -> list[dict[str, Any]]:
 
 
 DEFAULT = {"action": "set-default-spec", "spec-id": -1}
+OPTIONAL = {"element-required": False}
 REFUSED: dict[str, list[dict[str, Any]]] = {
     "a version that is none": properties(serve_format__version="abc"),
     "a version in Arabic digits": properties(serve_format__version="٣"),
@@ -92,6 +93,38 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "a partition's column dropped": columns(ID, SMALL),
     "an empty name": columns(ID, DAY, SMALL, field(4, "", "long")),
     "a type that is none": columns(ID, DAY, SMALL, field(4, "x", "quaternion")),
+    "more digits than there are": columns(ID, DAY, SMALL, field(4, "x", "decimal(50,2)")),
+    "more decimals than digits": columns(ID, DAY, SMALL, field(4, "x", "decimal(2,5)")),
+    "a value of no bytes": columns(ID, DAY, SMALL, field(4, "x", "fixed[0]")),
+    "a value of any size": columns(ID, DAY, SMALL, field(4, "x", "fixed[99999999999999]")),
+    "elements that cannot be": columns(
+        ID,
+        DAY,
+        SMALL,
+        field(4, "x", {"type": "list", "element-id": 5, "element": "fixed[0]", **OPTIONAL}),
+    ),
+    "nothing that is required": columns(ID, DAY, SMALL, field(4, "x", "unknown", required=True)),
+    "an id below 0": columns(ID, DAY, SMALL, field(-1, "x", "long")),
+    "the id of row ids": columns(ID, DAY, SMALL, field(2_147_483_540, "x", "long")),
+    "an id over 32 bits": columns(ID, DAY, SMALL, field(2**31, "x", "long")),
+    "an id over 64 bits": columns(ID, DAY, SMALL, field(2**70, "x", "long")),
+    "a default of another type": columns(
+        ID, DAY, SMALL, field(4, "x", "long", **{"initial-default": "x"})
+    ),
+    "a default that is too large": columns(
+        ID, DAY, SMALL, field(4, "x", "long", **{"write-default": 2**70})
+    ),
+    "a default of a list": columns(
+        ID,
+        DAY,
+        SMALL,
+        field(
+            4,
+            "x",
+            {"type": "list", "element-id": 5, "element": "long", **OPTIONAL},
+            **{"initial-default": []},
+        ),
+    ),
     "a spec on a missing column": [spec(part(77, 1001, "x", "identity"))],
     "a default spec on a missing column": [spec(part(77, 1001, "x", "identity")), DEFAULT],
     "a transform that cannot be": [spec(part(1, 1001, "id_day", "day")), DEFAULT],
@@ -158,6 +191,11 @@ ACCEPTED: dict[str, list[dict[str, Any]]] = {
     "int to long": columns(ID, DAY, field(3, "small", "long")),
     "another name": columns(field(1, "number", "long"), DAY, SMALL),
     "a column more": columns(ID, DAY, SMALL, field(4, "x", "string")),
+    "a column of nothing": columns(ID, DAY, SMALL, field(4, "x", "unknown")),
+    "the highest id": columns(ID, DAY, SMALL, field(2_147_483_447, "x", "long")),
+    "a default": columns(
+        ID, DAY, SMALL, field(4, "x", "date", **{"initial-default": "2020-02-29"})
+    ),
     "a column less": columns(ID, DAY),
     "a spec on a column": [spec(part(1, 1001, "id_bucket", "bucket[4]")), DEFAULT],
     "an order": order(1),
@@ -187,6 +225,9 @@ def test_a_table_is_not_created_spoiled(client: TestClient, catalog: Catalog) ->
         {"partition-spec": {"spec-id": 0, "fields": [part(77, 1000, "x", "identity")]}},
         {"partition-spec": {"spec-id": 0, "fields": [part(1, 1000, "x", "day")]}},
         {"schema": {**schema, "fields": [ID, ID]}},
+        {"schema": {**schema, "fields": [field(1, "x", "decimal(50,2)")]}},
+        {"schema": {**schema, "fields": [field(1, "x", "decimal(2,5)")]}},
+        {"schema": {**schema, "fields": [field(1, "x", "long", **{"write-default": "x"})]}},
     ]
     for wrong in bad:
         for staged in (False, True):

@@ -114,7 +114,8 @@ def test_listings_come_in_pages(client: TestClient) -> None:
     assert second["namespaces"] == [["c"], ["d"]]
     last = client.get(f"/v1/namespaces?pageSize=2&pageToken={second['next-page-token']}").json()
     assert (last["namespaces"], last["next-page-token"]) == ([["e"]], None)
-    assert error_of(client.get("/v1/namespaces?pageSize=x"))[0] == 400
+    for asked in ("pageSize=x", "pageSize=²", f"pageSize={'9' * 5000}", "pageSize=1&pageToken=²"):
+        assert error_of(client.get(f"/v1/namespaces?{asked}"))[0] == 400, asked
 
 
 def test_a_created_table_is_shown_as_v3(client: TestClient) -> None:
@@ -206,7 +207,7 @@ def test_a_table_goes_to_a_namespace_that_exists(client: TestClient) -> None:
     assert error_of(answer) == (404, "NoSuchNamespaceException")
 
 
-@pytest.mark.parametrize("name", ["a/b", "a.b", "ä ö", "a%2Fb", "a?b#c", "{table}"])
+@pytest.mark.parametrize("name", ["a/b", "a.b", "ä ö", "a%2Fb", "a?b#c", "{table}", "é" * 200])
 def test_names_may_hold_any_character(client: TestClient, name: str) -> None:
     space = quote(name, safe="")
     client.post("/v1/namespaces", json={"namespace": [name]})

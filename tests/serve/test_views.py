@@ -140,8 +140,45 @@ def test_a_view_is_renamed_dropped_and_registered_again(shop: TestClient) -> Non
     [
         {"schema-id": 7},
         {"representations": [{"type": "sql", "sql": "x", "dialect": d} for d in ("a", "A")]},
+        {"representations": [7]},
+        {"representations": [{"type": "sql", "sql": "x", "dialect": 7}]},
+        {"representations": [{"type": "sql", "dialect": "spark"}]},
+        {"representations": "x"},
+        {"representations": None},
+        {"timestamp-ms": "x"},
+        {"timestamp-ms": None},
+        {"version-id": 2**70},
+        {"default-namespace": 7},
+        {"summary": 7},
     ],
 )
 def test_a_version_that_makes_no_sense_is_refused(shop: TestClient, bad: dict[str, Any]) -> None:
+    before = shop.get(f"{WHERE}/v").json()
     update = {"action": "add-view-version", "view-version": version(**bad)}
     assert kind(shop.post(f"{WHERE}/v", json={"updates": [update]}))[0] == 400
+    if "schema-id" not in bad:  # that of a new view is the schema it comes with
+        body = {"name": "w", "schema": SCHEMA, "view-version": version(**bad), "properties": {}}
+        assert kind(shop.post(WHERE, json=body))[0] == 400
+        assert shop.head(f"{WHERE}/w").status_code == 404
+    assert shop.get(f"{WHERE}/v").json() == before
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "²", "9" * 5000, "ten"])
+def test_a_count_of_versions_is_a_number(shop: TestClient, count: str) -> None:
+    updates = {"action": "set-properties", "updates": {"version.history.num-entries": count}}
+    assert kind(shop.post(f"{WHERE}/v", json={"updates": [updates]}))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("type", "more"),
+    [
+        ("decimal(50,2)", {}),
+        ({"type": "list", "element-id": 2, "element": "int"}, {"initial-default": []}),
+    ],
+)
+def test_a_schema_that_cannot_be_is_refused(shop: TestClient, type: Any, more: Any) -> None:
+    column = {"id": 1, "name": "x", "type": type, "required": False, **more}
+    schema = {**SCHEMA, "fields": [column]}
+    body = {"name": "w", "schema": schema, "view-version": version(), "properties": {}}
+    assert kind(shop.post(WHERE, json=body))[0] == 400
+    assert shop.head(f"{WHERE}/w").status_code == 404

@@ -19,6 +19,10 @@ Namespace = tuple[str, ...]
 
 MAX_LENGTH = 255
 """What the `iceberg_tables` columns hold: a whole namespace with its dots, or a table name."""
+_MAX_BYTES = 255
+"""What file systems take as the name of a folder."""
+_ROOM = 16
+"""Bytes that are left for what makes a folder another one."""
 
 _ESCAPE = re.compile(r"%(?=25|2E)|\.")
 _ESCAPED = re.compile(r"%(25|2E)")
@@ -78,10 +82,13 @@ def table_location(warehouse: str, identifier: Identifier) -> str:
 def namespace_location(warehouse: str, namespace: Namespace) -> str:
     """The folder of a namespace, which no other namespace has. Levels are joined by dots; a name
     that would not be told apart that way has a digest of itself behind it."""
-    folder = ".".join(folder_name(part) for part in namespace)
-    if any(part != folder_name(part) or _AMBIGUOUS.search(part) for part in namespace):
-        digest = hashlib.sha256(dotted(namespace).encode()).hexdigest()[:12]
-        folder = f"{folder}{_MARK}{digest}"
+    parts = [_safe(part) for part in namespace]
+    folder = ".".join(parts)
+    is_ambiguous = any(
+        part != safe or _AMBIGUOUS.search(part) for part, safe in zip(namespace, parts, strict=True)
+    )
+    if is_ambiguous or len(folder.encode()) > _MAX_BYTES:
+        folder = _digested(folder, dotted(namespace), max_bytes=_MAX_BYTES)
     return f"{warehouse.rstrip('/')}/{folder}"
 
 
@@ -90,12 +97,25 @@ def _escaped(part: str) -> str:
 
 
 def folder_name(part: str) -> str:
-    """A part of a name as a folder: nothing that could lead elsewhere or be decoded."""
+    """A part of a name as a folder: nothing that could lead elsewhere or be decoded, and no more
+    than a file system takes, with room for a few characters behind it."""
+    safe = _safe(part)
+    most = _MAX_BYTES - _ROOM
+    return safe if len(safe.encode()) <= most else _digested(safe, part, max_bytes=most)
+
+
+def _safe(part: str) -> str:
     safe = _HARMFUL.sub("_", part)
     inner = safe.strip(" ")
     if inner != safe or inner.strip(".") == "":
         return f"_{inner.replace('.', '_')}_"
     return safe
+
+
+def _digested(folder: str, name: str, *, max_bytes: int) -> str:
+    """A folder with a digest of its name behind it, cut where it would be too long."""
+    end = f"{_MARK}{hashlib.sha256(name.encode()).hexdigest()[:12]}".encode()
+    return (folder.encode()[: max_bytes - len(end)] + end).decode(errors="ignore")
 
 
 def _parts(name: str | Sequence[str]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 CLIENT_FOLDER = "clients"
 """Where clients of a server write, below a table's location."""
 PATH_PROPERTIES = tuple(folder.key for folder in FOLDERS)
+MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 ENCRYPTION = ("encryption.key-id", "encryption.kms-impl", "encryption.kms-type")
 """Properties of tables whose files are encrypted."""
@@ -156,7 +157,7 @@ def check_ref_name(name: object) -> None:
 
 
 def check_schema(schema: Schema) -> None:
-    """Names and docs of columns, at every level."""
+    """Names, docs, types and defaults of columns, at every level."""
     for field in schema.fields:
         _check_field(field)
 
@@ -173,16 +174,46 @@ def _check_field(field: NestedField) -> None:
     check_text(field.name, "a column's name", empty=False)
     if field.doc is not None:
         check_text(field.doc, f"the doc of column {field.name!r}")
-    rest: list[Any] = [field.field_type]
-    while rest:
-        kind = rest.pop()
-        if isinstance(kind, StructType):
-            for inner in kind.fields:
-                _check_field(inner)
-        elif isinstance(kind, ListType):
-            rest.append(kind.element_type)
-        elif isinstance(kind, MapType):
-            rest += [kind.key_type, kind.value_type]
+    kind = field.field_type
+    inner: tuple[NestedField, ...] = ()
+    if isinstance(kind, StructType):
+        inner = kind.fields
+    elif isinstance(kind, ListType):
+        inner = (kind.element_field,)
+    elif isinstance(kind, MapType):
+        inner = (kind.key_field, kind.value_field)
+    else:
+        _check_type(field)
+    for part in inner:
+        _check_field(part)
+    for default in (field.initial_default, field.write_default):
+        if default is not None:
+            _check_default(field, default)
+
+
+def _check_type(field: NestedField) -> None:
+    """A type that files can hold."""
+    from pyiceberg.types import DecimalType, FixedType, UnknownType
+
+    kind = field.field_type
+    if isinstance(kind, DecimalType) and not 0 <= kind.scale <= kind.precision:
+        wrong = f"; the scale of a decimal is 0 to {kind.precision}"
+    elif isinstance(kind, FixedType) and not 1 <= len(kind) <= MAX_INT32:
+        wrong = f"; a fixed value has 1 to {MAX_INT32} bytes"
+    elif isinstance(kind, UnknownType) and field.required:
+        wrong = " and required, but holds nothing but null"
+    else:
+        return
+    raise InvalidInput(f"column {field.name!r} is {kind}{wrong}")
+
+
+def _check_default(field: NestedField, default: Any) -> None:
+    from frazil.format.values.types import plain_value
+
+    try:
+        plain_value(default, field.field_type)
+    except (InvalidInput, Unsupported) as error:
+        raise InvalidInput(f"the default of column {field.name!r}: {error}") from error
 
 
 def _store(scheme: str | None) -> str:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from frazil.catalog.names import Identifier, dotted, namespace_of, table_location, undotted
+from frazil.catalog.names import (
+    Identifier,
+    dotted,
+    namespace_location,
+    namespace_of,
+    table_location,
+    undotted,
+)
 from frazil.errors import InvalidInput
 
 
@@ -82,6 +91,20 @@ def test_what_is_not_a_name_is_refused(name: object) -> None:
 def test_a_name_cannot_lead_out_of_the_warehouse(name: str, folder: str) -> None:
     where = table_location("file:///w", Identifier(namespace=("s",), name=name))
     assert where == f"file:///w/s/{folder}"
+
+
+@pytest.mark.parametrize("name", ["é" * 200, "🦆" * 60, "é" * 200 + ".", "x" * 255, "x" * 239])
+def test_a_folder_is_no_longer_than_a_file_system_takes(tmp_path: Path, name: str) -> None:
+    identifier = Identifier(namespace=(name,), name=name)
+    place = Path(table_location(str(tmp_path), identifier))
+    Path(f"{place}-0123abcd").mkdir(parents=True)  # where another table has been
+    other = Identifier(namespace=(name[:-1] + "y",), name=name[:-1] + "y")
+    assert place != Path(table_location(str(tmp_path), other))
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127])
+def test_a_namespace_that_fits_keeps_its_folder(name: str) -> None:
+    assert namespace_location("/w", (name,)) == f"/w/{name}"
 
 
 def test_no_table_lies_inside_another() -> None:

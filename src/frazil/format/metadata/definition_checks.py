@@ -41,6 +41,9 @@ from frazil.format.metadata.metadata import TableMetadata
 from frazil.format.partition_fields import check_compatible, source_ids
 from frazil.properties.registry import check_values
 
+MAX_COLUMN_ID = 2_147_483_447
+"""Higher ids are those of columns that Iceberg makes up, such as row ids."""
+
 
 def promotable(current: IcebergType, target: IcebergType, *, format_version: int) -> bool:
     """Whether a column may be widened, so that old files are still read right."""
@@ -134,6 +137,9 @@ def _check_columns(schema: Schema) -> None:
     check_schema(schema)
     ids = [field.field_id for field in _fields(schema.as_struct())]
     _check_unique("column", ids)
+    strange = [id for id in ids if not 0 <= id <= MAX_COLUMN_ID]
+    if strange:
+        raise InvalidInput(f"column ids {strange} are not between 0 and {MAX_COLUMN_ID}")
     try:
         schema.check_format_version_compatibility(3)
         _ = schema.column_names  # finds names that are ambiguous

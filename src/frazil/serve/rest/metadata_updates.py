@@ -11,7 +11,7 @@ from functools import singledispatch
 from typing import Any
 from uuid import UUID
 
-from pydantic import ValidationError
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
@@ -65,7 +65,7 @@ def applied(
     for update in updates:
         try:
             metadata = _apply(update, metadata, added)
-        except (ValidationError, ValueError, NotFound) as error:
+        except (ValidationError, ValueError, TypeError, NotFound) as error:
             raise bad_request(f"Invalid update: {error}") from error
     return replace(metadata.with_derived_columns(), last_updated_ms=now_ms)
 
@@ -225,7 +225,7 @@ def _(update: wire.SetProperties, metadata: TableMetadata, added: Added) -> Tabl
     updates = {key: text for key, text in update.updates.items() if key != "format-version"}
     version = update.updates.get("format-version")
     if version is not None:
-        if not version.isdigit():
+        if version not in ("1", "2", "3", "4"):
             raise bad_request(f"format-version is {version!r}; expected 2 or 3")
         metadata = _apply(wire.UpgradeFormat(format_version=int(version)), metadata, added)
     return metadata.with_properties(updates, now_ms=metadata.last_updated_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from frazil.serve.rest_errors import RestError, bad_request, no_namespace, taken
 from frazil.serve.service import Service
 from frazil.serve.wire import wire
 
+_NUMBER = re.compile("[0-9]{1,18}")
 ROOT = "/v1/{prefix}/namespaces"
 ONE = f"{ROOT}/{{namespace}}"
 
@@ -119,7 +121,7 @@ def paged(items: Sequence[Any], name: str, query: Mapping[str, str]) -> dict[str
     if size is None:
         return {name: list(items), "next-page-token": None}
     start = token or "0"
-    if not size.isdigit() or int(size) < 1 or not start.isdigit():
+    if not all(_NUMBER.fullmatch(text) for text in (size, start)) or not int(size):
         raise bad_request(f"pageSize is {size!r} and pageToken {token!r}; expected numbers")
     end = int(start) + int(size)
     more = str(end) if end < len(items) else None

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pydantic import ValidationError
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.schema import Schema
 
 from frazil import cancellation
@@ -334,7 +334,7 @@ def _new_metadata(
             properties=properties,
         )
         check_definition(None, metadata)
-    except (ValidationError, ValueError, InvalidInput) as error:
+    except (ValidationError, ValueError, TypeError, InvalidInput) as error:
         raise bad_request(f"Invalid table: {error}") from error
     return metadata
 

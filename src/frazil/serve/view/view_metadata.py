@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from pydantic import ValidationError
+import msgspec
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.schema import Schema
 
 from frazil.serve.rest_errors import RestError
@@ -77,7 +79,7 @@ def updated(before: Mapping[str, Any], updates: Sequence[wire.AnyViewUpdate]) ->
 def _add_schema(metadata: Metadata, raw: wire.Json) -> int:
     try:
         schema = Schema.model_validate(raw)
-    except (ValidationError, ValueError) as error:
+    except (ValidationError, ValueError, TypeError) as error:
         raise _invalid(f"Invalid schema: {error}") from error
     for known in metadata["schemas"]:
         if Schema.model_validate(known).as_struct() == schema.as_struct():
@@ -93,12 +95,10 @@ def _add_version(metadata: Metadata, posted: wire.Json, last_schema: int | None)
         if last_schema is None:
             raise _invalid("no schema was added that -1 could mean")
         version["schema-id"] = last_schema
-    if all(int(schema["schema-id"]) != version.get("schema-id") for schema in metadata["schemas"]):
-        raise _invalid(f"Cannot add version with unknown schema: {version.get('schema-id')}")
-    dialects = [
-        representation.get("dialect", "").lower()
-        for representation in version.get("representations", ())
-    ]
+    shape = _version(version)
+    if all(int(schema["schema-id"]) != shape.schema_id for schema in metadata["schemas"]):
+        raise _invalid(f"Cannot add version with unknown schema: {shape.schema_id}")
+    dialects = [representation.dialect.lower() for representation in shape.representations]
     for dialect in dialects:
         if dialects.count(dialect) > 1:
             raise _invalid(
@@ -153,7 +153,7 @@ def _dialects(version: Mapping[str, Any]) -> set[str]:
 def _trim(metadata: Metadata) -> None:
     """Forget the oldest versions beyond the number that is kept, never the current one."""
     text = str(metadata["properties"].get(HISTORY, HISTORY_DEFAULT))
-    if not text.isdigit() or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
         raise _invalid(f"{HISTORY} must be positive but was {text}")
     current = metadata["current-version-id"]
     newest = sorted(metadata["versions"], key=lambda v: int(v["version-id"]), reverse=True)
@@ -185,13 +185,12 @@ def checked(document: object) -> Metadata:
         schemas = {int(known["schema-id"]) for known in metadata["schemas"]}
         for known in metadata["schemas"]:
             Schema.model_validate(known)
-        versions = {int(known["version-id"]): known for known in metadata["versions"]}
-        for known in versions.values():
-            int(known["timestamp-ms"])
-            _check_representations(known["representations"])
-            if int(known["schema-id"]) not in schemas:
-                raise _invalid(f"Invalid view: there is no schema {known['schema-id']}")
-        if int(metadata["current-version-id"]) not in versions:
+        versions = [_version(known) for known in metadata["versions"]]
+        for version in versions:
+            if version.schema_id not in schemas:
+                raise _invalid(f"Invalid view: there is no schema {version.schema_id}")
+        current = metadata["current-version-id"]
+        if current not in [version.version_id for version in versions]:
             raise _invalid("Invalid view: there is no current version")
         for entry in metadata["version-log"]:
             int(entry["version-id"]), int(entry["timestamp-ms"])
@@ -201,10 +200,12 @@ def checked(document: object) -> Metadata:
     return metadata
 
 
-def _check_representations(representations: Sequence[Mapping[str, Any]]) -> None:
-    for one in representations:
-        if not all(isinstance(one[key], str) for key in ("type", "sql", "dialect")):
-            raise TypeError("a representation has a type, a dialect and sql, each as text")
+def _version(version: object) -> wire.ViewVersion:
+    """A version, if it is one; clients keep other things in it, too."""
+    try:
+        return msgspec.convert(version, wire.ViewVersion)
+    except msgspec.ValidationError as error:
+        raise _invalid(f"Invalid view version: {error}") from error
 
 
 def _invalid(message: str) -> RestError:

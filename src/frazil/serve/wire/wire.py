@@ -329,6 +329,25 @@ class CommitTransaction(Shape):
 # --- views -------------------------------------------------------------------------------------
 
 
+class Representation(Shape):
+    """The text of a view in one dialect."""
+
+    type: str
+    sql: str
+    dialect: str
+
+
+class ViewVersion(Shape):
+    """What a version of a view must have; it is kept as it was sent."""
+
+    version_id: Long
+    schema_id: Long
+    timestamp_ms: Long
+    representations: list[Representation]
+    default_namespace: list[str] = []
+    summary: dict[str, str] = {}
+
+
 class CreateView(Shape):
     """POST views."""
 
