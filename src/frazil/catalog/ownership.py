@@ -11,7 +11,8 @@ removal keep:
 - A file that nothing names is deleted only in a folder that the table owns alone.
 
 For them to hold, no table takes a file that is another's: its owner knows nothing of a second table
-that reads it and would delete it. Clones do, and their source keeps what they read by a tag.
+that reads it and would delete it. Clones do, and their source keeps what they read by a tag. A
+table that takes a file of nobody's notes the folder: whoever owns it later shares it.
 
 Places are compared by their canonical form (`frazil.storage.places`). Reads no file, deletes none.
 """
@@ -24,7 +25,12 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format import paths
-from frazil.format.checks import CLIENT_FOLDER, PATH_PROPERTIES, client_location
+from frazil.format.checks import (
+    CLIENT_FOLDER,
+    PATH_PROPERTIES,
+    added_folders,
+    client_location,
+)
 from frazil.format.metadata.metadata import TableMetadata
 from frazil.properties.registry import GC_ENABLED
 from frazil.storage import Places, is_local, local_path
@@ -49,12 +55,14 @@ _STRANGE = re.compile(r"//|/\.\.?(/|$)")
 class TablePlace:
     """Where a table keeps its files: its location, and the folders that properties name.
 
-    `open` gives the table's head; None when it cannot be opened from here.
+    `added` are folders of files that it was given and does not own. `open` gives the table's head;
+    None when it cannot be opened from here.
     """
 
     name: str
     location: str
     folders: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     source_uuid: str | None = None
     open: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
@@ -80,6 +88,7 @@ class TablePlace:
             name=name,
             location=base,
             folders=tuple(dict.fromkeys(folder.rstrip("/") for folder in folders)),
+            added=added_folders(properties),
             source_uuid=source if isinstance(source, str) else None,
             open=open,
         )
@@ -110,7 +119,7 @@ def relevant_to(others: OtherTables, metadata: TableMetadata) -> OtherTables:
         table
         for table in others.tables
         if table.source_uuid == uuid
-        or any(concerns(folder) for folder in (table.location, *table.folders))
+        or any(concerns(folder) for folder in (table.location, *table.folders, *table.added))
     )
     file = others.database
     inside = file is not None and places.file(file).startswith(tuple(folders))
@@ -150,6 +159,9 @@ class Ownership:
             (self._places.folder(folder), folder == other.location, other)
             for other in tables
             for folder in (other.location, *other.folders)
+        ]
+        self._readers = [
+            (self._places.folder(folder), other) for other in tables for folder in other.added
         ]
         whole, database = others.warehouse, others.database
         self._warehouse = None if whole is None else self._places.folder(whole)
@@ -199,6 +211,9 @@ class Ownership:
             if mine is None or not file.startswith(its):
                 continue
             if not self._is_below(mine, its, is_location):
+                sharers[other.location] = other
+        for its, other in self._readers:
+            if mine is not None and file.startswith(its):
                 sharers[other.location] = other
         return tuple(sharers.values())
 
@@ -301,7 +316,7 @@ class Ownership:
             (its.startswith(folder) or folder.startswith(its))
             and not self._is_below(folder, its, is_location)
             for its, is_location, _ in self._others
-        )
+        ) and not any(its.startswith(folder) or folder.startswith(its) for its, _ in self._readers)
 
 
 def collects_garbage(metadata: TableMetadata) -> bool:

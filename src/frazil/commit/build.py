@@ -23,7 +23,7 @@ from frazil.commit.result import METADATA, CommitResult
 from frazil.commit.updates import RemoveSnapshots
 from frazil.errors import CommitConflict, Conflict, InvalidInput, NotFound
 from frazil.format import paths
-from frazil.format.checks import own_prefixes
+from frazil.format.checks import own_prefixes, with_added_folders
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import COLUMN_FILES
@@ -116,7 +116,7 @@ class Builder:
         change, context = self._change, self._context
         if change.operation in ("append", "overwrite"):
             check_rows_can_be_added(metadata)
-        self._check_owners(metadata)
+        metadata = self._with_owners_checked(metadata, now_ms)
         parent = None if change.starts_empty else _parent(state, change.branch)
         reader = context.reader(metadata)
         self._check_history(reader, parent)
@@ -175,15 +175,19 @@ class Builder:
             used_paths=used_paths,
         )
 
-    def _check_owners(self, metadata: TableMetadata) -> None:
-        """Refuse files of other tables; what lies where this table writes is not looked up."""
+    def _with_owners_checked(self, metadata: TableMetadata, now_ms: int) -> TableMetadata:
+        """Refuse files of other tables, note folders that are nobody's; what lies where this table
+        writes is not looked up."""
         change, head = self._change, self._head
         if change.added is None or change.shares_files or not isinstance(head, Neighbour):
-            return
+            return metadata
         own = own_prefixes(metadata.location, metadata.properties)
         outside = [name for name in change.added.pylist("location") if not name.startswith(own)]
         if outside:
             head.refuse_files_of_others(metadata, outside)
+        strange = [name for name in outside if paths.is_absolute(name)]
+        noted = with_added_folders(metadata.properties, strange) if strange else {}
+        return metadata.with_properties(noted, now_ms=now_ms) if noted else metadata
 
     def _check_history(self, reader: TreeReader, parent: Snapshot | None) -> None:
         """Refuse a change that snapshots since the one it was planned on stand against."""

@@ -6,6 +6,7 @@ once would come back with every load. Pure: knows types and names, nothing of fi
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 CLIENT_FOLDER = "clients"
 """Where clients of a server write, below a table's location."""
 PATH_PROPERTIES = tuple(folder.key for folder in FOLDERS)
+ADDED_FOLDERS = "frazil.added-files.path"
+"""A list in JSON; its name ends as those of folders do, because catalogs look for that."""
+_MAX_FOLDERS = 20
+_MIN_DEPTH = 3
+"""Slashes of a folder that is not shortened: file:///data, s3://bucket/data."""
 MAX_INT32 = 2**31 - 1
 MAX_INT64 = 2**63 - 1
 ENCRYPTION = ("encryption.key-id", "encryption.kms-impl", "encryption.kms-type")
@@ -115,6 +121,40 @@ def own_prefixes(location: str, properties: Mapping[str, str]) -> tuple[str, ...
     folders = [properties.get(key) for key in PATH_PROPERTIES]
     named = [paths.relativise(location, folder) for folder in folders if folder]
     return ("data/", f"{CLIENT_FOLDER}/", *(f"{folder.rstrip('/')}/" for folder in named))
+
+
+def added_folders(properties: Mapping[str, Any]) -> tuple[str, ...]:
+    """Folders of files that a table was given and that lay in no table's folders then."""
+    try:
+        folders = json.loads(properties.get(ADDED_FOLDERS, "[]"))
+    except (TypeError, ValueError):
+        return ()
+    is_list = isinstance(folders, list) and all(isinstance(folder, str) for folder in folders)
+    return tuple(folders) if is_list else ()
+
+
+def with_added_folders(properties: Mapping[str, str], files: Iterable[str]) -> dict[str, str]:
+    """The property to set when a table is given files by their addresses; empty when it has it."""
+    known = added_folders(properties)
+    folders = _outermost({*known, *(file.rpartition("/")[0] for file in files)})
+    while len(folders) > _MAX_FOLDERS:
+        depth = max(folder.count("/") for folder in folders)
+        if depth <= _MIN_DEPTH:
+            break
+        folders = _outermost(
+            folder.rpartition("/")[0] if folder.count("/") == depth else folder
+            for folder in folders
+        )
+    return {} if set(folders) == set(known) else {ADDED_FOLDERS: json.dumps(folders)}
+
+
+def _outermost(folders: Iterable[str]) -> list[str]:
+    """Folders that lie in no other of them."""
+    outermost: list[str] = []
+    for folder in sorted({f"{folder.rstrip('/')}/" for folder in folders}):
+        if not outermost or not folder.startswith(outermost[-1]):
+            outermost.append(folder)
+    return [folder.rstrip("/") for folder in outermost]
 
 
 def client_location(location: str, properties: Mapping[str, str]) -> str:

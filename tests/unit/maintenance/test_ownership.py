@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from datetime import UTC, datetime
@@ -100,6 +101,60 @@ def test_purge_spares_files_added_from_elsewhere(catalog: Catalog, tmp_path: Pat
     assert done is not None
     assert done.spared == (f"file://{file}",)
     assert file.exists()
+
+
+def _nobodys(tmp_path: Path) -> tuple[Path, str]:
+    """A file that lies in no table's folders, and its folder."""
+    path = tmp_path / "landing" / "day=1" / "7.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.table({name: rows(7)[name] for name in rows(7).schema.names}), path)
+    os.utime(path, (0, 0))
+    return path, f"file://{tmp_path}/landing"
+
+
+@pytest.mark.parametrize("claim", ["orphans", "purge", "expire"])
+def test_whoever_claims_a_folder_later_spares_what_another_table_was_given_of_it(
+    claim: str, catalog: Catalog, tmp_path: Path
+) -> None:
+    path, folder = _nobodys(tmp_path)
+    reader = catalog.create_table("shop.reader", SCHEMA)
+    reader.add_files([str(path)])
+    owner = catalog.create_table("shop.owner", SCHEMA)
+    if claim != "orphans":
+        owner.add_files([str(path)])
+    owner.set_properties({"write.data.path": folder})
+    owner.append(rows(8))
+    stray = _stray(Path(folder.removeprefix("file://"), "own.parquet"))
+    match claim:
+        case "orphans":
+            found = owner.remove_orphan_files(older_than=FUTURE)
+            assert (found.files, found.shared_folders) == ((), (folder,))
+        case "purge":
+            catalog.drop_table("shop.owner", purge=True)
+        case _:
+            owner.delete("id = 7")
+            owner.expire_snapshots(older_than=FUTURE)
+    assert stray.exists()
+    _live(reader)
+    reader.delete("id = 7")
+    reader.expire_snapshots(older_than=FUTURE)
+    assert path.exists()
+
+
+def test_folders_of_added_files_are_few(catalog: Catalog, tmp_path: Path) -> None:
+    names = [tmp_path / "in" / f"a={n % 3}" / f"b={n}" / "x.parquet" for n in range(30)]
+    for number, name in enumerate(names):
+        name.parent.mkdir(parents=True)
+        pq.write_table(rows(number), name)
+    table = catalog.create_table("shop.reader", SCHEMA)
+    table.add_files([str(name) for name in names[:1]])
+    key = "frazil.added-files.path"
+    assert table.metadata.properties[key] == f'["file://{names[0].parent}"]'
+    table.add_files([str(name) for name in names[1:]])
+    folders = [f"file://{tmp_path}/in/a={number}" for number in range(3)]
+    assert json.loads(table.metadata.properties[key]) == folders
+    table.append(rows(99))
+    assert json.loads(table.metadata.properties[key]) == folders
 
 
 def test_the_purge_of_a_table_that_a_clone_reads_is_refused_even_without_its_tag(

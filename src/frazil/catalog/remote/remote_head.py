@@ -324,6 +324,7 @@ def neighbourhood_of(document: Document, open: Callable[[Identifier], Any]) -> O
             name=stated["name"],
             location=stated["location"],
             folders=tuple(stated["folders"]),
+            added=tuple(stated.get("added", ())),
             source_uuid=stated["source-uuid"],
             open=opener,
         )

@@ -17,7 +17,8 @@ elsewhere counts as one that is not there.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from frazil.catalog.notes import Notes
 from frazil.legacy.publish import published
@@ -123,17 +124,24 @@ def shown_files(notes: Notes) -> set[str]:
     return files
 
 
-def forget_snapshots(notes: Notes, location: str, kept: Iterable[int]) -> tuple[str, ...]:
+def shown_snapshots(notes: Notes) -> dict[str, Any]:
+    """What the published forms of snapshots use, by the keys of notes."""
+    return {key: json.loads(note) for key, note in notes.below("uses:").items()}
+
+
+def forget_snapshots(
+    notes: Notes, location: str, kept: Iterable[int], *, shown: Mapping[str, Any]
+) -> tuple[str, ...]:
     """Forget the published forms of removed snapshots; returns the files that are no longer needed.
+    `shown` are those of all snapshots.
 
     Metadata files stay: each names the snapshots of its own time, and their number is limited.
     """
     alive = {int(snapshot_id) for snapshot_id in kept}
-    uses = {key: json.loads(note) for key, note in notes.below("uses:").items()}
-    gone = {key: note for key, note in uses.items() if int(key.rpartition(":")[2]) not in alive}
+    gone = {key: note for key, note in shown.items() if int(key.rpartition(":")[2]) not in alive}
     if not gone:
         return ()
-    rest = [note for key, note in uses.items() if key not in gone]
+    rest = [note for key, note in shown.items() if key not in gone]
     leaves = _only(gone.values(), rest, "leaves")
     vectors = {f"positions:{key}" for key in _only(gone.values(), rest, "positions")}
     notes.remove([*gone, *(key.replace("uses:", "list:", 1) for key in gone), *leaves, *vectors])

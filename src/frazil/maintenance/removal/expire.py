@@ -21,7 +21,7 @@ from frazil.commit.stream_progress import carried
 from frazil.commit.updates import MetadataUpdate, RemoveRef, RemoveSnapshots, SetProperties
 from frazil.errors import NotFound, Unsupported
 from frazil.format.metadata.metadata import FORMAT_VERSION, RefKind, Snapshot, TableMetadata
-from frazil.legacy.publish.published_notes import forget_snapshots
+from frazil.legacy.publish.published_notes import forget_snapshots, shown_snapshots
 from frazil.maintenance import retention
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.removal.file_deletion import (
@@ -139,9 +139,8 @@ def expire_snapshots(
     failed: tuple[tuple[str, str], ...] = ()
     if not dry_run:
         chosen = [path for paths in mine.values() for path in paths]
-        published = _forgotten(handle)
-        copies = copies_for(handle.storage, handle.location, set(ids))
-        failed = deleter(handle.storage, [*chosen, *published, *copies], progress=progress).failed
+        served = _served_for(handle, set(ids))
+        failed = deleter(handle.storage, [*chosen, *served], progress=progress).failed
         _log.info("%s: %d snapshots expired, %d files", handle.name, len(ids), len(chosen))
     return Expired(
         snapshot_ids=ids,
@@ -153,13 +152,16 @@ def expire_snapshots(
     )
 
 
-def _forgotten(handle: TableHandle) -> tuple[str, ...]:
-    """Files that a server published for snapshots that are gone now."""
+def _served_for(handle: TableHandle, gone: Collection[int]) -> tuple[str, ...]:
+    """Files that a server made for snapshots that are gone now: their published form, and copies of
+    their data files. A table that was never shown to a client has none."""
     notes: Notes | None = getattr(handle.head, "notes", None)
-    if notes is None:
+    shown = {} if notes is None else shown_snapshots(notes)
+    if notes is None or not shown:
         return ()
     kept = [int(snapshot.snapshot_id) for snapshot in handle.head.snapshots()]
-    return forget_snapshots(notes, handle.location, kept)
+    published = forget_snapshots(notes, handle.location, kept, shown=shown)
+    return (*published, *copies_for(handle.storage, handle.location, gone))
 
 
 def _due(

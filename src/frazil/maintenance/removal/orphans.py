@@ -20,7 +20,11 @@ from frazil.catalog.ownership import Ownership
 from frazil.commit.handle import TableHandle
 from frazil.format.metadata.metadata import History
 from frazil.legacy.publish.published import published_files
-from frazil.legacy.publish.published_notes import forget_snapshots, shown_files
+from frazil.legacy.publish.published_notes import (
+    forget_snapshots,
+    shown_files,
+    shown_snapshots,
+)
 from frazil.maintenance.progress import Progress, silent
 from frazil.maintenance.removal.address_set import AddressSet, hashes_in
 from frazil.maintenance.removal.file_deletion import Deleter, delete_all, ownership_of
@@ -162,7 +166,7 @@ def shown_to_clients(handle: TableHandle, *, kept: Collection[int]) -> set[str]:
     notes: Notes | None = getattr(handle.head, "notes", None)
     if notes is None or notes.is_empty():
         return set()
-    forget_snapshots(notes, handle.location, kept)
+    forget_snapshots(notes, handle.location, kept, shown=shown_snapshots(notes))
     return shown_files(notes)
 
 

@@ -23,7 +23,7 @@ from frazil.catalog.sql.sql_catalog import SqlCatalog
 from frazil.catalog.sql.sql_head import SqlHead
 from frazil.commit.head import Draft, Landed, State, Unknown
 from frazil.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound
-from frazil.format.checks import own_prefixes
+from frazil.format.checks import added_folders, own_prefixes
 from frazil.format.metadata import metadata_json
 from frazil.format.metadata.metadata import FORMAT_VERSION, TableMetadata
 from frazil.properties.registry import check_values
@@ -315,6 +315,7 @@ def _place_document(call: Request, place: TablePlace) -> Document:
         "name": place.name,
         "location": place.location,
         "folders": list(place.folders),
+        "added": list(place.added),
         "source-uuid": place.source_uuid,
         "open": place.name if place.open is not None else None,
     }
@@ -481,10 +482,10 @@ def _check_table(
         before.properties,
     ):
         return fence
-    for place in folders_of(metadata.location, metadata.properties):
-        if place not in old:
-            fence.allowed(place)
     known = {} if before is None else before.properties
+    named = folders_of(metadata.location, metadata.properties)
+    for place in {*named, *added_folders(metadata.properties)} - {*old, *added_folders(known)}:
+        fence.allowed(place)
     changed = {key: value for key, value in metadata.properties.items() if known.get(key) != value}
     check_values(changed)
     return fence

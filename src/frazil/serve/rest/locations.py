@@ -9,7 +9,7 @@ from frazil.catalog import export
 from frazil.catalog.names import Identifier, Namespace, namespace_location
 from frazil.errors import AlreadyExists, FormatError, InvalidInput
 from frazil.format import paths
-from frazil.format.checks import CLIENT_FOLDER
+from frazil.format.checks import CLIENT_FOLDER, added_folders
 from frazil.format.metadata.definition_checks import check_shape
 from frazil.format.metadata.metadata import History, Snapshot, TableMetadata
 from frazil.legacy.publish.published import FOLDER
@@ -81,7 +81,7 @@ def place_of(
 
 def check_properties(fence: Fence, location: str, properties: Mapping[str, str]) -> None:
     """Refuse properties that send a table's files to a place that is not allowed."""
-    for folder in folders_of(location, properties):
+    for folder in (*folders_of(location, properties), *added_folders(properties)):
         fence.allowed(folder)
 
 
