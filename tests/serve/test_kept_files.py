@@ -100,7 +100,7 @@ def test_copies_are_let_go_of_in_time(
     (file,) = data_files(table)
     (copy,) = (path for path in copies(table) if path.suffix != ".json")
     assert os.path.samefile(file, copy), "a second name costs no space"
-    _at(monkeypatch, 599_000)
+    _at(monkeypatch, 540_000)
     RestCatalog("c", uri=server.uri).load_table("shop.orders")
     assert copies(table)
     _at(monkeypatch, 601_000)
