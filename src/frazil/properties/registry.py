@@ -506,6 +506,7 @@ SECTIONS: Final[Mapping[str, tuple[Property[Any], ...]]] = {
     "Publishing": (
         PUBLISH_FORMAT_VERSION,
         SERVE_FORMAT_VERSION,
+        MERGE_COLUMN_FILES,
         DELETE_MODE,
         UPDATE_MODE,
         MERGE_MODE,
