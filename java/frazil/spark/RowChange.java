@@ -77,6 +77,29 @@ public class RowChange {
     return condition.isEmpty() ? null : column(condition.get());
   }
 
+  /** Rows are chosen more than once, before and after they are written, so chance may not choose them. */
+  void checkConditions() {
+    List<Expression> conditions = new ArrayList<>();
+    if (plan instanceof DeleteFromTable delete) conditions.add(delete.condition());
+    if (plan instanceof OverwriteByExpression overwrite) conditions.add(overwrite.deleteExpr());
+    if (plan instanceof UpdateTable update) conditions.addAll(CollectionConverters.asJava(update.condition().toList()));
+    if (plan instanceof MergeIntoTable merge) {
+      conditions.add(merge.mergeCondition());
+      List<MergeAction> actions = new ArrayList<>(Scala.list(merge.matchedActions()));
+      actions.addAll(Scala.list(merge.notMatchedActions()));
+      actions.addAll(Scala.list(merge.notMatchedBySourceActions()));
+      for (MergeAction action : actions) {
+        conditions.addAll(CollectionConverters.asJava(action.condition().toList()));
+      }
+    }
+    for (Expression condition : conditions) {
+      if (condition.deterministic()) continue;
+      throw new Bridge.Refused(
+          "InvalidInput",
+          verb() + ": the condition " + condition.sql() + " is not deterministic; store its values first");
+    }
+  }
+
   /** The new rows of an insert or overwrite. */
   public Dataset<Row> rows() {
     return Dataset$.MODULE$.ofRows(session, ((V2WriteCommand) plan).query());

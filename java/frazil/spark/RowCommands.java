@@ -51,7 +51,9 @@ public class RowCommands extends Rule<LogicalPlan> {
           "Unsupported",
           "the data source reads and adds rows; DELETE, UPDATE and MERGE take the name of a table in a Frazil catalog");
     }
-    return new RowCommand(new RowChange(session, assigns ? aligned(bare, relation) : plan, relation));
+    RowChange change = new RowChange(session, assigns ? aligned(bare, relation) : plan, relation);
+    change.checkConditions();
+    return new RowCommand(change);
   }
 
   static LogicalPlan target(LogicalPlan plan) {
