@@ -16,6 +16,7 @@ from frazil.errors import FrazilError, InvalidInput, NotFound, Unsupported
 from frazil.parser import duckdb_parser
 from frazil.parser.tokens import Source
 from frazil.serve.explorer.pages.sql_page import sandbox
+from frazil.sql.bind.change_text import GIVES_ROWS
 from frazil.sql.engine.database import OWN_SETTINGS, Database
 from frazil.sql.run.execution import Execution
 from frazil.table.catalog import Catalog
@@ -98,6 +99,8 @@ def test_a_refused_text_writes_nothing(catalog: Catalog, tmp_path: Path, text: s
         "WHEN NOT MATCHED THEN INSERT *",
         "PIVOT (SELECT * FROM read_text('{file}')) ON size USING count(*)",
         "SUMMARIZE SELECT * FROM read_text('{file}')",
+        "SUMMARIZE '{file}'",
+        "SELECT * FROM (DESCRIBE '{file}')",
         "SELECT * FROM table_changes((SELECT content FROM read_text('{file}')))",
     ],
 )
@@ -245,6 +248,14 @@ def test_a_crash_of_the_engine_ends_one_query_only(catalog: Catalog) -> None:
     assert database._connection is not first
     assert catalog.sql("SELECT a FROM s.t").to_pylist() == [{"a": 1}]
     del result
+
+
+def test_functions_that_make_rows_are_those_of_the_engine() -> None:
+    own = duckdb.sql(
+        "SELECT function_name FROM duckdb_functions() WHERE function_type = 'macro' "
+        "AND macro_definition ILIKE '%unnest%'"
+    ).fetchall()
+    assert {name for (name,) in own} | {"unnest", "unlist"} == GIVES_ROWS
 
 
 # Random texts

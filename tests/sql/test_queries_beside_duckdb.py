@@ -16,6 +16,7 @@ import frazil
 from frazil.errors import FrazilError, InvalidInput
 from frazil.sql.bind import bound_scans
 from frazil.table.catalog import Catalog
+from tests.support.beside_duckdb import BesideDuckDb
 
 NAN = float("nan")
 TABLES: dict[str, list[pa.Table]] = {
@@ -354,6 +355,33 @@ def test_a_view_with_other_names_for_columns_is_pruned_by_its_own(shop: Catalog)
     assert rows_of(shop, "SELECT * FROM s.v WHERE b = 2 AND a > 0") == [{"b": 2, "a": 20}]
     shop.sql("CREATE VIEW s.twice (p, q) AS SELECT a, a FROM s.t")
     assert rows_of(shop, "SELECT * FROM s.twice WHERE q = 2") == [{"p": 2, "q": 2}]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        "s.v AS SELECT * FROM s.t x JOIN s.t y ON x.a = y.a",
+        "s.v AS SELECT x.*, y.a FROM s.t x, s.t y WHERE x.a < y.a",
+        "s.v AS SELECT a, b AS a FROM s.t",
+        "s.v AS SELECT a, a, b AS A FROM s.t",
+        "s.v (x) AS SELECT a, b FROM s.t",
+        "s.v (b) AS SELECT a, a + 1, b AS c FROM s.t",
+    ],
+)
+def test_columns_of_a_view_are_called_as_in_duckdb(tmp_path: Path, view: str) -> None:
+    with BesideDuckDb(tmp_path) as db:
+        db.both(
+            "CREATE TABLE s.t (a INT, b INT)",
+            "INSERT INTO s.t VALUES (1, 10), (2, 20)",
+            f"CREATE VIEW {view}",
+        )
+        theirs = db.plain.execute("SELECT * FROM s.v")
+        names = [name for name, *_ in theirs.description]
+        assert db.session.sql("SELECT * FROM s.v").to_arrow().column_names == names
+        for column in names:
+            ours, theirs = db.query(f'SELECT * FROM s.v WHERE "{column}" < 2')
+            assert ours is not None
+            assert ours == theirs
 
 
 def test_a_view_stored_by_an_older_version_goes_by_names(shop: Catalog) -> None:

@@ -14,6 +14,7 @@ from tests.state.sql_queries import SqlQueries
 from tests.support.beside_duckdb import BesideDuckDb
 
 _TABLES = ("s.t", "r.t", "s.u")
+_VIEW = "r.z"
 _OURS_ALONE = "that another source row matched"
 _COLUMNS = ("id", "v", "w", "f", "p")
 _SCHEMA = '"Id" BIGINT, v BIGINT, "W" VARCHAR, f DOUBLE, p STRUCT(a BIGINT, "B" VARCHAR)'
@@ -29,7 +30,7 @@ class SqlChanges:
         self._is_open = False
         self._extra = 0
         self._extras: list[str] = []
-        self._queries = SqlQueries(self._random, _TABLES)
+        self._queries = SqlQueries(self._random, (*_TABLES, _VIEW))
 
     def run(self, steps: int) -> None:
         """Play it."""
@@ -37,6 +38,7 @@ class SqlChanges:
             db.both(*(f"CREATE TABLE {table} ({_SCHEMA})" for table in _TABLES))
             for table in _TABLES:
                 self._play(db, self._insert(table))
+            self._play(db, self._view())
             for _ in range(steps):
                 self._play(db, self._statement())
                 for _ in range(3):
@@ -77,6 +79,8 @@ class SqlChanges:
             return "BEGIN" if self._is_open else self._random.choice(["COMMIT", "ROLLBACK"])
         if number < 0.16 and not self._is_open:
             return self._altered()
+        if number < 0.22 and not self._is_open:
+            return self._view()
         return self._random.choice(choices)(self._random.choice(_TABLES))
 
     def _altered(self) -> str:
@@ -92,6 +96,29 @@ class SqlChanges:
         self._extra += 1
         self._extras.append(f"x{self._extra}")
         return f"ALTER TABLE s.u RENAME COLUMN {self._name(name)} TO x{self._extra}"
+
+    def _view(self) -> str:
+        """A view that has the columns of tables in any order, also under names of others."""
+        columns = self._random.choice(
+            [("id", "v", "w", "f", "p"), ("v", "id", "w", "f", "p"), ("id", "id", "w", "f", "p")]
+        )
+        pairs = list(zip(_COLUMNS, columns, strict=True))
+        self._random.shuffle(pairs)
+        named = ", ".join(self._name(name) for name, _ in pairs)
+        listed = ", ".join(self._name(column) for _, column in pairs)
+        aliased = ", ".join(f"{self._name(column)} AS {self._name(name)}" for name, column in pairs)
+        table = self._random.choice(_TABLES)
+        where = f" WHERE {self._condition('')}" if self._random.random() < 0.5 else ""
+        return self._random.choice(
+            [
+                f"CREATE OR REPLACE VIEW {_VIEW} ({named}) AS SELECT {listed} FROM {table}{where}",
+                f"CREATE OR REPLACE VIEW {_VIEW} AS SELECT {aliased} FROM {table}{where}",
+                f"CREATE OR REPLACE VIEW {_VIEW} ({named}) AS SELECT {listed} FROM {table}{where} "
+                f"UNION ALL SELECT {listed} FROM {self._random.choice(_TABLES)}",
+                f"CREATE OR REPLACE VIEW {_VIEW} AS WITH t ({named}) AS (SELECT {listed} FROM "
+                f"{table}) SELECT * FROM t{where}",
+            ]
+        )
 
     # Words
 

@@ -14,6 +14,7 @@ from pyiceberg.types import LongType, NestedField
 import frazil
 from frazil.data.write.parquet_file import FileShape, ParquetFile, dictionary_columns
 from frazil.data.write.write_options import WriteOptions
+from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.storage import LocalStorage
 from frazil.storage.streams import Sink
@@ -82,3 +83,11 @@ def test_a_small_file_is_written_in_few_pieces(
     assert len(pieces) <= 2
     assert sum(pieces) == written.size_in_bytes == (tmp_path / "a.parquet").stat().st_size
     assert pq.read_table(tmp_path / "a.parquet").cast(rows.schema).equals(rows)
+
+
+def test_rows_of_which_no_column_can_be_stored_are_refused(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as catalog:
+        table = catalog.create_table("s.t", pa.schema([("nothing", pa.null())]))
+        with pytest.raises(InvalidInput, match="of unknown type alone"):
+            table.append(pa.table({"nothing": pa.nulls(2)}))
+        assert table.scan().to_arrow().num_rows == 0

@@ -21,6 +21,7 @@ from frazil.data.reshape import without_nulls_below
 from frazil.data.schema import identified_schema, parquet_schema, stored_schema
 from frazil.data.statistics.stats_collector import StatsCollector
 from frazil.data.write.write_options import WriteOptions
+from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.seal import Sealer
 from frazil.storage import Storage
@@ -86,6 +87,11 @@ class FileShape:
         self.options = options
         self.metrics = metrics
         self.arrow = parquet_schema(schema)
+        if not self.arrow.names:  # a file without columns has no rows
+            raise InvalidInput(
+                "the table has columns of unknown type alone, of which files store nothing; add "
+                "a column of another type"
+            )
         self._projection = projection(file_fields(identified_schema(schema)), stored_schema(schema))
 
     def stored(self, rows: pa.Table) -> pa.Table:

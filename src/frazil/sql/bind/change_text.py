@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from frazil.sql.run.execution import Execution
 
 
+GIVES_ROWS: Final = frozenset({"unnest", "unlist", "generate_subscripts", "regexp_split_to_table"})
+"""Functions that make rows of one row."""
 _QUERIES: Final = ("select", "with", "from", "table")
 
 
@@ -357,6 +359,13 @@ def _check(bound: BoundSlices, source: Source, rows: Mapping[int, Rows]) -> None
     for node in (node for top in tops for node in top.walk()):
         if isinstance(node, n.Star):
             raise source.problem(bound.offset(node), "* is not a value; name the columns")
+        if isinstance(node, n.Window):
+            raise source.problem(
+                bound.offset(node),
+                "a value of one row cannot come from a window; write a subquery or FROM",
+            )
+        if isinstance(node, n.Function) and node.name in GIVES_ROWS:
+            raise source.problem(bound.offset(node), f"{node.name} gives rows, not one value")
         if (
             isinstance(node, n.ColumnRef)
             and node.names[1:] == ()

@@ -114,10 +114,14 @@ class Places:
             return self.tokens[number]
         return chain(self.cursor(number))
 
-    def _unplaced(self, table: n.BaseTable, taken: set[int]) -> Name:
+    def _unplaced(self, table: n.BaseTable, taken: set[int]) -> Name | Token:
         """DuckDB 2.0 does not say where the table of SUMMARIZE stands."""
         for number, token in enumerate(self.tokens[1:], start=1):
-            if token.is_name and self.is_bare(token.start) and token.start not in taken:
+            if not self.is_bare(token.start) or token.start in taken:
+                continue
+            if token.kind is Kind.STRING and (token.value,) == table.path:
+                return token
+            if token.is_name:
                 name = chain(self.cursor(number))
                 if name.parts == table.path:
                     return name

@@ -129,8 +129,8 @@ class SqlEngine:
         self.connection.execute(statements[0])
 
     def columns_of(self, text: str) -> list[str]:
-        """The columns of a query that was bound."""
-        (statement,) = self.connection.extract_statements(text)
+        """The columns of a query that was bound, as a query around it calls them: no two alike."""
+        (statement,) = self.connection.extract_statements(f"SELECT * FROM (\n{text}\n)")
         return list(self.connection.sql(statement).columns)
 
     def values(self, text: str) -> list[Any]:

@@ -14,6 +14,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from frazil.catalog.names import dotted, undotted
 from frazil.commit.updates import SetRef
 from frazil.data.schema import iceberg_schema
+from frazil.data.write.row_input import refuse_untyped
 from frazil.errors import AlreadyExists, FrazilError, InvalidInput, NotFound
 from frazil.filter.text.partition_by import parse_partition_by, parse_sort_order
 from frazil.filter.text.type_text import parse_type
@@ -93,6 +94,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
     if statement.query is not None:
         rows = _called(at.result(statement.query).to_reader(), statement.names, at)
         with at.place(statement.query.start):
+            refuse_untyped(rows.schema)
             schema = iceberg_schema(_named(rows.schema))
     elif statement.like is not None:
         with at.place(statement.like.start):

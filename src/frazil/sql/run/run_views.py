@@ -66,17 +66,18 @@ def _create(statement: st.CreateView, full: str, at: Execution) -> Result:
     at.engine.open_views.append(full)
     query_schema = at.result(statement.query).schema
     columns = statement.columns
-    if columns and len(columns) != len(query_schema.names):
+    if len(columns) > len(query_schema.names):
         raise InvalidInput(
             f"the view names {len(columns)} columns, its query has {len(query_schema.names)}"
         )
-    names = [name for name, _ in columns] or list(query_schema.names)
+    names = [name for name, _ in columns]
+    names += query_schema.names[len(names) :]
     if len({name.lower() for name in names}) != len(names):
         raise InvalidInput("the query has two columns of one name; give one an alias")
     own = list(query_schema.names)
     if len({name.lower() for name in own}) != len(own):
         own = []  # they go by position then
-    docs = [doc for _, doc in columns] or [None] * len(names)
+    docs = [doc for _, doc in columns] + [None] * (len(names) - len(columns))
     fields = [
         pa.field(name, column.type, nullable=True)
         for name, column in zip(names, query_schema, strict=True)
