@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import DOCS, Page, pages
+from tests.docs.pages import DOCS, ROOT, Page, pages
 
 _OUTSIDE = ("http://", "https://", "mailto:")
 _MACHINE = re.compile(r"(?<![\w.:/])(?:/home/|/root/|/Users/|/work/|/tmp/|file:///|[A-Z]:\\)")
@@ -64,3 +65,22 @@ def _within_docs(path: Path) -> bool:
 def test_no_page_holds_two_versions_of_one_passage(page: Page) -> None:
     lines = page.path.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith(("<<<<<<<", ">>>>>>>"))] == []
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_entrance_leads_to_every_page(page: str) -> None:
+    entrance = ROOT / page
+    targets = {
+        (entrance.parent / target.partition("#")[0]).resolve()
+        for _, target in Page.read(entrance).links()
+        if not target.startswith(_OUTSIDE)
+    }
+    listed = re.findall(r"[\w/.-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    assert [name for name in listed if DOCS / name not in {*targets, DOCS / "index.md"}] == []
+
+
+def test_the_page_on_installing_lists_every_extra() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (DOCS / "start" / "install.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE))
+    assert listed == set(project["optional-dependencies"]) - {"dev"}

@@ -11,7 +11,7 @@ import pytest
 
 import frazil
 from frazil.catalog.database import sqlite_pool
-from frazil.errors import CatalogError, FrazilError, InvalidInput, NotFound, redacted
+from frazil.errors import CatalogError, FrazilError, InvalidInput, NotFound, Unsupported, redacted
 from tests.support.history import SCHEMA, rows, state_of
 
 SECRET = "hunter2"
@@ -159,3 +159,12 @@ def test_a_missing_warehouse_is_not_made_when_one_must_exist(tmp_path: Path) -> 
     with pytest.raises(NotFound):
         connect_existing(tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+def test_a_missing_driver_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_driver(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
+
+    monkeypatch.setattr("sqlalchemy.create_engine", without_driver)
+    with pytest.raises(Unsupported, match=r"needs psycopg, .*: pip install 'frazil\[postgres\]'"):
+        frazil.connect("postgresql://me@127.0.0.1:1/x").list_tables()

@@ -67,6 +67,8 @@ def test_views_in_python(catalog: frazil.Catalog, orders: frazil.Table) -> None:
         catalog.create_view("shop.first two", "SELECT 1 AS one")
     catalog.create_view("shop.first two", "SELECT 1 AS one", replace=True)
     assert catalog.view_query("shop.first two") == "SELECT 1 AS one"
+    with pytest.raises(NotFound, match=r"shop\.first two is a view, not a table"):
+        catalog.load_table("shop.first two")
     catalog.drop_view("shop.first two")
     assert catalog.list_views() == []
     with pytest.raises(NotFound):

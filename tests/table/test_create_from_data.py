@@ -63,9 +63,18 @@ def test_a_schema_makes_an_empty_table(catalog: frazil.Catalog) -> None:
     assert table.current_snapshot() is None
 
 
-@pytest.mark.parametrize("data", [5, "id:long", [], [1, 2]])
-def test_what_is_neither_is_refused(catalog: frazil.Catalog, data: Any) -> None:
-    with pytest.raises(InvalidInput, match="schema is"):
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (5, "rows are 5; expected an Arrow table, batch or reader, a pandas or polars frame"),
+        ("id:long", "rows are 'id:long'; expected"),
+        ([], "no rows are given to tell the columns from; pass a schema"),
+        ([1, 2], "a row is 1; expected a dict"),
+        ([{"a": None}], "column 'a' has no value to tell its type from; create it with a schema"),
+    ],
+)
+def test_what_is_neither_is_refused(catalog: frazil.Catalog, data: Any, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^({problem}|The column types .*{problem})"):
         catalog.create_table("shop.orders", data)
     with pytest.raises(NotFound):
         catalog.load_table("shop.orders")
@@ -121,7 +130,7 @@ def test_a_table_without_columns_gets_them_later(catalog: frazil.Catalog) -> Non
     catalog.sql("ALTER TABLE shop.evolved ADD COLUMN id BIGINT")
     evolved.append([{"id": 1}])
     assert catalog.sql("SELECT id FROM shop.evolved").to_pylist() == [{"id": 1}]
-    merged = catalog.create_table("shop.merged", Schema())
+    merged = catalog.create_table("shop.merged", pa.schema([]))
     merged.append([{"id": 1}], schema="merge")
     assert merged.to_arrow().to_pylist() == [{"id": 1}]
     with pytest.raises(InvalidInput, match="the only one left"):

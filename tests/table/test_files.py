@@ -109,7 +109,7 @@ def twice(things: frazil.Table, tmp_path: Path) -> frazil.Table:
     """A table that lists a file of the rows 2 and 3 twice."""
     path = _file(tmp_path, "second", {"id": [2, 3], "x": ["two", "three"]})
     things.add_files([path])
-    with pytest.raises(InvalidInput, match=r"in the table already.*are read twice"):
+    with pytest.raises(InvalidInput, match=r"already in the table.*are read twice"):
         things.add_files([path])
     things.add_files([path], check_duplicates=False)
     assert [row["id"] for row in _rows(things)] == [1, 2, 2, 3, 3]
@@ -331,3 +331,19 @@ def test_a_clone_may_go_on_with_the_files_of_its_source(
     copy.append([{"id": 8, "x": "eight"}])
     assert copy.scan().count() == 2
     assert copy.clone(catalog, "shop.copy_of_copy").scan().count() == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "problem"),
+    [
+        ("rows.csv", InvalidInput, "not a Parquet file, and add_files references Parquet files"),
+        ("rows.parquet", FormatError, "cannot be read"),
+    ],
+)
+def test_a_file_of_another_format_is_refused_with_the_way_to_load_it(
+    catalog: frazil.Catalog, tmp_path: Path, name: str, error: type[Exception], problem: str
+) -> None:
+    table = catalog.create_table("shop.texts", pa.schema([("id", pa.int64())]))
+    (tmp_path / name).write_text("id\n1\n")
+    with pytest.raises(error, match=problem):
+        table.add_files(str(tmp_path / name))

@@ -69,17 +69,17 @@ def test_an_index_with_a_name_is_a_column(catalog: frazil.Catalog) -> None:
     assert [field.name for field in catalog.create_table("a.c", plain).schema.fields] == ["n"]
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda values: pa.table({"d": pa.array(values, pa.int64())}),
-        lambda values: pd.DataFrame({"d": values}),
-        lambda values: pl.DataFrame({"d": values}),
-        lambda values: {"d": values},
-        lambda values: [{"d": value} for value in values],
-        lambda values: pa.table({"d": pa.array(values, pa.int64())}).to_reader(),
-    ],
-)
+INTEGERS: list[Callable[[list[int]], Any]] = [
+    lambda values: pa.table({"d": pa.array(values, pa.int64())}),
+    lambda values: pd.DataFrame({"d": values}),
+    lambda values: pl.DataFrame({"d": values}),
+    lambda values: {"d": values},
+    lambda values: [{"d": value} for value in values],
+    lambda values: pa.table({"d": pa.array(values, pa.int64())}).to_reader(),
+]
+
+
+@pytest.mark.parametrize("make", INTEGERS)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
 def test_integers_go_into_floating_point_columns(
     catalog: frazil.Catalog, make: Callable[[list[int]], Any], kind: pa.DataType
@@ -91,11 +91,22 @@ def test_integers_go_into_floating_point_columns(
     assert sorted(table.scan().to_arrow()["d"].to_pylist()) == [2.0, 3.0, 5.0]
 
 
-def test_an_integer_that_would_change_is_refused(catalog: frazil.Catalog) -> None:
-    table = catalog.create_table("a.t", pa.schema([("d", pa.float64())]))
+@pytest.mark.parametrize("make", INTEGERS)
+@pytest.mark.parametrize(("kind", "value"), [(pa.float64(), 2**53 + 1), (pa.float32(), 2**24 + 1)])
+def test_an_integer_that_would_change_is_refused(
+    catalog: frazil.Catalog, make: Callable[[list[int]], Any], kind: pa.DataType, value: int
+) -> None:
+    table = catalog.create_table("a.t", pa.schema([("d", kind)]))
     with pytest.raises(InvalidInput, match="column 'd'"):
-        table.append(pa.table({"d": [2**60 + 1]}))
+        table.append(make([value]))
     assert table.scan().count() == 0
+
+
+def test_an_index_named_like_a_column_is_refused(catalog: frazil.Catalog) -> None:
+    frame = pd.DataFrame({"id": [1, 2]}, index=pd.Index([5, 6], name="id"))
+    with pytest.raises(InvalidInput, match=r"both named 'id'; .* reset_index\(drop=True\)"):
+        catalog.create_table("a.t", frame)
+    assert catalog.create_table("a.t", frame.reset_index(drop=True)).scan().count() == 2
 
 
 @pytest.mark.parametrize(

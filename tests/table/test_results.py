@@ -40,7 +40,7 @@ def test_an_append_counts_rows_files_and_metadata(table: frazil.Table) -> None:
 def test_an_append_of_no_rows_says_so(table: frazil.Table) -> None:
     done = table.append(orders(0, 0))
     assert (done.operation, done.committed, done.snapshot) == ("none", False, None)
-    assert done.notes == ("no row to add",)
+    assert done.notes == ("no rows to add",)
 
 
 def test_a_delete_counts_rows_of_whole_files_and_of_vectors(nine: frazil.Table) -> None:

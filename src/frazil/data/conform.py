@@ -39,6 +39,7 @@ class Misfit:
     column: str
     actual: str
     expected: str
+    is_extra: bool = False
 
     def __str__(self) -> str:
         return f"column '{self.column}': found {self.actual}; expected {self.expected}"
@@ -46,7 +47,10 @@ class Misfit:
 
 def refuse(what: str, problems: Iterable[Misfit]) -> InvalidInput:
     """One error that lists every problem."""
+    problems = list(problems)
     listed = "".join(f"\n  - {problem}" for problem in problems)
+    if any(problem.is_extra for problem in problems):
+        listed += '\nAppend with schema="merge" (in the terminal --merge-schema) to add new columns'
     return InvalidInput(f"{what}:{listed}")
 
 
@@ -142,7 +146,8 @@ def _match(
         if name not in known:
             reason = f"an extra column ({incoming[first[name]].type})"
             expected = "only columns of the table: " + ", ".join(field.name for field in fields)
-            problems.append(Misfit(column=f"{prefix}{name}", actual=reason, expected=expected))
+            column = f"{prefix}{name}"
+            problems.append(Misfit(column=column, actual=reason, expected=expected, is_extra=True))
     plans: list[tuple[int | None, Plan]] = []
     for field in fields:
         path = f"{prefix}{field.name}"

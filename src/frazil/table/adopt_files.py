@@ -34,7 +34,7 @@ from frazil.format.values.types import arrow_type
 from frazil.maintenance.progress import Progress, silent
 from frazil.properties.registry import NAME_MAPPING
 from frazil.storage import Storage
-from frazil.storage.base import is_local, local_path
+from frazil.storage.base import RandomAccess, is_local, local_path
 from frazil.storage.patterns import is_pattern, matching, root_of, values_in_path, visible
 from frazil.table.columns.merged_names import MergedNames
 from frazil.tree.locate import locate
@@ -129,7 +129,7 @@ def _check_not_listed(handle: TableHandle, stored: Sequence[str]) -> None:
     known = sorted(set(stored) - set(located.missing))
     if known:
         raise InvalidInput(
-            f"in the table already: {', '.join(known[:5])}{' …' if len(known) > 5 else ''}. "
+            f"already in the table: {', '.join(known[:5])}{' …' if len(known) > 5 else ''}. "
             "check_duplicates=False skips this check, but rows of a file that is listed twice "
             "are read twice"
         )
@@ -153,7 +153,7 @@ class _Source:
         access = handle.storage.open(path)
         mapping = names.mapping
         with explained(path):
-            source = ParquetSource(access)
+            source = _parquet(access, path)
             fields = file_fields(source.schema, mapping)
             has_ids = any(b"PARQUET:field_id" in (field.metadata or {}) for field in source.schema)
             if not has_ids:
@@ -168,6 +168,18 @@ class _Source:
             has_ids=has_ids,
             columns=frozenset(field.field_id for field in fields),
         )
+
+
+def _parquet(access: RandomAccess, path: str) -> ParquetSource:
+    try:
+        return ParquetSource(access)
+    except (pa.ArrowException, FormatError) as error:
+        if path.endswith(_ENDINGS):
+            raise
+        raise InvalidInput(
+            f"{path}: not a Parquet file, and add_files references Parquet files only; load the "
+            "rows with append, in the terminal with `frazil append TABLE FILE`"
+        ) from error
 
 
 def _entry(handle: TableHandle, source: _Source) -> dict[str, Any]:
@@ -205,7 +217,7 @@ def _partition(metadata: TableMetadata, stats: dict[str, Any], source: _Source) 
         column = next((field for field in schema.fields if field.name == name), None)
         if column and column.field_id not in source.columns and column.field_id not in parts:
             raise FormatError(
-                f"only the path says a value for column {name!r}; partition the table by it, or "
+                f"only the path has a value for column {name!r}; partition the table by it, or "
                 "load the file with append",
                 path=path,
                 field=name,

@@ -25,7 +25,6 @@ from frazil.errors import (
     FrazilError,
     InvalidInput,
     NotFound,
-    Unsupported,
 )
 from frazil.format.metadata.metadata import MAIN, new_table
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
@@ -256,6 +255,10 @@ class Catalog:
                 raise error from None
             if str(identifier) in names:
                 raise
+            if self.view_exists(identifier):
+                raise NotFound(
+                    f"{identifier} is a view, not a table; query it with catalog.sql"
+                ) from error
             hint = did_you_mean(str(identifier), names)
             if not hint:
                 listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
@@ -446,19 +449,14 @@ def _columns_and_rows(definition: Schema | pa.Schema | Rows) -> tuple[Schema, Ro
     if isinstance(definition, Schema):
         return definition, None
     if isinstance(definition, pa.Schema):
-        return iceberg_schema(definition), None
+        return iceberg_schema(definition) if definition.names else Schema(), None
     is_python_stream = isinstance(definition, Iterator) and not isinstance(
         definition, pa.RecordBatchReader
     )
     rows = list(definition) if is_python_stream else definition
-    try:
-        columns = schema_of(rows)
-    except (InvalidInput, Unsupported) as error:
-        kind = type(definition).__name__
-        raise InvalidInput(f"schema is a {kind}; expected a schema, or rows: {error}") from error
-    if not columns.fields:
-        raise InvalidInput("schema is empty rows; a table needs at least one column")
-    return columns, rows
+    if isinstance(rows, Sequence) and not rows:
+        raise InvalidInput("no rows are given to tell the columns from; pass a schema")
+    return schema_of(rows), rows
 
 
 def _replaced(

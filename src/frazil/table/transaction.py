@@ -368,7 +368,7 @@ class Transaction:
     def _nothing(self) -> str:
         if self._change is None:
             return "the transaction is empty"
-        return "no row matched" if self._change.searched else "no row to add"
+        return "no row matched" if self._change.searched else "no rows to add"
 
     def _elapsed_ms(self) -> float:
         return (time.perf_counter() - self._began) * 1000

@@ -206,7 +206,8 @@ def test_every_misfit_is_listed_at_once() -> None:
     )
     with pytest.raises(InvalidInput) as caught:
         conformed(data, PLACES)
-    lines = str(caught.value).splitlines()[1:]
+    *lines, hint = str(caught.value).splitlines()[1:]
+    assert hint.startswith('Append with schema="merge"')
     assert [line.split("'")[1] for line in lines] == [
         "extra",
         "extra",

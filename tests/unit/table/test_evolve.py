@@ -118,8 +118,8 @@ def test_defaults_are_kept_for_old_and_new_rows(table: Definition) -> None:
 @pytest.mark.parametrize(
     ("call", "part"),
     [
-        ({"path": "qty", "type": "int"}, "there is a column 'qty' already"),
-        ({"path": "point.x", "type": "int"}, "there is a column 'x' already"),
+        ({"path": "qty", "type": "int"}, "column 'qty' already exists"),
+        ({"path": "point.x", "type": "int"}, "column 'x' already exists"),
         ({"path": "", "type": "int"}, "not a name for a column"),
         ({"path": " a", "type": "int"}, "not a name for a column"),
         ({"path": "_row_id", "type": "int"}, "metadata column"),
@@ -192,7 +192,7 @@ def test_columns_are_moved_first_before_and_after(table: Definition) -> None:
         ("drop_column", ("nme",), "unknown column 'nme'"),
         ("drop_column", ("spots.element",), "cannot be dropped"),
         ("drop_column", ("props.key",), "cannot be dropped"),
-        ("rename_column", ("qty", "id"), "there is a column 'id' already"),
+        ("rename_column", ("qty", "id"), "column 'id' already exists"),
         ("rename_column", ("qty", ""), "not a name"),
         ("rename_column", ("qty", "_file"), "metadata column"),
         ("rename_column", ("props.value", "v"), "cannot be renamed"),
@@ -421,7 +421,7 @@ def test_union_with_something_else_is_refused(table: Definition) -> None:
 def test_names_are_matched_in_any_case_when_asked(table: Definition) -> None:
     with pytest.raises(InvalidInput, match="unknown column 'QTY'"):
         table.columns().drop_column("QTY")
-    with pytest.raises(InvalidInput, match="there is a column 'qty' already"):
+    with pytest.raises(InvalidInput, match="column 'qty' already exists"):
         table.columns(case_sensitive=False).add_column("QTY", "int")
     table.columns(case_sensitive=False).rename_column("QTY", "Quantity").commit()
     assert table.names[1] == "Quantity"

@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from frazil.credentials import is_credential
 from frazil.errors import CatalogError, InvalidInput
+from frazil.extras import missing
 
 _TIMEOUT_S = 60
 
@@ -34,7 +35,9 @@ class PostgresPool:
                 pool_reset_on_return=None,
                 max_overflow=-1,
             )
-        except (SQLAlchemyError, ImportError) as error:
+        except ImportError as error:
+            raise missing(error.name or url.drivername, f"the catalog {self.uri}") from error
+        except SQLAlchemyError as error:
             raise CatalogError(f"{self.uri}: cannot use this database: {error}") from error
         event.listen(self._engine, "connect", _prepare)
         driver: Any = self._engine.dialect.dbapi

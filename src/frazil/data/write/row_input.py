@@ -26,6 +26,7 @@ from pyiceberg.types import (
 )
 
 from frazil import arrow_values
+from frazil.argument_checks import short_repr
 from frazil.data.conform import Conformer, Misfit, refuse
 from frazil.data.schema import arrow_schema, iceberg_schema, nested_arrow_type
 from frazil.errors import InvalidInput, Unsupported
@@ -179,9 +180,8 @@ def record_batches(data: Rows, schema: Schema | None) -> pa.RecordBatchReader:
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _iterable(data, schema)
     raise InvalidInput(
-        f"Rows cannot be taken from {type(data).__module__}.{type(data).__name__}; expected an "
-        "Arrow table, batch or reader, a pandas or Polars frame, a dict of columns or a list of "
-        "dicts."
+        f"rows are {short_repr(data)}; expected an Arrow table, batch or reader, a pandas or "
+        "polars frame, a dict of columns or a list of dicts"
     )
 
 
@@ -223,9 +223,14 @@ def _pandas(frame: Any, schema: Schema | None) -> pa.Table:
     """A frame as pandas shows it: an index with a name is a column, too."""
     try:
         names = [name for name in frame.index.names if name is not None]
-        levels = [name for name in names if name not in frame.columns]
-        if levels:
-            frame = frame.reset_index(level=levels)
+        for name in names:
+            if name in frame.columns:
+                raise InvalidInput(
+                    f"the index and a column of the pandas frame are both named {name!r}; "
+                    "rename one, or drop the index with reset_index(drop=True)"
+                )
+        if names:
+            frame = frame.reset_index(level=names)
         return pa.Table.from_pandas(_without_periods(frame, schema), preserve_index=False)
     except NO_ARROW_FORM as error:
         raise InvalidInput(f"The pandas frame has no Arrow form: {error}") from error
@@ -267,9 +272,7 @@ def _iterable(data: Iterable[Any], schema: Schema | None) -> pa.RecordBatchReade
         return pa.RecordBatchReader.from_batches(
             arrow, _dicts(chain([first], rows), columns, arrow)
         )
-    raise InvalidInput(
-        f"A row is a {type(first).__name__}; expected a dict of column names to values."
-    )
+    raise InvalidInput(f"a row is {short_repr(first)}; expected a dict of column names to values")
 
 
 def inferred(data: Any) -> pa.Table:
@@ -279,7 +282,7 @@ def inferred(data: Any) -> pa.Table:
             return pa.table(dict(data))
         for row in data:
             if not isinstance(row, Mapping):
-                raise TypeError(f"a row is a {type(row).__name__}; expected a dict")
+                raise TypeError(f"a row is {short_repr(row)}; expected a dict")
         names = dict.fromkeys(name for row in data for name in row)
         return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in data])
     except NO_ARROW_FORM as error:
@@ -413,7 +416,7 @@ def _misfit(value: Any, kind: IcebergType, at: str) -> Misfit:
     if isinstance(value, _Extra):
         problem = f"an extra column ({repr(value.value)[:60]})"
         expected = "only columns of the table: " + ", ".join(value.known)
-        return Misfit(column=at, actual=problem, expected=expected)
+        return Misfit(column=at, actual=problem, expected=expected, is_extra=True)
     problem = f"{repr(value)[:60]} ({type(value).__name__})"
     return Misfit(column=at, actual=problem, expected=str(kind))
 

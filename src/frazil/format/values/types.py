@@ -171,10 +171,13 @@ def _floating(value: Any, iceberg_type: Any) -> float:
         value, float | int | np.floating | np.integer
     ):
         raise TypeError("expected a number")
-    number = float(value)
-    single = isinstance(iceberg_type, FloatType) and np.isfinite(number)
-    if single and abs(number) > float(np.finfo(np.float32).max):
-        raise OverflowError("out of range")
+    number = stored = float(value)
+    if isinstance(iceberg_type, FloatType) and np.isfinite(number):
+        if abs(number) > float(np.finfo(np.float32).max):
+            raise OverflowError("out of range")
+        stored = float(np.float32(number))
+    if isinstance(value, int | np.integer) and int(stored) != int(value):
+        raise ValueError("it would be rounded")
     return number
 
 

@@ -15,7 +15,7 @@ def run(statement: st.Copy, at: Execution) -> Result:
         raise at.source.unsupported(
             statement.start,
             "COPY writes files, which catalog.sql(…, allow_files=True) permits in Python; "
-            "frazil sql --format writes results as CSV, JSON lines or Arrow",
+            "frazil sql --to rows.parquet writes the rows of a query in the terminal",
             feature="COPY",
         )
     file = at.constant(statement.file)

@@ -229,7 +229,7 @@ class SchemaDraft:
             raise InvalidInput(f"{name!r} is not a name for a column")
         for child in self.children(owner):
             if self.folded(child.name) == self.folded(name) and child.field_id != renamed:
-                raise InvalidInput(f"there is a column '{child.name}' already")
+                raise InvalidInput(f"column '{child.name}' already exists")
         if owner != ROOT:
             return
         if name in _RESERVED:
