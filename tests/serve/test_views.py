@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
+
+from frazil.errors import Unsupported
+from frazil.table import Catalog
 
 SCHEMA = {
     "type": "struct",
@@ -182,3 +186,36 @@ def test_a_schema_that_cannot_be_is_refused(shop: TestClient, type: Any, more: A
     body = {"name": "w", "schema": schema, "view-version": version(), "properties": {}}
     assert kind(shop.post(WHERE, json=body))[0] == 400
     assert shop.head(f"{WHERE}/w").status_code == 404
+
+
+def of_trino(client: TestClient, catalog: Catalog, sql: str) -> list[Any]:
+    """What a view of Trino holds here, over a table with the number 7."""
+    pytest.importorskip("sqlglot")
+    catalog.create_table("shop.sevens", pa.table({"id": [7]}))
+    body = {"name": "q", "schema": SCHEMA, "view-version": version(sql, "trino"), "properties": {}}
+    assert client.post(WHERE, json=body).status_code == 200
+    return [row["id"] for row in catalog.sql("SELECT id FROM shop.q").to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("SELECT id % 4 AS id FROM sevens", 3),
+        ("SELECT 7 / 2 AS id", 3),
+        ("SELECT -7 / 2 AS id", -3),
+        ("SELECT CAST(id AS BIGINT) / 2 AS id FROM shop.sevens", 3),
+        ("SELECT CAST(id AS DOUBLE) / 2 AS id FROM shop.sevens", 3.5),
+        ("SELECT avg(id) / 2 AS id FROM sevens", 3.5),
+    ],
+)
+def test_a_view_of_trino_divides_as_it_does_there(
+    shop: TestClient, catalog: Catalog, sql: str, value: float
+) -> None:
+    assert of_trino(shop, catalog, sql) == [value]
+
+
+def test_a_quotient_that_could_be_another_one_is_refused(
+    shop: TestClient, catalog: Catalog
+) -> None:
+    with pytest.raises(Unsupported, match="its dialects: trino"):
+        of_trino(shop, catalog, "SELECT id / 2 AS id FROM sevens")

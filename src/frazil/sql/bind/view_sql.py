@@ -155,6 +155,24 @@ def translated_view(text: str, dialect: str, to: str, *, own_name: str | None = 
         for table in parsed.find_all(sqlglot.exp.Table):
             if own_name is not None and table.catalog == own_name:
                 table.set("catalog", None)
-        return str(parsed.sql(dialect=to))
+        return str(parsed.sql(dialect=to)) if _divides_alike(sqlglot.exp, parsed) else None
     except (sqlglot.errors.SqlglotError, ValueError):
         return None
+
+
+def _divides_alike(exp: Any, parsed: Any) -> bool:
+    """Whether every quotient is the same here. Some dialects (Trino, PostgreSQL) divide whole
+    numbers to a whole number: sqlglot knows what to write once it knows the types."""
+    if not any(quotient.args.get("typed") for quotient in parsed.find_all(exp.Div)):
+        return True
+    needed("sqlglot.optimizer.annotate_types", "a view").annotate_types(parsed)
+    whole = exp.DataType.INTEGER_TYPES
+    for quotient in parsed.find_all(exp.Div):
+        sides = (quotient.left, quotient.right)
+        are_known = [side.type is not None and not side.is_type("unknown") for side in sides]
+        is_fraction = any(
+            known and not side.is_type(*whole) for known, side in zip(are_known, sides, strict=True)
+        )
+        if quotient.args.get("typed") and not is_fraction and not all(are_known):
+            return False
+    return True
