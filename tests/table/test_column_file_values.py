@@ -10,8 +10,11 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.data.read import sources
 from frazil.data.read.sources import Block, ParquetSource
-from frazil.errors import InvalidInput
+from frazil.errors import FormatError, InvalidInput
+from frazil.storage import RandomAccess
+from tests.support.column_files import handmade
 
 
 def table_of(
@@ -134,3 +137,45 @@ def test_sql_reads_the_row_groups_and_columns_that_it_needs(
     assert asked("SELECT count(*) FROM s.t WHERE c0 = 100 OR id = 7") == [2]
     assert len(read) == 20
     assert made.scan("id = 7 and c1 = -7", columns=["c2"]).to_arrow().to_pylist() == [{"c2": 7}]
+
+
+def test_a_scan_opens_the_files_that_have_its_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("id", "a", "b", "c")
+    schema = pa.schema([(name, pa.int64()) for name in names])
+    made = table_of(tmp_path, schema, [dict.fromkeys(names, at) for at in range(9)])
+    made.delete("id = 4")
+    made.update({"a": frazil.expr("a + 100")}, mode="columns")
+    made.update({"b": frazil.expr("b + 200")}, mode="columns")
+    read: list[int] = []
+    plain = sources._opened
+
+    def noted(access: RandomAccess, *args: Any, **options: Any) -> Any:
+        opened = plain(access, *args, **options)
+        read.append(len(opened.schema))
+        return opened
+
+    monkeypatch.setattr(sources, "_opened", noted)
+
+    def opened(*columns: str, where: str | None = None) -> tuple[list[Any], int, bool]:
+        read.clear()
+        rows = made.scan(where, columns=list(columns)).to_arrow()
+        return rows[columns[-1]].to_pylist(), len(read), 4 in read
+
+    left = [0, 1, 2, 3, 5, 6, 7, 8]
+    assert opened("a") == ([at + 100 for at in left], 1, False)
+    assert opened("_pos", "b") == ([at + 200 for at in left], 1, False)
+    assert opened("a", "b") == ([at + 200 for at in left], 2, False)
+    assert opened("b", where="a > 105") == ([206, 207, 208], 2, False)
+    assert opened("c") == (left, 1, True)
+    assert opened("c", where="b = 203") == ([3], 2, True)
+    assert opened("a", "_row_id") == (left, 2, True)
+
+
+def test_a_column_file_with_other_rows_is_refused_without_its_data_file(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("a", pa.int64())])
+    made = table_of(tmp_path, schema, [{"id": id, "a": id} for id in range(4)])
+    handmade(made, {"a": (2, [1, 2, 3])})
+    with pytest.raises(FormatError, match="has 3 rows; the metadata records 4"):
+        made.scan(columns=["a"]).to_arrow()

@@ -14,7 +14,7 @@ import frazil
 from frazil.data.read import sources
 from frazil.rows.duckdb import duckdb_scan
 from frazil.rows.duckdb.duckdb_connection import connect
-from frazil.rows.duckdb.duckdb_types import has_lasting_name, is_native, usable_names
+from frazil.rows.duckdb.duckdb_types import ColumnHistory, usable_names
 from frazil.rows.planned import Planned
 from frazil.storage import RandomAccess
 
@@ -120,13 +120,22 @@ def _schema(number: int, *columns: tuple[int, str]) -> Schema:
 )
 def test_a_name_lasts_if_it_always_meant_the_column(schemas: list[Schema], expected: bool) -> None:
     column = ice.NestedField(field_id=1, name="a", field_type=ice.LongType(), required=False)
-    assert has_lasting_name(column, schemas) is expected
+    assert ColumnHistory(schemas).has_lasting_name(column) is expected
+
+
+def test_schemas_are_looked_through_once_for_all_columns() -> None:
+    schemas = [_schema(0, (1, "a")), _schema(1, (1, "a"), (2, "b"), (3, "c"))]
+    history = ColumnHistory(iter(schemas))
+    columns = schemas[1].fields
+    assert [history.is_in_all(column) for column in columns] == [True, False, False]
+    assert all(history.is_native(column) for column in columns)
+    assert all(history.has_lasting_name(column) for column in columns)
 
 
 def test_names_that_duckdb_gives_itself_are_not_used() -> None:
     for name in ("file_index", "File_Row_Number", "filename"):
         column = ice.NestedField(field_id=1, name=name, field_type=ice.LongType(), required=False)
-        assert not has_lasting_name(column, [_schema(0, (1, name))])
+        assert not ColumnHistory([_schema(0, (1, name))]).has_lasting_name(column)
         assert usable_names([name], [name]) is None
     assert usable_names(["a", None], ["a", "b"]) == ("a", None)
     assert usable_names(["a"], ["a", "A"]) is None
@@ -138,8 +147,8 @@ def test_nested_columns_of_an_unknown_history_are_left_to_arrow() -> None:
         ice.NestedField(field_id=2, name="x", field_type=ice.LongType(), required=False)
     )
     column = ice.NestedField(field_id=1, name="a", field_type=inner, required=False)
-    assert is_native(column, [Schema(column, schema_id=0)])
-    assert not is_native(column, [Schema(column, schema_id=1)])
+    assert ColumnHistory([Schema(column, schema_id=0)]).is_native(column)
+    assert not ColumnHistory([Schema(column, schema_id=1)]).is_native(column)
 
 
 @pytest.mark.parametrize(

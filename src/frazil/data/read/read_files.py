@@ -181,9 +181,9 @@ def read_file(
         only=None if only is None else checked_positions(only, source),
     )
     with explained(source.path):
-        opened = _opened(source, reading)
-        fields = file_fields(opened.schema, reading.name_mapping)
         rows = _Rows(source, reading, equality)
+        opened = _opened(source, reading, rows.read_schema)
+        fields = file_fields(opened.schema, reading.name_mapping)
         leaves = needed_leaves(fields, rows.read_schema.fields)
         blocks = [block for block in opened.blocks if source.holds(block.offset)]
         blocks = [block for block in blocks if positions.any_left(block)]
@@ -217,15 +217,14 @@ def _conjuncts(condition: BooleanExpression) -> list[BooleanExpression]:
     return [] if isinstance(condition, AlwaysTrue) else [condition]
 
 
-def _opened(source: DataFileSlice, reading: Reading) -> OpenDataFile:
-    opened = open_source(reading.storage, source, verify_checksums=reading.verify_checksums)
+def _opened(source: DataFileSlice, reading: Reading, read_schema: Schema) -> OpenDataFile:
     if not source.column_files:
-        return opened
+        return open_source(reading.storage, source, verify_checksums=reading.verify_checksums)
     from frazil.data.read.stitched import stitched
 
     return stitched(
-        opened,
         source,
+        covering(read_schema, reading.table_schema, columns_of(reading.pruned_by)),
         storage=reading.storage,
         schema=reading.table_schema,
         spec=None if source.spec_id is None else reading.specs.get(source.spec_id),

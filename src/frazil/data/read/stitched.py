@@ -1,18 +1,22 @@
 """A data file and its column files as one source: columns stitched by position.
 
-The data file defines the rows. Each column is read from exactly one file; the row groups of the
-files need not align. Positions, deletes and filters are applied to the stitched rows.
+All of them have the same rows, as many as metadata records. Each column is read from exactly one
+file; the row groups of the files need not align. Positions, deletes and filters are applied to the
+stitched rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
+from frazil.data.metadata_columns import FILE, PARTITION_ID, POS, SPEC_ID
 from frazil.data.projection import FileField, file_fields
 from frazil.data.read.sources import Block, OpenDataFile, ParquetSource, explained, open_source
 from frazil.data.slices import DataFileSlice
@@ -22,23 +26,33 @@ from frazil.format.entries.fields import COLUMN_FILES
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
 
+_COMPUTED: Final = {FILE.field_id, POS.field_id, SPEC_ID.field_id, PARTITION_ID}
+"""Columns that no file stores."""
+
 
 def stitched(
-    base: OpenDataFile,
     source: DataFileSlice,
+    needed: Schema,
     *,
     storage: Storage,
     schema: Schema,
     spec: PartitionSpec | None,
     verify_checksums: bool = True,
 ) -> OpenDataFile:
-    """The data file with the columns of its column files in place of its own."""
+    """The data file with the columns of its column files in place of its own. Of these files, those
+    that have a needed column are opened."""
     _check_columns(source, schema, spec)
+    ids = {column.field_id for column in needed.fields}
+    elsewhere = {id for file in source.column_files for id in file.field_ids}
     parts = [
         _Part.of(_opened(file, source, storage, verify_checksums), file)
         for file in source.column_files
+        if not ids.isdisjoint(file.field_ids)
     ]
-    elsewhere = {id for file in source.column_files for id in file.field_ids}
+    is_split = source.start != 0 or source.length is not None
+    if parts and not is_split and ids - elsewhere <= _COMPUTED:
+        return StitchedSource(parts, hidden=set())
+    base = open_source(storage, source, verify_checksums=verify_checksums)
     fields = _identified(base, source.path)
     own = [column for column in fields if column.field_id not in elsewhere]
     hidden = [column for column in fields if column.field_id in elsewhere]
@@ -125,15 +139,29 @@ def _ids(fields: Iterable[FileField]) -> set[int | None]:
     return ids
 
 
+@lru_cache(maxsize=128)
+def _together(parts: tuple[tuple[bytes, tuple[int, ...]], ...]) -> pa.Schema:
+    """Some columns of several schemas: those of wide files take long to put together, and files of
+    a table are mostly alike."""
+    schemas = [(pa.ipc.read_schema(pa.py_buffer(stored)), places) for stored, places in parts]
+    return pa.schema([schema.field(at) for schema, places in schemas for at in places])
+
+
 class StitchedSource:
-    """Several files of the same rows; its blocks are those of the first, whose `hidden` columns and
+    """Several files of the same rows; its blocks are those of the first. Its `hidden` columns and
     parts of columns are read from others."""
 
     def __init__(self, parts: Sequence[_Part], *, hidden: set[int | None]) -> None:
         self._parts = parts
         self._hidden = hidden
-        self.schema = pa.schema(
-            [part.source.schema.field(column.index) for part in parts for column in part.fields]
+        self.schema = _together(
+            tuple(
+                (
+                    part.source.schema.serialize().to_pybytes(),
+                    tuple(column.index for column in part.fields),
+                )
+                for part in parts
+            )
         )
         self._leaves = [
             (number, leaf)
@@ -153,12 +181,12 @@ class StitchedSource:
         return self._parts[0].source.blocks
 
     def footer_of(self, needed: Collection[int]) -> pq.FileMetaData | None:
-        """The footer of the one file that has all these columns, if its row groups are the data
-        file's: statistics of another one say nothing of the stitched rows."""
-        base, *others = self._parts
+        """The footer of the one file that has all these columns, if its row groups are the blocks:
+        statistics of another one say nothing of the stitched rows."""
+        first, *others = self._parts
         stored = self._hidden.union(*(part.ids for part in others))
         if not stored.intersection(needed):
-            return base.source.footer if isinstance(base.source, ParquetSource) else None
+            return first.source.footer if isinstance(first.source, ParquetSource) else None
         for part in others:
             if part.ids.issuperset(needed) and isinstance(part.source, ParquetSource):
                 rows = [block.rows for block in part.source.blocks]

@@ -2,7 +2,7 @@
 
 Files fall into groups, joined by UNION ALL. Untouched Parquet files are read as they are; of those
 with deleted rows, `duckdb_deleted` passes over the positions; what DuckDB would read wrongly
-(`duckdb_types.is_native`, files without field ids, equality deletes) comes from Frazil's reader as
+(`ColumnHistory.is_native`, files without field ids, equality deletes) comes from Frazil's reader as
 an Arrow stream. A file is known by `file_index`, its number in the list: `filename` is not what
 metadata calls it.
 
@@ -51,13 +51,7 @@ from frazil.rows.duckdb.duckdb_group import (
     partitions,
     typical_first,
 )
-from frazil.rows.duckdb.duckdb_types import (
-    check_columns,
-    has_lasting_name,
-    is_in_all,
-    is_native,
-    usable_names,
-)
+from frazil.rows.duckdb.duckdb_types import ColumnHistory, check_columns, usable_names
 from frazil.rows.planned import Longs, Planned
 from frazil.scan.tasks import Task, TaskReader
 from frazil.storage import is_local, local_path
@@ -225,6 +219,7 @@ class _ScanSql:
         self._is_joined = is_joined
         self._max_inline = max_inline
         self._scan = planned.scan
+        self._history = ColumnHistory(planned.scan._handle.metadata.schemas)
         self._key = key
         self._raw = raw
         self._filtered = filtered and not self._scan.condition.is_everything
@@ -281,7 +276,7 @@ class _ScanSql:
         files, metadata = self._planned.plan.files, self._scan._handle.metadata
         columns = self._read_schema.fields
         if NAME_MAPPING.key in metadata.properties or not all(
-            is_native(column, metadata.schemas) for column in columns
+            self._history.is_native(column) for column in columns
         ):
             return np.zeros(files.num_rows, dtype=np.bool_)
         mask = np.array([kind.lower() == "parquet" for kind in files.pylist("file_format")], bool)
@@ -356,11 +351,10 @@ class _ScanSql:
 
     def _names_by_metadata(self, columns: tuple[NestedField, ...]) -> Names | None:
         """Today's names, if files of the table surely have them."""
-        schemas = self._scan._handle.metadata.schemas
         if all(
             column.field_id not in LINEAGE_IDS
-            and is_in_all(column, schemas)
-            and has_lasting_name(column, schemas)
+            and self._history.is_in_all(column)
+            and self._history.has_lasting_name(column)
             for column in columns
         ):
             return tuple(column.name for column in columns)

@@ -71,41 +71,49 @@ def _check_type(kind: ice.IcebergType, path: str) -> None:
 # Which columns DuckDB reads by itself
 
 
-def is_native(field: ice.NestedField, schemas: Sequence[Schema]) -> bool:
-    """Whether DuckDB reads the column rightly from every file of a table with these schemas."""
-    if field.field_id in RESERVED_IDS:
-        return True
-    if not field.field_type.is_primitive and not is_whole_history(schemas):
-        return False
-    return _Parts().are_native(field, schemas) and _has_default_text(field)
+class ColumnHistory:
+    """What the columns of a table's schemas were called and what types they had. The schemas are
+    looked through once, however many columns are asked for."""
 
+    def __init__(self, schemas: Iterable[Schema]) -> None:
+        self._ids: dict[str, set[int]] = {}
+        self._names: dict[int, set[str]] = {}
+        self._types: dict[int, list[ice.IcebergType]] = {}
+        numbers = []
+        for schema in schemas:
+            numbers.append(schema.schema_id)
+            for column in schema.fields:
+                name = column.name.lower()
+                self._ids.setdefault(name, set()).add(column.field_id)
+                self._names.setdefault(column.field_id, set()).add(name)
+                self._types.setdefault(column.field_id, []).append(column.field_type)
+        self._num_schemas = len(numbers)
+        # Some writers drop schemas of old snapshots, though files written under them live on.
+        self._is_whole = set(numbers) == set(range(len(numbers)))
 
-def is_whole_history(schemas: Sequence[Schema]) -> bool:
-    """Whether these are all schemas that a table had: some writers drop those of old snapshots,
-    though files that were written under them live on."""
-    return {schema.schema_id for schema in schemas} == set(range(len(schemas)))
+    def is_native(self, field: ice.NestedField) -> bool:
+        """Whether DuckDB reads the column rightly from every file of the table."""
+        if field.field_id in RESERVED_IDS:
+            return True
+        if not field.field_type.is_primitive and not self._is_whole:
+            return False
+        types = (field.field_type, *self._types.get(field.field_id, ()))
+        return _Parts().are_native(types) and _has_default_text(field)
 
-
-def has_lasting_name(field: ice.NestedField, schemas: Sequence[Schema]) -> bool:
-    """Whether files written under these schemas have the column, if at all, by its name, and no
-    other column by that name."""
-    name = field.name.lower()
-    return (
-        name not in _VIRTUAL
-        and is_whole_history(schemas)
-        and all(
-            (column.field_id == field.field_id) == (column.name.lower() == name)
-            for schema in schemas
-            for column in schema.fields
+    def has_lasting_name(self, field: ice.NestedField) -> bool:
+        """Whether files of the table have the column, if at all, by its name, and no other column
+        by that name."""
+        name = field.name.lower()
+        return (
+            self._is_whole
+            and name not in _VIRTUAL
+            and self._ids.get(name, set()) <= {field.field_id}
+            and self._names.get(field.field_id, set()) <= {name}
         )
-    )
 
-
-def is_in_all(field: ice.NestedField, schemas: Iterable[Schema]) -> bool:
-    """Whether no file was written before the column was added."""
-    return all(
-        any(column.field_id == field.field_id for column in schema.fields) for schema in schemas
-    )
+    def is_in_all(self, field: ice.NestedField) -> bool:
+        """Whether no file was written before the column was added."""
+        return len(self._types.get(field.field_id, ())) == self._num_schemas
 
 
 def usable_names(
@@ -120,20 +128,15 @@ def usable_names(
 
 
 class _Parts:
-    """What the names and ids below one column have meant in the schemas seen so far."""
+    """What the names and ids below one column have meant in the types seen so far."""
 
     def __init__(self) -> None:
         self._ids: dict[tuple[str, ...], int] = {}
         self._paths: dict[int, tuple[str, ...]] = {}
         self._types: dict[tuple[str, ...], set[type[ice.IcebergType]]] = {}
 
-    def are_native(self, field: ice.NestedField, schemas: Iterable[Schema]) -> bool:
-        older = (
-            schema.find_field(field.field_id).field_type
-            for schema in schemas
-            if any(column.field_id == field.field_id for column in schema.fields)
-        )
-        return all(self._type(kind, ()) for kind in (field.field_type, *older))
+    def are_native(self, types: Iterable[ice.IcebergType]) -> bool:
+        return all(self._type(kind, ()) for kind in types)
 
     def _type(self, kind: ice.IcebergType, path: tuple[str, ...]) -> bool:
         types = self._types.setdefault(path, set())
