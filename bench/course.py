@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bench.peers import BUCKET_PEERS, PEERS, Peer
+from bench.peers import PEERS, Peer
 from bench.results import Outcome
 from bench.session import Failed, Session, Skipped
+
+_SETTINGS = {"bucket_driver.py": ", in a bucket", "columns_driver.py": ", wide table"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +32,7 @@ class AdoptionPlan:
         return [
             among[name]
             for name in workload["peers"]
-            if self.chosen is None or name in self.chosen or name == "Frazil"
+            if name in among and (self.chosen is None or name in self.chosen or name == "Frazil")
         ]
 
     def session(self, peer: Peer, **environment: str) -> Session:
@@ -38,7 +40,7 @@ class AdoptionPlan:
         started = Session(peer, self.folder / "logs" / f"{peer.name}.log", **environment)
         name = peer.name
         if peer not in PEERS.values():
-            name += ", in a bucket" if peer in BUCKET_PEERS.values() else ", on Spark"
+            name += _SETTINGS.get(peer.script, ", on Spark")
         if name not in self.about:
             self.about[name] = started.ask("about")
         return started

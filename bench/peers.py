@@ -68,3 +68,25 @@ BUCKET_PEERS = {
         Peer(name="Lance", script="bucket_driver.py", venv=LANCE, arguments=("lance",)),
     )
 }
+COLUMN_PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer(name=FRAZIL, script="columns_driver.py", arguments=("frazil",)),
+        Peer(name="Frazil by rows", script="columns_driver.py", arguments=("frazil-rows",)),
+        Peer(name="delta-rs", script="columns_driver.py", venv=DELTA, arguments=("delta",)),
+        Peer(name="DuckLake", script="columns_driver.py", venv=DUCKLAKE, arguments=("ducklake",)),
+        Peer(name="Lance", script="columns_driver.py", venv=LANCE, arguments=("lance",)),
+    )
+}
+COLUMN_SPARK_PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer(name=FRAZIL, script="columns_driver.py", arguments=("frazil-spark",)),
+        Peer(
+            name="Iceberg Java",
+            script="columns_driver.py",
+            venv=ICEBERG_SPARK,
+            arguments=("iceberg",),
+        ),
+    )
+}

@@ -80,3 +80,19 @@ def one_file(order_id: int, columns: int) -> pa.Table:
     arrays["order_date"] = pa.array([shop.WANTED_DAY] * 100, pa.date32())
     arrays["order_id"] = pa.array(np.arange(order_id, order_id + 100))
     return pa.table(arrays)
+
+
+def wide(first: int, rows: int, columns: int) -> pa.Table:
+    """Rows of a wide table: a key, then long, double, double and string columns in turn."""
+    rng = np.random.default_rng(first)
+    names = np.array([f"label {n:03d}" for n in range(500)])
+    arrays: dict[str, Any] = {"id": np.arange(first, first + rows, dtype=np.int64)}
+    for column in range(columns - 1):
+        match column % 4:
+            case 0:
+                arrays[f"c{column}"] = rng.integers(0, 1_000_000, rows)
+            case 1 | 2:
+                arrays[f"c{column}"] = rng.integers(0, 1_000_000, rows) / 100
+            case _:
+                arrays[f"c{column}"] = pa.array(names[rng.integers(0, 500, rows)])
+    return pa.table(arrays)

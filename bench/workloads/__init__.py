@@ -10,6 +10,7 @@ from bench.results import Outcome
 from bench.workloads.appends import concurrent_writers, load, small_appends
 from bench.workloads.bucket import bucket_catalog
 from bench.workloads.changes import change_feed, small_changes
+from bench.workloads.columns import column_updates
 from bench.workloads.designs import bitmaps, designs
 from bench.workloads.object_store import object_store
 from bench.workloads.planning import planning, wide_table
@@ -32,6 +33,7 @@ WORKLOADS: dict[str, Workload] = {
     "upgrade": upgrade,
     "object_store": object_store,
     "bucket_catalog": bucket_catalog,
+    "column_updates": column_updates,
     "upsert": upsert,
     "compaction": compaction,
     "lookup": lookup,
