@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import frazil
 from frazil.errors import CommitConflict, FormatError, Unsupported
 from frazil.format.metadata.metadata import MAIN
-from tests.state.model import compacted
+from tests.state.model import ID, compacted, replay
 
 SMALL_TREE = {
     "write.root.max-data-entries": "4",
@@ -56,6 +56,18 @@ class Model:
 MODES = ("rows", "columns", "auto")
 
 
+def _uid(row: dict[str, Any]) -> int:
+    return int(row["uid"])
+
+
+def _keyed(rows: Rows, names: dict[str, str]) -> dict[int, dict[Any, Any]]:
+    """Rows as the replay of a feed has them: the columns of `names`, the uid by its number."""
+    return {
+        uid: {ID if column == "uid" else column: row.get(column) for column in names}
+        for uid, row in rows.items()
+    }
+
+
 def updated(target: Any, values: dict[str, Any], where: str, mode: str) -> None:
     """An update by column files where files can have them, else of rows."""
     try:
@@ -82,6 +94,7 @@ class History:
         self.stale = self.catalog.load_table("shop.things")
         self.model = Model()
         self.row_ids: dict[int, int] = {}
+        self.past: dict[int, tuple[Rows, dict[str, str]]] = {}
         self.next_uid = 0
         self.count = 0
         self.log: list[str] = []
@@ -89,10 +102,13 @@ class History:
     def play(self, steps: int) -> None:
         """Do random things and compare after each."""
         for _ in range(steps):
+            before = self.table.current_snapshot()
             operation = self.rng.choice(_OPERATIONS)
             self.log.append(operation.__name__)
             operation(self)
             self.compare()
+            self.compare_ways_to_read()
+            self.compare_history(None if before is None else int(before.snapshot_id))
         self.finish()
 
     # What must hold
@@ -108,13 +124,54 @@ class History:
             assert self.row_ids.setdefault(uid, row_id) == row_id, f"row {uid} has another row id"
         self.row_ids = {uid: id for uid, id in self.row_ids.items() if uid in self._alive()}
 
+    def compare_ways_to_read(self) -> None:
+        """A filter leaves the same rows in a scan, in SQL and for a projection of columns."""
+        where, matches = self._range()
+        expected = [row for _, row in sorted(self.model.branches[MAIN].items()) if matches(row)]
+        found = self.table.scan(where).to_pylist()
+        assert sorted(found, key=_uid) == self.model.shown({row["uid"]: row for row in expected})
+        names = self.rng.sample(sorted(self.model.names), 2)
+        chosen = {column: self.model.names[column] for column in {"uid", *names}}
+        rows = [{name: row.get(column) for column, name in chosen.items()} for row in expected]
+        scan = self.table.scan(where, columns=list(chosen.values()))
+        assert sorted(scan.to_pylist(), key=_uid) == rows
+        query = f"SELECT {', '.join(chosen.values())} FROM shop.things WHERE {where} ORDER BY uid"
+        assert self.catalog.sql(query).to_arrow().to_pylist() == rows
+
+    def compare_history(self, before: int | None) -> None:
+        """Older snapshots have the rows they had, and the feed leads from one to the next."""
+        tip = self.table.current_snapshot()
+        if tip is None:
+            return
+        rows = copy.deepcopy(self.model.branches[MAIN])
+        self.past.setdefault(int(tip.snapshot_id), (rows, dict(self.model.names)))
+        kept = {int(snapshot.snapshot_id): snapshot for snapshot in self.table.snapshots()}
+        self.past = {id: version for id, version in self.past.items() if id in kept}
+        id = self.rng.choice(sorted(self.past))
+        read = sorted(self.table.scan(as_of=kept[id]).to_pylist(), key=_uid)
+        assert read == self.model.shown(*self.past[id])
+        line = {int(snapshot.snapshot_id) for snapshot in self._lineage()}
+        starts = [start for start in {before, self.rng.choice(sorted(self.past))} if start in line]
+        for start in starts:
+            if start is not None and start in self.past:
+                self._follow(kept[start], self.past[start][0], tip)
+
+    def _follow(self, start: Any, rows: Rows, tip: Any) -> None:
+        """Replay the feed on the rows that a snapshot had."""
+        until, names = self.past[int(tip.snapshot_id)]
+        keys: dict[str, Any] = {
+            name: ID if column == "uid" else column for column, name in names.items()
+        }
+        feed = self.table.changes(since=start, until=tip).to_arrow().to_pylist()
+        assert replay(_keyed(rows, names), feed, keys) == _keyed(until, names)
+
     def finish(self) -> None:
         for name, rows in self.model.branches.items():
             if name != MAIN:
                 branch = self.table.branch(name, create=False)
                 assert self._read(branch) == self.model.shown(rows)
         for name, (rows, names) in self.model.tags.items():
-            found = sorted(self.table.scan(as_of=name).to_pylist(), key=lambda row: row["uid"])
+            found = sorted(self.table.scan(as_of=name).to_pylist(), key=_uid)
             assert found == self.model.shown(rows, names)
         report = self.table.check(deep=True)
         assert not report.problems, str(report)
@@ -125,7 +182,7 @@ class History:
 
     @staticmethod
     def _read(table: frazil.Table) -> list[dict[str, Any]]:
-        return sorted(table.scan().to_pylist(), key=lambda row: row["uid"])
+        return sorted(table.scan().to_pylist(), key=_uid)
 
     # Rows for both sides
 
@@ -358,6 +415,9 @@ class History:
     def compact(self) -> None:
         compacted(self.table)
 
+    def columns_put_together(self) -> None:
+        self.table.compact(merge_columns=True)
+
     def metadata_compacted(self) -> None:
         self.rng.choice([self.table.compact_metadata, self.table.rewrite_manifests])()
 
@@ -430,6 +490,7 @@ _OPERATIONS: list[Callable[[History], None]] = [
     History.expire,
     History.orphans,
     History.compact,
+    History.columns_put_together,
     History.metadata_compacted,
     *[History.columns] * 2,
     *[History.columns_computed] * 2,

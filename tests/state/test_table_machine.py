@@ -178,12 +178,17 @@ class TableMachine(RuleBasedStateMachine):
             version.row_ids.pop(id, None)
         self._committed(version)
 
-    @rule(low=st.integers(0, 20), width=st.integers(0, 8), weight=st.integers(-5, 5))
-    def update(self, low: int, width: int, weight: int) -> None:
+    @rule(
+        low=st.integers(0, 20),
+        width=st.integers(0, 8),
+        weight=st.integers(-5, 5),
+        mode=st.sampled_from(("rows", "columns", "auto")),
+    )
+    def update(self, low: int, width: int, weight: int, mode: str) -> None:
         version = self._version(self._tip())
         where = f"id between {low} and {low + width}"
         with self.table.transaction(engine=self.engine) as tx:
-            tx.update({"weight": weight, "colour": "pink"}, where=self._said(where))
+            tx.update({"weight": weight, "colour": "pink"}, where=self._said(where), mode=mode)
         for id, row in version.rows.items():
             if low <= id <= low + width:
                 row.update({2: "pink", 3: weight})
@@ -197,9 +202,8 @@ class TableMachine(RuleBasedStateMachine):
         rows = [{"id": id, "colour": "gold", "weight": -id} for id in ids]
         with self.table.transaction(engine=self.engine) as tx:
             tx.upsert(pa.Table.from_pylist(rows, schema=self._base_schema()), on=["id"])
-        for id in ids:
-            others = dict.fromkeys(self._field_ids() - {1, 2, 3})
-            version.rows[id] = {**others, 1: id, 2: "gold", 3: -id}
+        for id in ids:  # columns that the new row lacks keep their values
+            version.rows[id] = {**version.rows.get(id, {}), 1: id, 2: "gold", 3: -id}
         self._committed(version)
 
     @rule(colour=st.sampled_from(COLOURS))
@@ -235,6 +239,12 @@ class TableMachine(RuleBasedStateMachine):
         self._committed(version)
 
     @rule()
+    def merge_column_files(self) -> None:
+        version = self._version(self._tip())
+        self.table.compact(merge_columns=True)
+        self._committed(version)
+
+    @rule()
     def compact_metadata(self) -> None:
         version = self._version(self._tip())
         self.table.compact_metadata()
@@ -253,6 +263,31 @@ class TableMachine(RuleBasedStateMachine):
     def add_column(self) -> None:
         self.columns_added += 1
         self.table.evolve_schema().add_column(f"extra_{self.columns_added}", "string").commit()
+
+    @rule()
+    @precondition(lambda self: self.columns_added < 3)
+    def add_column_with_values(self) -> None:
+        version = self._version(self._tip())
+        self.columns_added += 1
+        name = f"extra_{self.columns_added}"
+        with self.table.transaction(engine=self.engine) as tx:
+            tx.add_columns({name: "colour || '?'"})
+        field_id = self.table.refresh().schema.find_field(name).field_id
+        for row in version.rows.values():
+            row[field_id] = None if row[2] is None else row[2] + "?"
+        self._committed(version)
+
+    @rule(low=st.integers(0, 20), count=st.integers(1, 4))
+    def merge_columns(self, low: int, count: int) -> None:
+        version = self._version(self._tip())
+        ids = [*range(low, low + count)]
+        values = pa.table({"id": pa.array(ids, pa.int64()), "colour": ["teal"] * count})
+        with self.table.transaction(engine=self.engine) as tx:
+            tx.merge_columns(values, on="id")
+        for id in ids:
+            if id in version.rows:
+                version.rows[id][2] = "teal"
+        self._committed(version)
 
     @rule()
     def rename_column(self) -> None:
