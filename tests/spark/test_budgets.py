@@ -42,7 +42,7 @@ def loaded(module: str) -> list[str]:
 @pytest.mark.parametrize(
     ("module", "most"),
     [
-        ("write.key_bitmaps", 5),
+        ("write.key_bitmaps", 6),
         ("session.executor_tasks", 7),
         ("write.write_task", 90),
         ("write.sink_task", 135),

@@ -32,6 +32,7 @@ BELOW = frozenset(
         "text_format",
         "arrow_values",
         "threads",
+        "value_classes",
     }
 )
 
