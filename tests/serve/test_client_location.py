@@ -94,6 +94,36 @@ def test_a_location_that_a_client_asks_for_is_what_it_sees(
     assert catalog["shop.orders"].location != usual
 
 
+@pytest.mark.parametrize("inside", ["", "/clients", "/clients/data", "/data", "/metadata/x"])
+def test_no_clients_of_another_table_see_a_folder_of_a_table(
+    client: TestClient, catalog: Catalog, inside: str
+) -> None:
+    """They would remove its files, or the tree itself, as orphans of theirs."""
+    make(client)
+    catalog["shop.orders"].append(ROWS)
+    place = f"{catalog['shop.orders'].location}{inside}"
+    other = {"name": "other", "schema": SCHEMA}
+    assert client.post(TABLES, json=other).status_code == 200
+    stated = {"serve.location": place}
+    updates: list[dict[str, Any]] = [
+        {"action": "set-location", "location": place},
+        {"action": "set-properties", "updates": stated},
+    ]
+    answers = [client.post(f"{TABLES}/other", json={"updates": [update]}) for update in updates]
+    for more in ({"location": place}, {"properties": stated}):
+        for is_staged in (False, True):
+            body = {**other, "name": "third", "stage-create": is_staged, **more}
+            answers.append(client.post(TABLES, json=body))
+    for answer in answers:
+        assert answer.status_code == 400, answer.text
+        assert "in use" in answer.text
+    assert catalog.list_tables("shop") == ["shop.orders", "shop.other"]
+    seen = client.get(f"{TABLES}/other").json()["metadata"]["location"]
+    assert seen == f"{catalog['shop.other'].location}/clients"
+    update = {"action": "set-location", "location": f"{seen}-2"}
+    assert client.post(f"{TABLES}/other", json={"updates": [update]}).status_code == 200
+
+
 def test_a_staged_table_lies_where_it_was_shown(client: TestClient, catalog: Catalog) -> None:
     shown = staged(client)
     assert completed(client, shown).status_code == 200

@@ -198,6 +198,11 @@ ACCEPTED: dict[str, list[dict[str, Any]]] = {
     ),
     "a column less": columns(ID, DAY),
     "a spec on a column": [spec(part(1, 1001, "id_bucket", "bucket[4]")), DEFAULT],
+    "a field that version 1 drops": [spec(part(2, 1000, "day", "void")), DEFAULT],
+    "a field that version 1 drops beside a new one": [
+        spec(part(2, 1000, "day", "void"), part(1, 1001, "id_bucket", "bucket[4]")),
+        DEFAULT,
+    ],
     "an order": order(1),
     "a version": properties(serve_format__version="2"),
     "what others read": properties(write_others_option="perhaps"),

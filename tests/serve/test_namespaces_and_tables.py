@@ -140,6 +140,15 @@ def test_a_table_is_shown_as_the_version_it_was_created_with(client: TestClient)
     assert asked["metadata"]["format-version"] == 3
 
 
+def test_clients_of_version_1_are_not_told_to_delete_beside_files(client: TestClient) -> None:
+    modes = {f"write.{change}.mode" for change in ("delete", "update", "merge")}
+    for version, told in (("1", set()), ("2", modes), ("3", modes)):
+        made = make(client, properties={"format-version": version})["metadata"]
+        assert made["format-version"] == int(version)
+        assert made["properties"].keys() & modes == told
+        client.delete("/v1/namespaces/shop/tables/orders")
+
+
 def test_a_staged_table_does_not_exist(client: TestClient) -> None:
     made = make(client, **{"stage-create": True})
     assert made["metadata"]["table-uuid"]

@@ -116,7 +116,7 @@ class LazyCatalog:
         return [] if catalog is None else list(catalog.exposed_trees())
 
     def client_of(self, place: str) -> str | None:
-        """The table that clients see at a place."""
+        """The table with a folder at a place, around it or below it."""
         catalog: Any = self.find()
         return None if catalog is None else catalog.client_of(place)
 

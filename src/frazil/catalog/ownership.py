@@ -102,6 +102,16 @@ class OtherTables:
     warehouse: str | None = None
     database: str | None = None
 
+    def sharing(self, place: str) -> str | None:
+        """A table that has one of its folders at a place, around it or below it: what removes
+        orphans there would take its files."""
+        folder = Places().folder(place)
+        for table in self.tables:
+            folders = [Places().folder(own) for own in table.folders]
+            if any(folder.startswith(own) or own.startswith(folder) for own in folders):
+                return table.name
+        return None
+
 
 def relevant_to(others: OtherTables, metadata: TableMetadata) -> OtherTables:
     """What of a neighbourhood concerns one table: tables that lie in its folders or around them,

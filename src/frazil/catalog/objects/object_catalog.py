@@ -283,12 +283,8 @@ class ObjectCatalog:
         return not any(True for _ in self.storage(place).list(f"{place}/metadata"))
 
     def client_of(self, place: str) -> str | None:
-        """The table that clients see at a place, or that has another folder there."""
-        folder = Places().folder(place)
-        for table in self.neighbourhood().tables:
-            if folder in map(Places().folder, (table.location, *table.folders)):
-                return table.name
-        return None
+        """The table with a folder at a place, around it or below it."""
+        return self.neighbourhood().sharing(place)
 
     def exposed_trees(self) -> list[str]:
         """None are looked for, as this would take a request for each table; health tells them."""

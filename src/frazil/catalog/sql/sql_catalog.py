@@ -193,10 +193,8 @@ class SqlCatalog:
         return sorted(name for name, own, place in locations if f"{own}/".startswith(f"{place}/"))
 
     def client_of(self, place: str) -> str | None:
-        """The table whose clients see a place as its location by a property, or that lies there."""
-        return sql_places.taken_by(self.database, place) or sql_places.client_of(
-            self.database, place
-        )
+        """The table with a folder at a place, around it or below it."""
+        return self.neighbourhood().sharing(place)
 
     def create_table(
         self, identifier: TableName, metadata: TableMetadata, history: History | None = None

@@ -78,12 +78,6 @@ def taken_by(source: Database | DatabaseTransaction, location: str) -> str | Non
     return _shown(*rows[0]) if rows else None
 
 
-def client_of(source: Database, location: str) -> str | None:
-    """The table of which clients are told that it lies at a location."""
-    place = canonical(location)
-    return next((name for name, _, exposed in client_locations(source) if exposed == place), None)
-
-
 def client_locations(source: Database) -> Iterator[tuple[str, str, str]]:
     """Tables with a property that says where clients see them: name, location, and where."""
     for namespace, name, location, definition in source.rows(_SHOWN, {"clients": _CLIENTS}):

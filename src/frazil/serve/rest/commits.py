@@ -39,6 +39,7 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
     log_entry,
 )
+from frazil.properties.registry import SERVE_LOCATION
 from frazil.serve.access.allowed_paths import (
     Fence,
     FencedCache,
@@ -51,7 +52,7 @@ from frazil.serve.access.rights import BODY_WRITER, PATH_WRITER
 from frazil.serve.exchange import NO_CONTENT, Endpoint, Request, Response
 from frazil.serve.rest import metadata_updates, table_endpoints, v4_tables
 from frazil.serve.rest.equality_deletes import as_vectors
-from frazil.serve.rest.locations import NewPlace, check_properties, place_of
+from frazil.serve.rest.locations import NewPlace, check_properties, check_unshared, place_of
 from frazil.serve.rest.metadata_updates import Added, PostedUpdates
 from frazil.serve.rest.posted import PostedFiles
 from frazil.serve.rest.translate import Net, change_of
@@ -127,10 +128,12 @@ def _check_places(
     if not named:
         return
     more: tuple[str, ...] = ()
+    sharing = service.pointers.client_of
     if service.catalog._pointers.table_exists(identifier):
-        metadata = service.table(identifier).metadata
-        location = metadata.location
-        more = folders_of(location, metadata.properties)
+        handle = service.table(identifier)._handle
+        location = handle.metadata.location
+        more = folders_of(location, handle.metadata.properties)
+        sharing = head_of(handle).neighbourhood().sharing
     else:
         location = _new_place(service, call, identifier, posted).location
     fence = request_fence(service, call, identifier.namespace, table=more)
@@ -138,8 +141,10 @@ def _check_places(
         match update:
             case wire.SetLocation(location=place):
                 fence.allowed(place)
+                check_unshared(sharing, location, {SERVE_LOCATION.key: place})
             case wire.SetProperties(updates=properties):
                 check_properties(fence, location, properties)
+                check_unshared(sharing, location, properties)
             case wire.SetStatistics(statistics=stated):
                 _check_statistics(fence, stated)
             case wire.SetPartitionStatistics(partition_statistics=stated):

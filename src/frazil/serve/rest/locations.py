@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from frazil.catalog import export
 from frazil.catalog.names import Identifier, Namespace, namespace_location
 from frazil.errors import AlreadyExists, FormatError, InvalidInput
 from frazil.format import paths
-from frazil.format.checks import CLIENT_FOLDER, added_folders
+from frazil.format.checks import CLIENT_FOLDER, added_folders, client_location
 from frazil.format.metadata.definition_checks import check_shape
 from frazil.format.metadata.metadata import History, Snapshot, TableMetadata
 from frazil.legacy.publish.published import FOLDER
@@ -25,6 +25,7 @@ from frazil.serve.access.allowed_paths import (
 )
 from frazil.serve.exchange import Request
 from frazil.serve.rest.listed_files import check_listed, reader_of
+from frazil.serve.rest_errors import bad_request
 from frazil.serve.service import Service
 from frazil.value_classes import dataclass, field, replace
 
@@ -83,6 +84,17 @@ def check_properties(fence: Fence, location: str, properties: Mapping[str, str])
     """Refuse properties that send a table's files to a place that is not allowed."""
     for folder in (*folders_of(location, properties), *added_folders(properties)):
         fence.allowed(folder)
+
+
+def check_unshared(
+    sharing: Callable[[str], str | None], location: str, properties: Mapping[str, str]
+) -> None:
+    """Refuse a property that shows clients a location in which another table has a folder: they
+    remove files there that their table does not name."""
+    if properties.get(SERVE_LOCATION.key):
+        place = client_location(location, properties)
+        if sharing(place) is not None:
+            raise bad_request(f"{place}: is in use by another table; choose another location")
 
 
 def read_registered(

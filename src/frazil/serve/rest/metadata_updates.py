@@ -6,15 +6,16 @@ against the metadata a commit starts from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 from uuid import UUID
 
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortOrder
+from pyiceberg.transforms import VoidTransform
 
 from frazil.errors import NotFound
 from frazil.format.checks import client_location
@@ -152,6 +153,7 @@ def _(update: wire.SetCurrentSchema, metadata: TableMetadata, added: Added) -> T
 @_apply.register
 def _(update: wire.AddSpec, metadata: TableMetadata, added: Added) -> TableMetadata:
     spec = as_known(load_spec(update.spec), metadata.partition_specs)
+    spec = PartitionSpec(*_without_dropped(spec, metadata.partition_specs))
     for known in metadata.partition_specs:
         if known.fields == spec.fields:
             added.spec_id = known.spec_id
@@ -161,6 +163,18 @@ def _(update: wire.AddSpec, metadata: TableMetadata, added: Added) -> TableMetad
     last = max([metadata.last_partition_id, *(part.field_id for part in spec.fields)])
     specs = (*metadata.partition_specs, PartitionSpec(*spec.fields, spec_id=number))
     return replace(metadata, partition_specs=specs, last_partition_id=last)
+
+
+def _without_dropped(
+    spec: PartitionSpec, known: Sequence[PartitionSpec]
+) -> Iterator[PartitionField]:
+    """The fields of a spec but those that version 1 keeps as `void` when they are dropped: their
+    ids are those of what they were."""
+    stored = {part.field_id: part.transform for one in known for part in one.fields}
+    for part in spec.fields:
+        was = stored.get(part.field_id, part.transform)
+        if not isinstance(part.transform, VoidTransform) or isinstance(was, VoidTransform):
+            yield part
 
 
 @_apply.register

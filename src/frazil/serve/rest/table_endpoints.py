@@ -28,7 +28,12 @@ from frazil.serve.access.rights import BODY_WRITER, PATH_READER, PATH_WRITER
 from frazil.serve.exchange import NO_CONTENT, Endpoint, Request, Response
 from frazil.serve.rest import namespace_endpoints, v4_tables
 from frazil.serve.rest.listed_files import reader_of
-from frazil.serve.rest.locations import check_properties, place_of, read_registered
+from frazil.serve.rest.locations import (
+    check_properties,
+    check_unshared,
+    place_of,
+    read_registered,
+)
 from frazil.serve.rest.metadata_updates import sort_order_of
 from frazil.serve.rest_errors import RestError, bad_request, no_namespace, no_table, taken
 from frazil.serve.service import Service
@@ -319,6 +324,7 @@ def _new_metadata(
     location = place.location
     fence = request_fence(service, call, identifier.namespace)
     check_properties(fence, location, request.properties or {})
+    check_unshared(service.pointers.client_of, location, request.properties or {})
     spec, order = request.partition_spec, request.write_order
     properties = {**stored_properties(request.properties or {}), **place.properties}
     if service.settings.shows_v4:  # whoever makes a table here is to load it here

@@ -231,10 +231,13 @@ def shown_version(metadata: TableMetadata, asked: int | None = None) -> int:
     return version
 
 
-def shown_properties(metadata: TableMetadata, *, allow_client_gc: bool = False) -> dict[str, str]:
-    """The properties clients see."""
+def shown_properties(
+    metadata: TableMetadata, version: int, *, allow_client_gc: bool = False
+) -> dict[str, str]:
+    """The properties clients see. Those of version 1 cannot delete rows beside files."""
     own = {k: v for k, v in metadata.properties.items() if not k.startswith(OWN_PREFIX)}
-    return {**_DEFAULTS, **own, **_FORCED, **({} if allow_client_gc else _NO_COLLECTION)}
+    defaults = _DEFAULTS if version > 1 else {}
+    return {**defaults, **own, **_FORCED, **({} if allow_client_gc else _NO_COLLECTION)}
 
 
 def own_properties(
@@ -242,7 +245,7 @@ def own_properties(
 ) -> dict[str, str]:
     """Properties that a client sends without those that it was shown and the table has not: what
     the server adds to an answer is not stored when it comes back."""
-    sent_before = shown_properties(metadata, allow_client_gc=allow_client_gc)
+    sent_before = shown_properties(metadata, 3, allow_client_gc=allow_client_gc)
     own = metadata.properties
     own_ones = {k: v for k, v in sent.items() if sent_before.get(k) != v or own.get(k) == v}
     return without_empty(own_ones)
@@ -387,7 +390,7 @@ def _document(
         metadata,
         format_version=version,
         location=client_location(metadata.location, metadata.properties),
-        properties=shown_properties(metadata, allow_client_gc=allow_client_gc),
+        properties=shown_properties(metadata, version, allow_client_gc=allow_client_gc),
         sort_orders=orders,
         refs={name: ref for name, ref in metadata.refs.items() if int(ref.snapshot_id) in named},
         expressions=(),
