@@ -45,7 +45,7 @@ ORDERS = pa.schema(
 )
 COUNTRIES = ("DE", "FR", "JP", "US")
 STATUSES = ("paid", "shipped", "delivered", "cancelled")
-console = Console(width=120, highlight=False)
+console = Console(highlight=False)
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def step(title: str) -> Iterator[None]:
 
 def say(message: str) -> None:
     """One line of the story."""
-    console.print(f"  {message}")
+    console.print(f"  {message}", soft_wrap=True)
 
 
 def spark_session() -> Any:
@@ -169,13 +169,11 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=400, help="new orders in a batch")
     options = parser.parse_args()
     folder = options.warehouse or Path(tempfile.mkdtemp(prefix="frazil-demo-"))
-    began = time.perf_counter()
     try:
         run(folder, options.batches, options.orders)
     finally:
         if options.warehouse is None:
             shutil.rmtree(folder, ignore_errors=True)
-    console.print(f"\n[bold]Done in {time.perf_counter() - began:.0f} s.[/]")
 
 
 def run(folder: Path, batches: int, size: int) -> None:
@@ -190,7 +188,7 @@ def run(folder: Path, batches: int, size: int) -> None:
     with step(f"{batches} files of orders arrive; each is merged as one snapshot"):
         for batch in range(batches):
             new, old = arrive(landing, batch, size, chance)
-            say(f"file {batch}: {new} new orders, {old} status updates")
+            say(f"file {batch}: {new} new orders, {old or 'no'} status updates")
         ingest(spark, orders, landing, checkpoint)
         say(f"{counted(len(orders.snapshots()), 'snapshot')}, {orders.scan().count():,} orders")
         say(shape(orders))

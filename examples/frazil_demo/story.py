@@ -260,8 +260,8 @@ class _Teller:
         seen = StaticTable.from_metadata(published.metadata_location).scan().count()
         self.story.upgrade = [
             *str(done).splitlines(),
-            f"rows before {rows:,}, after one delete {taken.scan().count():,}, "
-            f"read back by PyIceberg from what was published {seen:,}",
+            f"{rows:,} rows before and {taken.scan().count():,} after one delete; PyIceberg reads "
+            f"{seen:,} from the published metadata",
         ]
         for line in self.story.upgrade:
             self.console.print(line, markup=False, soft_wrap=True)

@@ -53,3 +53,10 @@ def test_a_typo_is_answered_with_what_was_meant(
     assert done.code in (2, 3)
     said = done.err.replace("'", "")
     assert re.search(rf"(Did you mean|Possible options:) {re.escape(meant)}\b", said)
+
+
+def test_a_wrong_choice_is_named_without_jargon(run: Run) -> None:
+    done = run("scan", "shop.orders", "--format", "xml")
+    assert done.code == 2
+    assert "Value error" not in done.err
+    assert "'xml' is not one of 'table'" in " ".join(done.err.split())

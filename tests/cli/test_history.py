@@ -150,3 +150,13 @@ def test_every_format_draws_opened_leaves(shop: Run, form: str) -> None:
     done = shop("tree", "shop.orders", "--leaves", "--format", form)
     assert done.code == 0
     assert done.out.count(".parquet") >= 4
+
+
+def test_branches_and_tags_are_listed_and_dropped_by_their_kind(shop: Run) -> None:
+    assert shop("tag", "shop.orders").out == "shop.orders has no tag\n"
+    shop("tag", "shop.orders", "monday")
+    assert [row["name"] for row in shop("tag", "shop.orders", "--json").json] == ["monday"]
+    assert [row["name"] for row in shop("branch", "shop.orders", "--json").json] == ["main"]
+    done = shop("branch", "shop.orders", "monday", "--drop", "--yes")
+    assert done.code == 3
+    assert "shop.orders: 'monday' is not a branch; branches: main" in done.err

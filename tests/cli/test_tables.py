@@ -217,3 +217,16 @@ def test_commands_take_an_address_in_a_bucket(
     assert (line["table"], line["rows"]) == ("shop.items", 2)
     assert run("drop", "shop.items", "--yes").code == 0
     assert run("tables", "--json").json == []
+
+
+def test_a_property_that_is_not_set_cannot_be_removed(shop: Run) -> None:
+    done = shop("set", "shop.orders", "owner")
+    assert done.code == 3
+    assert "property owner is not set, so it cannot be removed" in done.err
+
+
+def test_an_almost_right_name_of_a_property_is_pointed_out(shop: Run) -> None:
+    done = shop("set", "shop.orders", "write.target-file-size-byte=1")
+    assert done.code == 0
+    assert "Did you mean write.target-file-size-bytes?" in done.err
+    assert shop("set", "shop.orders", "owner=ann").err == ""

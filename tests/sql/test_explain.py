@@ -69,3 +69,11 @@ def test_a_report_of_a_scan_fits_a_terminal(catalog: frazil.Catalog) -> None:
     assert "1 pruned by bounds" in str(
         catalog.load_table("shop.orders").scan("id = 20000").explain()
     )
+
+
+def test_functions_that_the_engine_adds_for_itself_are_left_out(catalog: frazil.Catalog) -> None:
+    query = "SELECT status, count(*) AS n FROM shop.orders GROUP BY ALL ORDER BY n, status"
+    shown = repr(catalog.sql(f"EXPLAIN {query}"))
+    assert "__internal" not in shown
+    assert "count(*)" in shown
+    assert "count_star" not in shown

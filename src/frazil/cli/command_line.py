@@ -163,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.Abort:
         code = INTERRUPTED
     except TyperException as error:
-        output.errors.print(error.format_message(), markup=False, highlight=False)
+        message = error.format_message().replace(": Value error, ", ": ")  # a validator's own words
+        output.errors.print(message, markup=False, highlight=False)
         return error.exit_code
     if code == INTERRUPTED:
         output.errors.print(

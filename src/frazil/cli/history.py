@@ -189,7 +189,7 @@ def branch(
         if name in opened.metadata.refs:
             raise AlreadyExists(f"{opened.name}: {name!r} already exists")
         opened.branch(name, create=True, as_of=as_of)
-    _list_refs(opened, as_json=as_json)
+    _list_refs(opened, "branch", as_json=as_json)
 
 
 @app.command()
@@ -213,22 +213,24 @@ def tag(
         _drop_ref(opened, name, "tag", yes=yes)
     elif name is not None:
         opened.tag(name, as_of)
-    _list_refs(opened, as_json=as_json)
+    _list_refs(opened, "tag", as_json=as_json)
 
 
 def _drop_ref(table: Table, name: str, kind: str, *, yes: bool) -> None:
+    drop = table.drop_branch if kind == "branch" else table.drop_tag
     if name in table.metadata.refs:
         question = f"Drop {kind} {name} of {table.name}? Its snapshots may then expire."
         confirm(question, yes=yes, otherwise=f"Not dropped: {kind} {name}")
-    table.drop_ref(name)
+    drop(name)
 
 
-def _list_refs(table: Table, *, as_json: bool) -> None:
+def _list_refs(table: Table, kind: str, *, as_json: bool) -> None:
     rows = [
         {"name": name, "kind": ref.kind.value, "snapshot": str(ref.snapshot_id)}
         for name, ref in sorted(table.metadata.refs.items())
+        if ref.kind.value == kind
     ]
-    output.emit_rows(rows, as_json=as_json, empty="no branches or tags yet")
+    output.emit_rows(rows, as_json=as_json, empty=f"{table.name} has no {kind}")
 
 
 @app.command()

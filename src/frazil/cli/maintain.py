@@ -43,7 +43,8 @@ def moment(text: str | None) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(f"{text!r}; expected a time, or an age such as 7d, 12h or 30m") from None
+        problem = f"{text!r} is neither a time nor an age such as 7d, 12h or 30m"
+        raise InvalidInput(problem) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

@@ -19,8 +19,8 @@ from frazil.cli.command_line import (
 )
 from frazil.cli.terminal import output
 from frazil.cli.which_catalog import settings_for
-from frazil.errors import InvalidInput
-from frazil.text_format import counted
+from frazil.errors import InvalidInput, NotFound
+from frazil.text_format import counted, did_you_mean
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -327,7 +327,12 @@ def set_properties(
     opened = open_table(table, catalog)
     updates = pairs([item for item in properties if "=" in item])
     removals = [item for item in properties if "=" not in item]
-    opened.set_properties(updates, remove=removals)
+    for key in removals:
+        if key not in opened.properties:
+            hint = did_you_mean(key, opened.properties)
+            raise NotFound(f"{table}: property {key} is not set, so it cannot be removed{hint}")
+    for note in opened.set_properties(updates, remove=removals).notes:
+        output.errors.print(note, markup=False, highlight=False, soft_wrap=True)
     output.emit_rows(
         [{"key": key, "value": item} for key, item in opened.properties.items()], as_json=as_json
     )

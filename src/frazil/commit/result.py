@@ -161,7 +161,7 @@ class CommitResult:
             + (f"; snapshot {self.snapshot_id}, {written}" if self.snapshot else "")
             + (f", shared by {self.shared_by} appends" if self.shared_by > 1 else "")
             + (f"; {self.attempts} attempts" if self.attempts > 1 else "")
-            + f"; {self.ms:.0f} ms{notes}"
+            + f"; {self.ms:,.0f} ms{notes}"
         )
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class CommitResult:
             else f"{counted(self.metadata_files, 'file')}, {size(self.metadata_bytes)}",
             "shared by": f"{self.shared_by} appends" if self.shared_by > 1 else None,
             "attempts": self.attempts or None,
-            "time": f"{self.ms:.0f} ms" if self.committed else None,
+            "time": f"{self.ms:,.0f} ms" if self.committed else None,
             "notes": "; ".join(self.notes),
         }
         return card(title, facts)

@@ -8,7 +8,8 @@ know them. A value that another engine stored is judged where it is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 from frazil.errors import InvalidInput
@@ -541,6 +542,17 @@ def without_empty(properties: Mapping[str, str]) -> dict[str, str]:
     known = {key: table_property(key) for key, value in properties.items() if not value}
     empty = {key for key, one in known.items() if one is not None and not one.accepts("")}
     return {key: value for key, value in properties.items() if key not in empty}
+
+
+def near_misses(keys: Iterable[str]) -> tuple[str, ...]:
+    """A note for each key that Frazil does not read but whose name is almost one that it does."""
+    unknown = [key for key in keys if table_property(key) is None]
+    near = {key: get_close_matches(key, OF_TABLES, n=1, cutoff=0.9) for key in unknown}
+    return tuple(
+        f"{key} is not a property that Frazil reads. Did you mean {names[0]}?"
+        for key, names in near.items()
+        if names
+    )
 
 
 def check_values(properties: Mapping[str, str]) -> None:

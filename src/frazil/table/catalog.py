@@ -256,9 +256,7 @@ class Catalog:
             if str(identifier) in names:
                 raise
             if self.view_exists(identifier):
-                raise NotFound(
-                    f"{identifier} is a view, not a table; query it with catalog.sql"
-                ) from error
+                raise NotFound(f"{identifier} is a view, not a table; query it in SQL") from error
             hint = did_you_mean(str(identifier), names)
             if not hint:
                 listed = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

@@ -17,6 +17,7 @@ from frazil.format.metadata.metadata import (
     SnapshotRef,
     TableMetadata,
 )
+from frazil.properties.registry import near_misses
 from frazil.table import refs
 from frazil.table.column_operations import ColumnOperations
 from frazil.table.file_operations import FileOperations, IcebergOperations
@@ -441,7 +442,8 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
 
         update = SetProperties.of(updates, remove)
         self._handle.current()
-        return self._update(update)
+        result = self._update(update)
+        return replace(result, notes=(*result.notes, *near_misses(updates or ())))
 
     def export(self) -> str:
         """Write the metadata JSON of the current state and return its location."""

@@ -6,6 +6,7 @@ back as data, so that users see their message first.
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import threading
@@ -120,7 +121,11 @@ class Bridge(Answers):
                 "source insert": source.insert,
             }
         )
-        ensure_callback_server_started(spark.sparkContext._gateway)
+        gateway = spark.sparkContext._gateway
+        ensure_callback_server_started(gateway)
+        # Threads that wait for the JVM outlive the interpreter. What they can reach is never freed,
+        # and DuckDB would list all of its types as leaked when a script ends.
+        atexit.register(gateway.gateway_property.pool.dict.clear)
         self.spark = spark
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._plans: OrderedDict[str, str] = OrderedDict()

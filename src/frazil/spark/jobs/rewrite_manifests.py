@@ -26,10 +26,13 @@ class RewrittenManifests:
     ms: float
 
     def __str__(self) -> str:
-        return (
-            f"rewrote {counted(self.leaves_before, 'leaf', 'leaves')} as {self.leaves_after:,}, "
-            f"{self.ms / 1000:.1f} s"
-        )
+        if self.snapshot_id is None:
+            return "no leaf is worth rewriting"
+        after = counted(self.leaves_after, "leaf", "leaves")
+        if not self.leaves_before:
+            return f"moved the root's entries to {after}, {self.ms / 1000:.1f} s"
+        before = counted(self.leaves_before, "leaf", "leaves")
+        return f"rewrote {before} as {after}, {self.ms / 1000:.1f} s"
 
 
 def rewrite_manifests(

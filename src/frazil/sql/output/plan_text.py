@@ -20,6 +20,7 @@ _OUTER: Final = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")
 _ESTIMATE: Final = "Estimated Cardinality"
 _REFERENCE: Final = re.compile(r"#(\d+)")
 _CAST: Final = re.compile(r"CAST\((#\d+) AS \w+\)")
+_COMPRESSED: Final = re.compile(r"__internal_(?:de)?compress_\w+\(([^(),]+)(?:, [^()]*)?\)")
 _SAID_BY_NAME: Final = ("Function", "Total Files Read")
 
 
@@ -89,7 +90,14 @@ def _columns(node: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _texts(value: Any) -> list[str]:
-    return [str(text) for text in (value if isinstance(value, list) else [value]) if text]
+    return [_plain(str(text)) for text in (value if isinstance(value, list) else [value]) if text]
+
+
+def _plain(text: str) -> str:
+    """A text without the functions that DuckDB packs values with between its own steps."""
+    while (plain := _COMPRESSED.sub(r"\1", text)) != text:
+        text = plain
+    return text.replace("count_star()", "count(*)")
 
 
 def _named(text: str, inputs: Sequence[str]) -> str:
