@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,8 @@ def run(
     ready: Callable[[str], None] = lambda uri: None,
 ) -> None:
     """Serve a catalog until the process is stopped; `ready` is called with the address."""
+    from frazil.serve.limits import SWITCH_S
+
     with start(
         catalog,
         host=host,
@@ -86,8 +89,13 @@ def run(
         # What is there now stays: a collector that walks it each time costs every request a bit.
         gc.collect()
         gc.freeze()
-        ready(server.uri)
-        server.wait()
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_S)
+        try:
+            ready(server.uri)
+            server.wait()
+        finally:
+            sys.setswitchinterval(usual)
 
 
 def need_installed() -> None:

@@ -7,6 +7,7 @@ slashes among them. Other pages of the server are ordinary routes: see `build`.
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -53,6 +54,8 @@ log = logging.getLogger("frazil.serve")
 
 _METHODS = ["GET", "HEAD", "POST", "DELETE"]
 _PREFIX = "{prefix}"
+_MIN_COMPRESSED = 1024
+_COMPRESSION = 1
 
 
 def endpoints(*, is_native: bool = True, shows_v4: bool = True) -> tuple[Endpoint, ...]:
@@ -101,8 +104,18 @@ def build(service: Service) -> Starlette:
         Route(f"{explorer.API}/{{rest:path}}", seen.answer, methods=["GET", "POST"]),
         *(Route(page.template, page.handler) for page in PAGES),
     ]
-    middleware = [Middleware(GZipMiddleware, minimum_size=1024, compresslevel=1)]
+    middleware = [
+        Middleware(GZipMiddleware, minimum_size=_MIN_COMPRESSED, compresslevel=_COMPRESSION)
+    ]
     return _Served(service, routes=routes, middleware=middleware)
+
+
+def _compressed(answer: Response, accepted: str) -> Response:
+    body = answer.encoded()
+    if len(body) < _MIN_COMPRESSED or "gzip" not in accepted:
+        return replace(answer, body=body)
+    headers = {**answer.headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return replace(answer, body=gzip.compress(body, _COMPRESSION, mtime=0), headers=headers)
 
 
 class _Served(Starlette):
@@ -314,7 +327,8 @@ class _Rest:
         answer = self._respond(endpoint, call)
         if answer.pending is not None:
             return answer
-        return replace(answer, body=answer.encoded())  # here, not where all requests pass
+        # Here, not where all requests pass.
+        return _compressed(answer, call.headers.get("accept-encoding", ""))
 
     def _respond(self, endpoint: Endpoint, call: Request) -> Response:
         service = self._service
