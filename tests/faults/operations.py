@@ -99,6 +99,13 @@ OPERATIONS = {
         {id: "blue" if id >= 9 else c for id, c in BEFORE.items()},
     ),
     "new columns": Operation(lambda t: t.add_columns({"note": "colour || id"}), BEFORE),
+    "columns by key": Operation(
+        lambda t: t.merge_columns({"id": [2, 18], "colour": ["blue", "blue"]}, on="id"),
+        {**BEFORE, 2: "blue", 18: "blue"},
+    ),
+    "merge of column files": Operation(
+        lambda t: [t.add_columns({"note": "colour || id"}), t.compact(merge_columns=True)], BEFORE
+    ),
     "upsert": Operation(
         lambda t: t.upsert(rows(19, 21, "gold"), on=["id"]), {**BEFORE, 19: "gold", 20: "gold"}
     ),

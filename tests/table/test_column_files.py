@@ -526,6 +526,18 @@ def test_tables_without_column_files_read_no_more(tmp_path: Path) -> None:
     )
     assert not held.has_column_files
 
+    def opened() -> list[str]:
+        with frazil.connect(tmp_path) as catalog:  # which has nothing in its cache
+            table = catalog.load_table("s.t")
+            with table._handle.storage.recording() as calls:
+                assert table.scan("price > 1", columns=["name"]).to_arrow().num_rows == 9
+        return [f"{call.verb} {call.path}" for call in calls]
+
+    before = opened()
+    made.update({"price": frazil.expr("price")}, mode="columns")
+    made.compact(merge_columns=True)
+    assert len(opened()) == len(before) == 2  # the root and the data file
+
 
 def test_an_update_that_writes_columns_and_rows_changes_the_right_ones(tmp_path: Path) -> None:
     """Files of a transaction have no row ids yet, so their rows are numbered by the whole plan."""
