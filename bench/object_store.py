@@ -29,12 +29,14 @@ def _free_port() -> int:
 
 
 class ObjectStore:
-    """A running store. `requests` counts by verb since `reset`."""
+    """A running store. `requests` counts by verb since `reset`, `sent` and `received` are what
+    clients sent and received."""
 
     def __init__(self, delay_ms: float) -> None:
         self.delay_ms = delay_ms
         self.requests: Counter[str] = Counter()
         self.sent = 0
+        self.received = 0
         self._port = _free_port()
         self._moto = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self._port)],
@@ -55,7 +57,7 @@ class ObjectStore:
     def reset(self) -> None:
         """Count from nothing."""
         self.requests.clear()
-        self.sent = 0
+        self.sent = self.received = 0
 
     @property
     def total(self) -> int:
@@ -114,6 +116,7 @@ class ObjectStore:
                 onward.request(self.command, self.path, body=body, headers=headers)
                 reply = onward.getresponse()
                 content = reply.read()
+                store.received += len(content)
                 self.send_response(reply.status)
                 length = reply.getheader("Content-Length")
                 for name, value in reply.getheaders():
