@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from pyiceberg import types as ice
 
 from frazil.format.values.boxes import BoxCollector
-from tests.support.wkb import collection, coordinates, header, line, point, polygon
+from tests.support.wkb import Place, collection, coordinates, header, line, point, polygon
 
 PLANE = ice.GeometryType()
 GLOBE = ice.GeographyType()
@@ -142,3 +143,50 @@ def test_edges_on_an_ellipsoid_are_unknown_and_points_are_not() -> None:
     kind = ice.GeographyType("OGC:CRS84", "karney")
     assert corners(kind, point(1, 2)) == (1.0, 2.0, 1.0, 2.0)
     assert corners(kind, line((1, 2), (3, 4))) is None
+
+
+def _some_shape(draw: random.Random) -> tuple[bytes, list[Place]]:
+    """A shape somewhere on the western half of the globe, and its places."""
+    places: list[Place] = [
+        (draw.uniform(-170, -10), draw.uniform(-60, 60)) for _ in range(draw.randrange(1, 6))
+    ]
+    match draw.randrange(6):
+        case 0:
+            return point(*places[0], order=draw.choice("<>")), places[:1]
+        case 1:
+            return line(*places), places
+        case 2:
+            return polygon([*places, places[0]]), places
+        case 3:
+            hole: list[Place] = [(x + 1, y + 1) for x, y in places]
+            return polygon([*places, places[0]], [*hole, hole[0]]), [*places, *hole]
+        case 4:
+            return collection(*(point(*place) for place in places), kind=4), places
+    parts = [_some_shape(draw) for _ in range(draw.randrange(3))]
+    return collection(*(part for part, _ in parts)), [at for _, inside in parts for at in inside]
+
+
+def test_many_shapes_at_once_have_the_box_of_each_of_them() -> None:
+    draw = random.Random(41)
+    for _ in range(30):
+        shapes = [_some_shape(draw) for _ in range(draw.randrange(1, 40))]
+        places = [at for _, inside in shapes for at in inside]
+        values = [value for value, _ in shapes]
+        if not places:
+            assert corners(PLANE, *values) is None
+            continue
+        xs, ys = zip(*places, strict=True)
+        assert corners(PLANE, *values) == (min(xs), min(ys), max(xs), max(ys))
+        each = [ends for value in values if (ends := corners(GLOBE, value)) is not None]
+        together = corners(GLOBE, *values)
+        assert together is not None
+        assert together[1] == min(south for _, south, _, _ in each)
+        assert together[3] == max(north for _, _, _, north in each)
+        assert together[0] <= min(xs)
+        assert together[2] >= max(xs)
+
+
+def test_a_count_that_goes_beyond_the_value_has_no_box() -> None:
+    short = header(3) + struct.pack("<II", 2, 1) + struct.pack("<2d", 1, 2)
+    assert corners(PLANE, short, point(3, 4)) is None
+    assert corners(PLANE, header(2) + struct.pack("<I", 2**32 - 1)) is None

@@ -1,7 +1,8 @@
 """Bounding boxes of many files judged by a window: which may have a shape that matches.
 
-False only where no shape can match. An end that is not known, or is NaN, never prunes, and so does
-a box on a plane whose west is greater than its east.
+False only where no shape can match. An end that is not known, or is NaN, never prunes. A box whose
+west is greater than its east is judged by its latitudes alone: engines take shapes on the plane of
+longitudes and latitudes, where a line across the antimeridian goes around the other way.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import GeographyType
 
 from frazil import arrow_values
 from frazil.filter.bind.box_predicate import BoxPredicate
@@ -40,19 +40,12 @@ def might(predicate: BoxPredicate, batch: EntryBatch) -> Mask | None:
         return mask
     unknown = np.full(batch.num_rows, np.nan)
     west, south, east, north = (unknown if end is None else end for end in ends)
-    on_globe = isinstance(field.field_type, GeographyType)
-    reached = _reached(predicate, west, south, east, north, on_globe=on_globe)
+    reached = _reached(predicate, west, south, east, north)
     return reached if mask is None else reached & mask
 
 
 def _reached(
-    window: BoxPredicate,
-    west: Floats,
-    south: Floats,
-    east: Floats,
-    north: Floats,
-    *,
-    on_globe: bool,
+    window: BoxPredicate, west: Floats, south: Floats, east: Floats, north: Floats
 ) -> Mask:
     turned = west > east
     if window.covers:
@@ -64,12 +57,7 @@ def _reached(
         columns = ~(east < window.west) | ~(west > window.east)
     else:
         columns = ~(east < window.west) & ~(west > window.east)
-    if not turned.any():
-        return columns & rows
-    across: Any = True
-    if on_globe and window.west <= window.east:  # two ranges that cross have the antimeridian
-        across = ~(east < window.west) | ~(west > window.east)
-    return np.where(turned, across, columns) & rows
+    return (columns | turned) & rows
 
 
 def _with_values(batch: EntryBatch, field_id: int) -> Mask | None:
