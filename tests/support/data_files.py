@@ -17,7 +17,7 @@ from frazil.data.slices import DataFileSlice
 from frazil.data.write.row_input import conformed
 from frazil.data.write.write_files import write_rows
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.metadata.metadata import DerivedColumn
+from frazil.format.metadata.derived import DerivedColumn
 from frazil.format.paths import resolve
 from frazil.storage import LocalStorage, Storage
 

@@ -4,6 +4,7 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -191,13 +192,15 @@ public class FrazilCatalog extends Namespaces implements StagingTableCatalog, Pr
   @Override
   public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
     if (!isOfFunctions(namespace)) return new Identifier[0];
-    return Functions.NAMES.stream().map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new);
+    Stream<String> names = Stream.concat(Functions.NAMES.stream(), Stream.of(Windows.NAME));
+    return names.map(name -> Identifier.of(namespace, name)).toArray(Identifier[]::new);
   }
 
   @Override
   public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
     String name = identifier.name().toLowerCase(Locale.ROOT);
     if (isOfFunctions(identifier.namespace()) && Functions.NAMES.contains(name)) return new Functions(name);
+    if (isOfFunctions(identifier.namespace()) && name.equals(Windows.NAME)) return new Windows();
     throw new NoSuchFunctionException(identifier);
   }
 

@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.types.Decimal;
 import scala.Option;
@@ -22,13 +23,22 @@ class Predicates {
   static Map<String, Object> described(List<? extends org.apache.spark.sql.catalyst.expressions.Expression> filters) {
     List<Map<String, Object>> described = new ArrayList<>();
     for (org.apache.spark.sql.catalyst.expressions.Expression filter : filters) {
-      Option<Predicate> predicate = new V2ExpressionBuilder(filter, true).buildPredicate();
+      Option<Predicate> predicate = built(filter);
       if (predicate.isDefined()) described.add(described(predicate.get()));
     }
     Map<String, Object> node = new LinkedHashMap<>();
     node.put("filters", described);
     node.put("exact", described.size() == filters.size());
     return node;
+  }
+
+  /** Spark's builder asserts that a predicate stands below NOT and OR, and a function of a catalog is none. */
+  private static Option<Predicate> built(org.apache.spark.sql.catalyst.expressions.Expression filter) {
+    try {
+      return new V2ExpressionBuilder(filter, true).buildPredicate();
+    } catch (AssertionError unknown) {
+      return Option.empty();
+    }
   }
 
   static List<Map<String, Object>> described(Expression[] expressions) {
@@ -44,6 +54,9 @@ class Predicates {
       node.put("value", value(literal.value()));
     } else if (expression instanceof GeneralScalarExpression call) {
       node.put("op", call.name());
+      node.put("children", described(call.children()));
+    } else if (expression instanceof UserDefinedScalarFunc call && call.canonicalName().equals("frazil." + Windows.NAME)) {
+      node.put("op", Windows.NAME);
       node.put("children", described(call.children()));
     } else {
       node.put("op", "?");

@@ -17,6 +17,8 @@ from frazil.value_classes import dataclass, field, replace
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
 
+    from frazil.format.expressions import Declaration
+
 
 class MetadataUpdate(Protocol):
     """One change to the metadata."""
@@ -103,6 +105,18 @@ class HaveUnpartitionedSpec:
                 [Conflict(what="partition spec id was taken", where=str(self.spec_id))],
             )
         return metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetExpressions:
+    """Have statistics of exactly these expressions of columns."""
+
+    declared: tuple[Declaration, ...]
+    based_on_schema_id: int
+
+    def apply(self, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
+        _same("current schema", self.based_on_schema_id, metadata.current_schema_id)
+        return metadata.with_expressions(self.declared, now_ms=now_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

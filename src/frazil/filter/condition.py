@@ -7,7 +7,7 @@ engine evaluates the whole. Expressions of data frames are written as both (`fra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from frazil.filter.frames.term_text import Written
+    from frazil.filter.prune.expression_terms import Expressions
 
 _METADATA = ("_file", "_pos", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
@@ -62,18 +63,26 @@ def condition(
     *,
     params: Sequence[Any] = (),
     case_sensitive: bool = True,
+    expressions: Callable[[], Expressions | None] | None = None,
 ) -> Condition:
-    """What the text or expression says, bound to the schema."""
+    """What the text or expression says, bound to the schema. `expressions` gives those of the
+    table, where an engine evaluates them as its writers did."""
     if not isinstance(where, str):
         if params:
             raise InvalidInput("params requires text with placeholders (?)")
         if isinstance(where, Condition):
             return where
         if isinstance(where, Expression):
-            return condition(where.text, schema, params=where.params, case_sensitive=case_sensitive)
+            return condition(
+                where.text,
+                schema,
+                params=where.params,
+                case_sensitive=case_sensitive,
+                expressions=expressions,
+            )
         parts = _frame_parts(where, schema)
         if parts is not None:
-            return _of_frames(parts, schema, case_sensitive=case_sensitive)
+            return _of_frames(parts, schema, case_sensitive=case_sensitive, expressions=expressions)
         return Condition(filter=parse(where, schema, case_sensitive=case_sensitive))
     text = with_params(where, params, what="filter")
     try:
@@ -93,7 +102,8 @@ def condition(
         raise (error if error.is_certain else plain_problem) from None
     from frazil.filter.prune.tree_filter import filter_of
 
-    return Condition(filter=filter_of([[tree]], schema), sql=sql)
+    known = None if expressions is None else expressions()
+    return Condition(filter=filter_of([[tree]], schema, expressions=known), sql=sql)
 
 
 def text_of(where: Where, params: Sequence[Any], schema: Schema) -> str | None:
@@ -125,7 +135,13 @@ def _frame_parts(where: Any, schema: Schema) -> list[Written] | None:
     return written_parts(term(where), schema, logic)
 
 
-def _of_frames(parts: Sequence[Written], schema: Schema, *, case_sensitive: bool) -> Condition:
+def _of_frames(
+    parts: Sequence[Written],
+    schema: Schema,
+    *,
+    case_sensitive: bool,
+    expressions: Callable[[], Expressions | None] | None,
+) -> Condition:
     """Plain filters prune; if some part is not one, an engine evaluates all of them."""
     filters, is_plain = [], True
     for part in parts:
@@ -136,7 +152,7 @@ def _of_frames(parts: Sequence[Written], schema: Schema, *, case_sensitive: bool
         except InvalidInput as error:
             if error.is_certain:
                 raise
-        one = condition(part.sql, schema, case_sensitive=case_sensitive)
+        one = condition(part.sql, schema, case_sensitive=case_sensitive, expressions=expressions)
         filters.append(one.filter)
         is_plain &= one.sql is None
     whole = conjunction(filters)

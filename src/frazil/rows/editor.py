@@ -338,6 +338,7 @@ class RowEditor:
             columns=None if columns is None else tuple(columns),
             schema_override=self.metadata.schema(),
             params=tuple(params),
+            is_judged_by_duckdb=self.given_engine is None or self.given_engine.is_duckdb,
         )
 
     def _searched(self, scan: Scan, isolation: Property[str]) -> tuple[Searched]:

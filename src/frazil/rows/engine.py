@@ -125,6 +125,9 @@ class MergePlan:
 class Engine(Protocol):
     """Evaluates SQL over the rows of a plan."""
 
+    is_duckdb: bool
+    """Whether that is DuckDB, so that statistics of expressions say what it will find."""
+
     def matching(self, planned: Planned) -> Longs:
         """Keys of the rows that the scan's condition holds for."""
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from pyiceberg.table import FileScanTask
 
+    from frazil.filter.prune.expression_terms import Expressions
+
 DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
 
@@ -53,6 +55,8 @@ class Scan(ArrowRows):
     case_sensitive: bool = True
     schema_override: Schema | None = None
     params: tuple[Any, ...] = ()
+    is_judged_by_duckdb: bool = True
+    """Whether DuckDB evaluates the condition, as it did for the statistics of expressions."""
 
     def __repr__(self) -> str:
         columns = "all columns" if self.columns is None else ", ".join(self.columns)
@@ -112,7 +116,17 @@ class Scan(ArrowRows):
             self.table_schema,
             params=self.params,
             case_sensitive=self.case_sensitive,
+            expressions=self.expressions if self.is_judged_by_duckdb else None,
         )
+
+    def expressions(self) -> Expressions | None:
+        """The table's expressions, as conditions on this snapshot may name them."""
+        metadata = self._handle.metadata
+        if not metadata.has_sql_expressions:
+            return None
+        from frazil.filter.prune.expression_terms import Expressions
+
+        return Expressions.of(metadata.expressions, self.table_schema, current=metadata.schema())
 
     @property
     def filter(self) -> BooleanExpression:

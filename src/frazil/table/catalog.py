@@ -184,6 +184,7 @@ class Catalog:
         sort_by: Sequence[str] | SortOrder | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
+        expressions: Sequence[str] = (),
         if_not_exists: bool = False,
         replace: bool = False,
     ) -> Table:
@@ -193,6 +194,7 @@ class Catalog:
         table's first rows. With `if_not_exists`, an existing table is returned unchanged;
         with `replace`, it gets this definition and these rows in one commit, and keeps its history.
         `partition_by` lists transforms: `["day(ts)", "bucket[16](id)", "country"]`.
+        `expressions` have statistics beside those of the columns: `["lower(name)"]`.
         """
         identifier = Identifier.parse(name)
         if if_not_exists and replace:
@@ -207,7 +209,7 @@ class Catalog:
                 raise InvalidInput(
                     f"location is {location!r}; a table that is replaced stays at {table.location}"
                 )
-            return _replaced(table, columns, rows, partition_by, sort_by, properties)
+            return _replaced(table, columns, rows, partition_by, sort_by, properties, expressions)
         self.create_namespace(identifier.namespace, if_not_exists=True)
         metadata = new_table(
             schema=columns,
@@ -220,6 +222,12 @@ class Catalog:
             now_ms=now_ms(),
             properties=properties,
         )
+        if expressions:
+            from frazil.table.columns.table_expressions import expressions_update
+
+            metadata = expressions_update(metadata, expressions).apply(
+                metadata, now_ms=metadata.last_updated_ms
+            )
         table = self._table(identifier, self._pointers.create_table(identifier, metadata))
         if rows is not None:
             try:
@@ -464,11 +472,14 @@ def _replaced(
     partition_by: Sequence[str] | PartitionSpec | None,
     sort_by: Sequence[str] | SortOrder | None,
     properties: Mapping[str, str] | None,
+    expressions: Sequence[str],
 ) -> Table:
     from frazil.table.replacing import replacing
 
     spec, order = _spec(partition_by, columns), _order(sort_by, columns)
-    with replacing(table, columns, spec=spec, order=order, properties=properties) as tx:
+    with replacing(
+        table, columns, spec=spec, order=order, properties=properties, expressions=expressions
+    ) as tx:
         if rows is not None:
             tx.append(rows)
     return table

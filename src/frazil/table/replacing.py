@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyiceberg.partitioning import PartitionSpec, assign_fresh_partition_spec_ids
 from pyiceberg.schema import Schema
@@ -22,6 +22,7 @@ def replacing(
     spec: PartitionSpec = UNPARTITIONED,
     order: SortOrder = UNSORTED,
     properties: Mapping[str, str] | None = None,
+    expressions: Sequence[str] = (),
 ) -> Transaction:
     """A transaction that replaces the definition and deletes every row; add rows and commit it."""
     metadata = table.metadata
@@ -31,6 +32,8 @@ def replacing(
     if table.current_snapshot() is not None:
         tx.delete("true")
     _define(tx, UNPARTITIONED, UNSORTED)  # the old ones name columns that go
+    if metadata.has_sql_expressions:
+        tx.set_expressions([])
     tx._apply_update(
         SetSchema(
             schema=fresh,
@@ -43,6 +46,8 @@ def replacing(
         assign_fresh_partition_spec_ids(spec, schema, fresh),
         assign_fresh_sort_order_ids(order, schema, fresh),
     )
+    if expressions:
+        tx.set_expressions(expressions)
     if properties:
         tx.set_properties(properties)
     return tx

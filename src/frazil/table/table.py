@@ -434,6 +434,20 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
 
         return self._update(sort_order_update(self._handle.current().metadata, columns))
 
+    @property
+    def expressions(self) -> tuple[str, ...]:
+        """Expressions that files have statistics of, such as `lower(name)`."""
+        from frazil.table.columns.table_expressions import expression_texts
+
+        return expression_texts(self.metadata)
+
+    def set_expressions(self, expressions: Sequence[str]) -> CommitResult:
+        """Keep statistics of exactly these expressions in files written from now on:
+        `set_expressions(["lower(name)"])`. Conditions that contain one are pruned by them."""
+        from frazil.table.columns.table_expressions import expressions_update
+
+        return self._update(expressions_update(self._handle.current().metadata, expressions))
+
     def set_properties(
         self, updates: Mapping[str, str] | None = None, *, remove: Sequence[str] = ()
     ) -> CommitResult:

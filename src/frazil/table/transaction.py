@@ -295,6 +295,12 @@ class Transaction:
         """Change the partitioning of new files."""
         return EvolvePartitions(self.metadata, self._apply_updates)
 
+    def set_expressions(self, expressions: Sequence[str]) -> Transaction:
+        """Keep statistics of exactly these expressions, such as `lower(name)`."""
+        from frazil.table.columns.table_expressions import expressions_update
+
+        return self._apply_update(expressions_update(self.metadata, expressions))
+
     def _apply_update(self, update: MetadataUpdate) -> Transaction:
         """Add a metadata change."""
         return self._apply(self._new_change(updates=(update,)))

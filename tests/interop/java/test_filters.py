@@ -18,7 +18,7 @@ from pyiceberg.types import (
 from frazil.filter.prune.prune import PruneContext, might_match
 from frazil.filter.text.filter_text import parse
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.metadata.metadata import DerivedColumn, FieldId
+from frazil.format.metadata.derived import DerivedColumn, FieldId
 from tests.interop.java import filters, scenarios
 from tests.interop.java.conftest import JavaReader
 from tests.interop.java.filters import DIFFERS, Test, Tree

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pyiceberg.schema import Schema
-from pyiceberg.types import GeometryType, NestedField
+from pyiceberg.types import GeometryType, NestedField, StringType
 
 from frazil.serve.exchange import Request
 from frazil.serve.explorer.pages import plan_page as endpoint
@@ -214,3 +214,17 @@ def test_a_window_prunes_by_boxes(own: Catalog) -> None:
     assert (answer["files"], answer["prunable"]) == (1, True)
     assert [reason["text"] for reason in answer["reasons"]] == ["bbox(geom, 4, 4, 6, 6)"]
     assert {reason["by"] for reason in answer["reasons"]} == {"bounds"}
+
+
+def test_a_condition_on_an_expression_prunes_by_its_statistics(own: Catalog) -> None:
+    schema = Schema(NestedField(1, "name", StringType()))
+    table = own.create_table("shop.people", schema, expressions=["lower(name)"])
+    for name in ("Ann", "BOB", "Cy"):
+        table.append([{"name": name}])
+    page = browse(own)
+    address = f"{API}/tables/shop/people/plan"
+    answer = page.get(address, params={"where": "lower(name) = 'bob'"}).json()
+    assert (answer["files"], answer["prunable"], answer["columns"]) == (1, True, [])
+    (reason,) = answer["reasons"]
+    assert (reason["by"], reason["text"]) == ("derived", "lower(name) = 'bob'")
+    assert reason["columns"] == ["lower(name) = 'bob'"]

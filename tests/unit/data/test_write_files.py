@@ -22,7 +22,7 @@ from frazil.data.write.row_input import conformed
 from frazil.data.write.write_files import write_rows
 from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput, StorageError, Unsupported
-from frazil.format.metadata.metadata import DerivedColumn
+from frazil.format.metadata.derived import DerivedColumn
 from frazil.format.paths import resolve
 from frazil.storage import LocalStorage
 from frazil.storage.streams import Sink

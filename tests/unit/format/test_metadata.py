@@ -20,8 +20,8 @@ from pyiceberg.transforms import (
 
 from frazil.credentials import is_credential
 from frazil.errors import InvalidInput, NotFound, Unsupported
+from frazil.format.metadata.derived import FieldId
 from frazil.format.metadata.metadata import (
-    FieldId,
     History,
     RefKind,
     Snapshot,

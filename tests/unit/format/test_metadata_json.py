@@ -20,9 +20,8 @@ from frazil.errors import FormatError, Unsupported
 from frazil.filter.prune.prune import required_keys
 from frazil.filter.text.filter_text import parse
 from frazil.format.metadata import metadata_json
+from frazil.format.metadata.derived import DerivedColumn, FieldId
 from frazil.format.metadata.metadata import (
-    DerivedColumn,
-    FieldId,
     MetadataLogEntry,
     RefKind,
     SchemaId,

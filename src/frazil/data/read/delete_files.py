@@ -29,13 +29,14 @@ from frazil.data.write.write_options import WriteOptions
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
-from frazil.format.metadata.metadata import DerivedColumn
 from frazil.format.partition_fields import source_ids
 from frazil.properties.registry import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.storage import Storage
 
 if TYPE_CHECKING:
     from pyiceberg.table.name_mapping import NameMapping
+
+    from frazil.format.metadata.derived import DerivedColumn
 
 _POSITION_DELETES = Schema(DELETED_FILE_PATH, DELETED_POS)
 

@@ -9,20 +9,22 @@ whoever knows the partition.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, PrimitiveType, StructType
+from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType
 
 from frazil.errors import InvalidInput
 from frazil.format.entries.aggregate import extremes
 from frazil.format.entries.fields import stats_key
 from frazil.format.entries.metrics import FULL, MetricsConfig, MetricsMode
 from frazil.format.entries.stats import ROW_LINEAGE, TrackedField, has_bounds, tracked_fields
-from frazil.format.values.boxes import BoxCollector
 from frazil.format.values.types import arrow_type, is_floating, is_geo, is_variable_length
+
+if TYPE_CHECKING:
+    from frazil.format.values.boxes import BoxCollector
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -38,11 +40,11 @@ class StatsCollector:
         config = metrics or MetricsConfig()
         fields = {field.id: field for field in tracked_fields(schema)}
         self._columns = [
-            _ColumnStats(fields[leaf.field_id], path, config.mode(leaf.field_id))
+            ColumnStats(fields[leaf.field_id], path, config.mode(leaf.field_id))
             for path, leaf in _paths(schema.fields)
             if leaf.field_id in fields and config.mode(leaf.field_id).has_counts
         ]
-        self._columns += [_ColumnStats(field, (field.full_name,), FULL) for field in ROW_LINEAGE]
+        self._columns += [ColumnStats(field, (field.full_name,), FULL) for field in ROW_LINEAGE]
 
     def update(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Count more rows."""
@@ -73,7 +75,7 @@ def stored_bounds(
     return {key: value for key, value in row.items() if value is not None}
 
 
-class _ColumnStats:
+class ColumnStats:
     """The running statistics of one column."""
 
     def __init__(self, field: TrackedField, path: tuple[str, ...], mode: MetricsMode) -> None:
@@ -81,7 +83,7 @@ class _ColumnStats:
         self._path = path
         bounded = mode.has_bounds and has_bounds(field.type)
         self._bounded = bounded and not is_geo(field.type)
-        self._box = BoxCollector(field.type) if bounded and is_geo(field.type) else None
+        self._box = _box_collector(field.type) if bounded and is_geo(field.type) else None
         self._mode = mode
         self._lineage = field in ROW_LINEAGE
         self._present = True
@@ -147,6 +149,12 @@ class _ColumnStats:
         if self._box is not None:
             return row | {stats_key(key, name): end for name, end in self._box.finish().items()}
         return row | stored_bounds(self._field, self._mode, self._lower, self._upper, tight=True)
+
+
+def _box_collector(kind: IcebergType) -> BoxCollector:
+    from frazil.format.values.boxes import BoxCollector
+
+    return BoxCollector(kind)
 
 
 _VIEWS = {

@@ -6,10 +6,10 @@ sizes and offsets; which rows go into which file is decided in `write`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,10 @@ from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.seal import Sealer
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
+
+if TYPE_CHECKING:
+    from frazil.data.statistics.expression_stats import Evaluated, ExpressionStats
+    from frazil.format.metadata.derived import DerivedColumn
 
 
 class Background:
@@ -82,8 +86,15 @@ class WrittenFile:
 class FileShape:
     """How rows of one schema are laid out in Parquet; made once per write."""
 
-    def __init__(self, schema: Schema, options: WriteOptions, metrics: MetricsConfig) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        options: WriteOptions,
+        metrics: MetricsConfig,
+        derived: Iterable[DerivedColumn] = (),
+    ) -> None:
         self.schema = schema
+        self._expressions = _expressions(derived, schema)
         self.options = options
         self.metrics = metrics
         self.arrow = parquet_schema(schema)
@@ -93,6 +104,14 @@ class FileShape:
                 "a column of another type"
             )
         self._projection = projection(file_fields(identified_schema(schema)), stored_schema(schema))
+
+    def expression_stats(self) -> ExpressionStats | None:
+        """What collects the statistics of expressions for one file; None if there are none."""
+        if not self._expressions:
+            return None
+        from frazil.data.statistics.expression_stats import ExpressionStats
+
+        return ExpressionStats(self._expressions, self.metrics.default)
 
     def stored(self, rows: pa.Table) -> pa.Table:
         """Rows as the file holds them."""
@@ -108,6 +127,14 @@ class FileShape:
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
 
+def _expressions(derived: Iterable[DerivedColumn], schema: Schema) -> tuple[Evaluated, ...]:
+    if all(column.partition_field_id is not None for column in derived):
+        return ()
+    from frazil.data.statistics.expression_stats import evaluated
+
+    return evaluated(derived, schema)
+
+
 class ParquetFile:
     """An open data file; ends in `close` or `abort`."""
 
@@ -115,6 +142,7 @@ class ParquetFile:
         self.path = path
         self._shape = shape
         self._stats = StatsCollector(shape.schema, shape.metrics)
+        self._expressions = shape.expression_stats()
         self._rows = 0
         self._footers: list[Any] = []
         self._stream = storage.create(path)
@@ -134,10 +162,19 @@ class ParquetFile:
             rows = rows.combine_chunks()
         stored = self._shape.stored(rows)
         writer = self._writer or self._opened(stored)
-        with _beside(self._stats.update, rows):
+        with _beside(self._count, rows):
             writer.write_table(stored, row_group_size=max(rows.num_rows, 1))
         self._sink.flush()  # sizes are those of the sealer, and what is left now is the footer
         self._rows += rows.num_rows
+
+    def _count(self, rows: pa.Table) -> None:
+        self._stats.update(rows)
+        if self._expressions is not None:
+            self._expressions.update(rows)
+
+    def _counted(self) -> dict[str, Any]:
+        stats = self._stats.finish()
+        return stats if self._expressions is None else {**stats, **self._expressions.finish()}
 
     def _opened(self, first: pa.Table | None) -> pq.ParquetWriter:
         """Open the writer, which its first rows tell what columns are like."""
@@ -167,7 +204,7 @@ class ParquetFile:
             record_count=self._rows,
             size_in_bytes=size,
             split_offsets=row_group_offsets(self._footers[0]),
-            stats=self._stats.finish(),
+            stats=self._counted(),
         )
 
     def abort(self) -> None:

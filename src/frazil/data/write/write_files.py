@@ -30,7 +30,6 @@ from frazil.format.entries.fields import ContentType, partition_key, stats_key
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.stats import ROW_LINEAGE, TrackedField, stats_types, tracked_fields
 from frazil.format.entries.tracking import Status
-from frazil.format.metadata.metadata import DerivedColumn
 from frazil.format.paths import relativise
 from frazil.storage import Storage
 from frazil.storage.deletion import delete_reporting
@@ -38,6 +37,8 @@ from frazil.value_classes import dataclass, field
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
+
+    from frazil.format.metadata.derived import DerivedColumn
 
 
 def sort_rows(batch: pa.RecordBatch, order: SortOrder, schema: Schema) -> pa.RecordBatch:
@@ -185,7 +186,7 @@ class RowWriter:
 
     def __init__(self, target: WriteTarget, *, written: list[str] | None = None) -> None:
         self._target = target
-        self._shape = FileShape(target.schema, target.options, target.metrics)
+        self._shape = FileShape(target.schema, target.options, target.metrics, target.derived)
         self._arrow = arrow_schema(target.schema)
         self._partitioner = Partitioner(target.spec, target.schema)
         self._buffers: dict[Partition, _Buffer] = {}

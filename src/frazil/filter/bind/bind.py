@@ -27,6 +27,7 @@ from pyiceberg.types import DoubleType, FloatType, PrimitiveType, StringType
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.expression_column import is_of_files
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.literals import Place, Where, place, typed
 from frazil.filter.bind.operators import (
@@ -177,6 +178,8 @@ def _bind(
     if isinstance(expression, BoxPredicate):
         column = columns.with_id(expression.term.ref().field.field_id)
         return AlwaysTrue() if negated else BoxPredicate(column, **expression.window)
+    if is_of_files(expression):
+        return AlwaysTrue() if negated else expression
     op = operator_of(expression)
     if op is None:
         raise Unsupported(

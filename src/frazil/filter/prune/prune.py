@@ -34,6 +34,7 @@ from frazil.arrow_values import to_numpy
 from frazil.errors import InvalidInput
 from frazil.filter.bind.box_predicate import BoxPredicate
 from frazil.filter.bind.comparable import Comparable, Mask, vector
+from frazil.filter.bind.expression_column import is_of_files
 from frazil.filter.prune import bounds, boxes, partition_test
 from frazil.filter.prune.bounds import Stats, both, either
 from frazil.filter.prune.joint import Equalities, joint_tests
@@ -135,6 +136,8 @@ class _Leaf:
     derived: tuple[_StatsTest, ...]
     own: _StatsTest | None
     box: BoxPredicate | None = None
+    proves: bool = True
+    """Whether it may be known to hold for all rows of a file."""
 
     @property
     def stats(self) -> tuple[_StatsTest, ...]:
@@ -261,7 +264,16 @@ def _compile(expression: BooleanExpression, context: PruneContext) -> _Leaf | _N
             f"the filter is not bound: {expression}; bind it with frazil.filter.text.filter_text"
         )
     if isinstance(expression, BoxPredicate):
-        return _Leaf(predicates=(expression,), partition=(), derived=(), own=None, box=expression)
+        return _Leaf(
+            predicates=(expression,),
+            partition=(),
+            derived=(),
+            own=None,
+            box=expression,
+            proves=False,
+        )
+    if is_of_files(expression):
+        return _expression_leaf(expression)
     return _leaf(expression, context)
 
 
@@ -295,6 +307,17 @@ def _joint_leaves(equalities: Equalities, context: PruneContext) -> list[_Leaf]:
                 _Leaf(predicates=condition.predicates, partition=(), derived=(buckets,), own=None)
             )
     return leaves
+
+
+def _expression_leaf(predicate: BoundPredicate) -> _Leaf:
+    """An expression's statistics are those of a derived column, and prove nothing of rows."""
+    stats = _StatsTest(
+        field_id=predicate.term.ref().field.field_id,
+        required=False,
+        inclusive=partition_test.condition(predicate),
+        strict=None,
+    )
+    return _Leaf(predicates=(predicate,), partition=(), derived=(stats,), own=None, proves=False)
 
 
 def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
@@ -504,7 +527,7 @@ def _must(node: _Leaf | _Node | bool, view: _View) -> Mask | None:
     if isinstance(node, _Node):
         combine = _and if node.every else either
         return _fold(combine, [_must(child, view) for child in node.children])
-    if node.box is not None:
+    if not node.proves:
         return None
     if node.own is None:  # it holds wherever the predicates that it follows from do
         return np.ones(view.count, dtype=np.bool_)

@@ -16,7 +16,6 @@ from frazil.errors import FrazilError
 from frazil.filter.bind.box_predicate import BoxPredicate
 from frazil.filter.bind.filter_columns import Column
 from frazil.filter.text.sql_values import string_text
-from frazil.format.values.boxes import BoxCollector
 from frazil.format.values.types import is_geo
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import values_of
@@ -84,6 +83,8 @@ def _box_of(node: n.Expression, constant_of: ConstantOf) -> dict[str, float] | N
             return None
         xs, ys = numbers[::2], numbers[1::2]
         return {"west": min(xs), "south": min(ys), "east": max(xs), "north": max(ys)}
+    from frazil.format.values.boxes import BoxCollector
+
     collector = BoxCollector(GeometryType())
     collector.update_one(_bytes(node, constant_of))
     box = collector.finish()

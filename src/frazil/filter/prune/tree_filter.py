@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from pyiceberg import types as ice
@@ -38,6 +38,9 @@ from frazil.filter.prune import shape_terms
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import values_of
 from frazil.value_classes import dataclass, field
+
+if TYPE_CHECKING:
+    from frazil.filter.prune.expression_terms import Expressions
 
 MAX_VALUES: Final = 1000
 """Values of an IN; a condition with more prunes nothing, keys beyond are a range."""
@@ -122,12 +125,13 @@ def filter_of(
     constants: Constants | None = None,
     *,
     path_of: Callable[[n.ColumnRef], Path | None] = lambda node: node.names,
+    expressions: Expressions | None = None,
 ) -> BooleanExpression:
     """A filter that passes every row which fulfils all conditions of one of the alternatives.
 
     `path_of` says which path of names in the schema a column means, or None for another table's.
     """
-    translate = _Translate(ColumnIndex.of(schema), constants or Constants(), path_of)
+    translate = _Translate(ColumnIndex.of(schema), constants or Constants(), path_of, expressions)
     parts = [translate.all_of(alternative) for alternative in alternatives]
     return disjunction(parts) if parts else AlwaysTrue()
 
@@ -137,11 +141,12 @@ def exact_filter_of(
     schema: Schema,
     *,
     path_of: Callable[[n.ColumnRef], Path | None] = lambda node: node.names,
+    expressions: Expressions | None = None,
 ) -> tuple[BooleanExpression, bool]:
     """The same for one condition; and whether no other row passes, so that the filter says it all
     at any time."""
     constants = Constants()
-    translate = _Translate(ColumnIndex.of(schema), constants, path_of)
+    translate = _Translate(ColumnIndex.of(schema), constants, path_of, expressions)
     filter_ = translate.all_of([condition])
     return filter_, translate.is_exact and constants.are_lasting
 
@@ -158,8 +163,10 @@ class _Translate:
         columns: ColumnIndex,
         constants: Constants,
         path_of: Callable[[n.ColumnRef], Path | None],
+        expressions: Expressions | None = None,
     ) -> None:
         self._columns = columns
+        self._expressions = expressions
         self._constants = constants
         self._path_of = path_of
         self.is_exact = True
@@ -198,6 +205,9 @@ class _Translate:
             return None
 
     def _filter(self, node: n.Expression) -> BooleanExpression:
+        declared = self._declared(node)
+        if declared is not None:
+            return self._truth(declared, value=True)
         match node:
             case n.Conjunction(operator="AND"):
                 return self.all_of(node.children)
@@ -232,7 +242,9 @@ class _Translate:
         return part
 
     def _flag(self, node: n.Expression, *, value: bool) -> BooleanExpression:
-        column = self._column(node)
+        return self._truth(self._column(node), value=value)
+
+    def _truth(self, column: Column, *, value: bool) -> BooleanExpression:
         if not isinstance(column.field.field_type, ice.BooleanType):
             raise _Unknown
         return predicate(Op.EQ, column, [BooleanLiteral(value)])
@@ -252,6 +264,9 @@ class _Translate:
         raise _Unknown
 
     def _not(self, node: n.Expression) -> BooleanExpression:
+        declared = self._declared(node)
+        if declared is not None:
+            return self._truth(declared, value=False)
         match node:
             case n.Operator(name="IS NULL"):
                 return predicate(Op.NOT_NULL, self._column(node.children[0]))
@@ -300,9 +315,11 @@ class _Translate:
         value = self._constants.of(other)
         if value is None:
             raise _Unknown
-        if isinstance(term, n.Cast):
-            return self._day(term, op, value)
-        column = self._column(term)
+        column = self._declared(term)
+        if column is None:
+            if isinstance(term, n.Cast):
+                return self._day(term, op, value)
+            column = self._column(term)
         part = predicate(op, column, [self._literal(value, column)])
         is_float = isinstance(column.field.field_type, _FLOATS)
         if is_float and op in (Op.GT, Op.GE, Op.NE):  # the engine has NaN above every number
@@ -334,7 +351,25 @@ class _Translate:
 
     # Columns and values
 
+    def _declared(self, node: n.Expression) -> Column | None:
+        """The expression of the table that a term is; rows are for the engine."""
+        if self._expressions is None:
+            return None
+        column = self._expressions.column(node, self._maybe_column)
+        if column is not None:
+            self.is_exact = False
+        return column
+
+    def _maybe_column(self, node: n.Expression) -> Column | None:
+        try:
+            return self._own_column(node)
+        except (_Unknown, *_NOT_COMPARABLE):
+            return None
+
     def _column(self, node: n.Expression) -> Column:
+        return self._declared(node) or self._own_column(node)
+
+    def _own_column(self, node: n.Expression) -> Column:
         fields: list[str] = []
         while isinstance(node, n.Function) and node.name == "struct_extract" and node.is_plain:
             node, part = node.children

@@ -16,7 +16,7 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpressio
 
 from frazil import arrow_values
 from frazil.errors import InvalidInput
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.expression_column import is_of_files
 from frazil.filter.bind.filter_columns import Column
 from frazil.filter.bind.operators import Op, literals_of, operator_of
 from frazil.format.values.types import arrow_type, is_floating
@@ -52,7 +52,7 @@ def _without_nan(expression: BooleanExpression) -> BooleanExpression:
         return And(_without_nan(expression.left), _without_nan(expression.right))
     if isinstance(expression, Or):
         return Or(_without_nan(expression.left), _without_nan(expression.right))
-    if isinstance(expression, BoxPredicate) or operator_of(expression) not in _MATCH_NAN:
+    if is_of_files(expression) or operator_of(expression) not in _MATCH_NAN:
         return expression
     return AlwaysTrue() if is_floating(_column(expression).field.field_type) else expression
 
@@ -71,7 +71,7 @@ def columns_of(expression: BooleanExpression) -> frozenset[int]:
     """Field ids of the columns that the filter uses."""
     if isinstance(expression, And | Or):
         return columns_of(expression.left) | columns_of(expression.right)
-    if isinstance(expression, AlwaysTrue | AlwaysFalse):
+    if isinstance(expression, AlwaysTrue | AlwaysFalse) or is_of_files(expression):
         return frozenset()
     return frozenset({_column(expression).field.field_id})
 
@@ -106,7 +106,7 @@ def _column(predicate: Any) -> Column:
 
 def _evaluate(expression: BooleanExpression, values: Callable[[Column], Any]) -> Any:
     """A mask, an Arrow expression (whatever `values` gives), or a constant."""
-    if isinstance(expression, AlwaysTrue | BoxPredicate):  # boxes are of files, not of rows
+    if isinstance(expression, AlwaysTrue) or is_of_files(expression):
         return True
     if isinstance(expression, AlwaysFalse):
         return False

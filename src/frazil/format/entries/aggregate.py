@@ -27,7 +27,6 @@ from frazil.format.entries.stats import (
     stats_types,
     tracked_fields,
 )
-from frazil.format.values.boxes import Longitudes
 from frazil.format.values.types import (
     is_floating,
     is_geo,
@@ -208,6 +207,8 @@ class _Children:
         west, east = self.column("lower_x"), self.column("upper_x")
         if west is None or east is None or self._lacking(west) or self._lacking(east):
             return {"lower_x": None, "upper_x": None}
+        from frazil.format.values.boxes import Longitudes
+
         circle = Longitudes()
         circle.add(np.asarray(west.drop_null()), np.asarray(east.drop_null()))
         return dict(zip(("lower_x", "upper_x"), circle.range(), strict=True))

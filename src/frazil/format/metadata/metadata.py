@@ -34,21 +34,19 @@ if TYPE_CHECKING:
     from pyiceberg.partitioning import PartitionField, PartitionSpec
     from pyiceberg.schema import Schema
     from pyiceberg.table.sorting import SortOrder
-    from pyiceberg.transforms import Transform
     from pyiceberg.types import NestedField
+
+    from frazil.format.expressions import Declaration
+    from frazil.format.metadata.derived import DerivedColumn
 
 SnapshotId = NewType("SnapshotId", int)
 SchemaId = NewType("SchemaId", int)
 SpecId = NewType("SpecId", int)
 SortOrderId = NewType("SortOrderId", int)
-FieldId = NewType("FieldId", int)
 
 FORMAT_VERSION = 4
 MAIN = "main"
 FIRST_PARTITION_FIELD_ID = 1000
-FIRST_DERIVED_ID = 900_000
-"""Derived columns count from here, so that a partition transform takes no id from the columns: a
-client that adds a column at the same time would be given one that is in use."""
 
 _CLOCK_SKEW_MS = 60_000
 CLOCK_DRIFT_MS = 3_600_000
@@ -106,21 +104,6 @@ class Snapshot:
     def operation(self) -> str | None:
         """What kind of change made it: append, overwrite, delete, replace."""
         return self.summary.get("operation")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DerivedColumn:
-    """A field id reserved for the result of a partition transform, so that it can have stats.
-
-    One that is for no partition field is another writer's: it is kept and not used.
-    """
-
-    expr_id: FieldId
-    source_ids: tuple[int, ...]
-    transform: Transform[Any, Any]
-    name: str
-    partition_field_id: int | None
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +273,10 @@ class TableMetadata:
                 f"field ids {stale} are not free: new fields start at {self.last_column_id + 1}"
             )
         check_fits(self.spec(), self.sort_order(), schema)
+        if self.has_sql_expressions:
+            from frazil.format.expressions import check_kept
+
+            check_kept(self.expressions, self.schema(), schema)
         for known in self.schemas:
             if known == schema:
                 schema_id = SchemaId(known.schema_id)
@@ -455,35 +442,39 @@ class TableMetadata:
         upgraded = replace(self, format_version=FORMAT_VERSION, last_updated_ms=now_ms)
         return upgraded.with_derived_columns()
 
+    @property
+    def has_sql_expressions(self) -> bool:
+        """Whether files may have statistics of expressions such as `lower(name)`."""
+        if not self.expressions:
+            return False
+        from frazil.format.metadata import derived
+
+        return derived.has_sql(self.expressions)
+
+    def with_expressions(self, declared: Sequence[Declaration], *, now_ms: int) -> TableMetadata:
+        """Have statistics of exactly these expressions."""
+        from frazil.format.metadata import derived
+
+        columns, last = derived.with_declared(self.expressions, declared, self._last_derived_id())
+        extra = {**self.extra, derived.LAST_ID: last}
+        return replace(self, expressions=columns, extra=extra, last_updated_ms=now_ms)
+
     def with_derived_columns(self) -> TableMetadata:
-        from pyiceberg.transforms import IdentityTransform
-
-        from frazil.format.partition_fields import source_ids
-
         if self.format_version < FORMAT_VERSION:
             return self
-        known = {column.partition_field_id for column in self.expressions}
-        taken = (FIRST_DERIVED_ID - 1, self.last_column_id, *(c.expr_id for c in self.expressions))
-        last = max(taken)
-        added: list[DerivedColumn] = []
-        for spec in self.partition_specs:
-            for part in spec.fields:
-                if part.field_id in known or isinstance(part.transform, IdentityTransform):
-                    continue
-                known.add(part.field_id)
-                last += 1
-                added.append(
-                    DerivedColumn(
-                        expr_id=FieldId(last),
-                        source_ids=source_ids(part),
-                        transform=part.transform,
-                        name=part.name,
-                        partition_field_id=part.field_id,
-                    )
-                )
-        if not added:
-            return self
-        return replace(self, expressions=(*self.expressions, *added))
+        from frazil.format.metadata import derived
+
+        last = self._last_derived_id()
+        added = derived.of_partitions(self.partition_specs, self.expressions, last)
+        return replace(self, expressions=(*self.expressions, *added)) if added else self
+
+    def _last_derived_id(self) -> int:
+        from frazil.format.metadata import derived
+
+        recorded = self.extra.get(derived.LAST_ID)
+        return derived.last_id(
+            self.expressions, self.last_column_id, recorded if isinstance(recorded, int) else 0
+        )
 
 
 def new_table(

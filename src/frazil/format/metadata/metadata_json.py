@@ -16,7 +16,7 @@ import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.metadata.json_fields import Fields, kind_of
@@ -24,7 +24,6 @@ from frazil.format.metadata.metadata import (
     FIRST_PARTITION_FIELD_ID,
     FORMAT_VERSION,
     MAIN,
-    DerivedColumn,
     History,
     MetadataLogEntry,
     RefKind,
@@ -40,6 +39,9 @@ from frazil.format.metadata.metadata import (
 from frazil.format.metadata.metadata_models import column_ids, derived_columns, models
 from frazil.limits import DEFAULT, Limits, decompress
 from frazil.value_classes import replace
+
+if TYPE_CHECKING:
+    from frazil.format.metadata.derived import DerivedColumn
 
 KNOWN_FEATURES: frozenset[str] = frozenset()
 """Names that `required-features` may hold: what a reader must understand to read the table."""
@@ -462,16 +464,20 @@ def _refs_json(refs: Mapping[str, SnapshotRef]) -> dict[str, Any]:
 
 
 def _derived_json(column: DerivedColumn) -> dict[str, Any]:
+    from frazil.format.expressions import SqlTransform, transform_fields
     from frazil.format.partition_fields import transform_text
 
     extra = dict(column.extra)
     field_id = column.partition_field_id
+    transform = column.transform
+    stated = transform_fields(transform) if isinstance(transform, SqlTransform) else {}
     return {
         "expr-id": column.expr_id,
         "expr": {
             "source-ids": list(column.source_ids),
             "transform": transform_text(column.transform),
             "name": column.name,
+            **stated,
             **extra.pop("expr", {}),
         },
         **({} if field_id is None else {"partition-field-id": field_id}),

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from frazil.errors import FormatError, Unsupported
 from frazil.format.metadata.json_fields import Fields
-from frazil.format.metadata.metadata import DerivedColumn, FieldId
 
 if TYPE_CHECKING:
+    from pyiceberg.transforms import Transform
     from pyiceberg.typedef import IcebergBaseModel
+
+    from frazil.format.metadata.derived import DerivedColumn
 
 
 _IDS = {"schemas": "schema-id", "partition-specs": "spec-id", "sort-orders": "order-id"}
@@ -127,13 +129,21 @@ def _derived(raw: Fields) -> tuple[int, Callable[[], DerivedColumn]]:
         raise expr.bad("source-ids", "must list field ids")
     text = expr.need("transform", str)
     name = expr.need("name", str)
-    extra = {**raw.values, "expr": expr.values} if expr.values else raw.values
+    keys = ("sql", "dialect", "type") if "dialect" in expr.values else ()
+    stated = {key: value for key in keys if (value := expr.take(key, str)) is not None}
 
     def make() -> DerivedColumn:
+        from frazil.format.expressions import transform_from
+        from frazil.format.metadata.derived import DerivedColumn, FieldId
         from frazil.format.partition_fields import transform_of
 
+        transform: Transform[Any, Any] | None
+        kept = expr.values
         try:
-            transform = transform_of(text, len(sources))
+            transform = transform_from(stated, len(sources)) if stated else None
+            if transform is None:
+                transform = transform_of(text, len(sources))
+                kept = {**stated, **kept}
         except Exception as error:  # PyIceberg's validators let several kinds through
             raise expr.bad("transform", f"is {text!r}: {error}") from error
         return DerivedColumn(
@@ -142,7 +152,7 @@ def _derived(raw: Fields) -> tuple[int, Callable[[], DerivedColumn]]:
             transform=transform,
             name=name,
             partition_field_id=partition_field_id,
-            extra=extra,
+            extra={**raw.values, "expr": kept} if kept else raw.values,
         )
 
     return expr_id, make

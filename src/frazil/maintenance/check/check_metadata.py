@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from frazil.format.metadata import metadata_json
+from frazil.format.metadata.derived import FIRST_DERIVED_ID
 from frazil.format.metadata.metadata import (
     CLOCK_DRIFT_MS,
-    FIRST_DERIVED_ID,
     FORMAT_VERSION,
     MAIN,
     History,

@@ -55,8 +55,8 @@ def refusal(metadata: TableMetadata, fields: Sequence[NestedField]) -> str | Non
     for column in fields:
         if sources & _ids(column):
             return (
-                f"the table is or was partitioned by {column.name}, and column files cannot move "
-                "rows to other partitions; update with mode='rows'"
+                f"the table is or was partitioned by {column.name}, or has statistics of an "
+                "expression of it, and column files cannot change these; update with mode='rows'"
             )
     return None
 

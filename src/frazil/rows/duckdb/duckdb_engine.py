@@ -55,6 +55,8 @@ class DuckDbEngine:
     """Carries out row-level changes on this machine. `settings` go to DuckDB, such as
     `memory_limit="2GB"` and `threads=4`; a connection that is given is used as it is set."""
 
+    is_duckdb = True
+
     def __init__(
         self, connection: duckdb.DuckDBPyConnection | None = None, **settings: Any
     ) -> None:

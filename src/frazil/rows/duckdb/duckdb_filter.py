@@ -8,7 +8,7 @@ from typing import Final
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 
 from frazil.errors import InvalidInput
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.expression_column import is_of_files
 from frazil.filter.bind.filter_columns import Column
 from frazil.filter.bind.operators import ORDERED, Op, literals_of, operator_of
 from frazil.filter.condition import Condition
@@ -50,8 +50,8 @@ def condition(
     """The filter as SQL; true exactly for the rows it matches."""
     if isinstance(expression, AlwaysTrue):
         return "true"
-    if isinstance(expression, BoxPredicate):
-        # True for every row: boxes are of files. The text says which, as plans are kept by it.
+    if is_of_files(expression):
+        # True for every row. The text says which files, as plans are kept by it.
         return f"({string_text(str(expression))} IS NOT NULL)"
     if isinstance(expression, AlwaysFalse):
         return "false"

@@ -13,7 +13,7 @@ from pyiceberg.expressions import And, BooleanExpression, BoundPredicate, Not, O
 from pyiceberg.schema import Schema
 
 from frazil.errors import FrazilError
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.expression_column import ExpressionColumn, is_of_files
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.filter.bind.operators import Op
 from frazil.filter.prune.partition_test import condition
@@ -128,14 +128,18 @@ def predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
             yield expression
 
 
-def has_window(expression: BooleanExpression) -> bool:
-    """Whether bounding boxes are judged."""
-    return any(isinstance(predicate, BoxPredicate) for predicate in predicates(expression))
+def has_files_alone(expression: BooleanExpression) -> bool:
+    """Whether boxes or expressions are judged, which have no place on a column's scale."""
+    return any(is_of_files(predicate) for predicate in predicates(expression))
 
 
 def column_ids(expression: BooleanExpression) -> list[int]:
     """The columns of a filter, in order, each once."""
-    ids = [predicate.term.ref().field.field_id for predicate in predicates(expression)]
+    ids = [
+        predicate.term.ref().field.field_id
+        for predicate in predicates(expression)
+        if not isinstance(predicate.term, ExpressionColumn)
+    ]
     return list(dict.fromkeys(ids))
 
 
@@ -148,7 +152,7 @@ def bands(expression: BooleanExpression, field_id: int, scale: Scale) -> list[li
     narrowed = (-inf, inf)
     has_or = _has_or(expression)
     for predicate in predicates(expression):
-        if predicate.term.ref().field.field_id != field_id or isinstance(predicate, BoxPredicate):
+        if predicate.term.ref().field.field_id != field_id or is_of_files(predicate):
             continue
         compared = condition(predicate)
         low, high = -inf, inf

@@ -276,7 +276,12 @@ class Bridge(Answers):
         columns = AskedColumns.of(_struct(asked["schema"]), scan.table_schema)
         prepare(self.spark, (field.field_type for field in columns.schema.fields))
         filters = [*asked["filters"], *asked.get("runtime", ())]
-        pushed = understood(filters, scan.table_schema, is_all=asked["exact"])
+        pushed = understood(
+            filters,
+            scan.table_schema,
+            is_all=asked["exact"],
+            expressions=scan.expressions(),
+        )
         names = tuple(field.name for field in columns.schema.fields)
         planned = Planned.of(
             replace(scan, matching=pushed.expression, columns=names, max_rows=None),

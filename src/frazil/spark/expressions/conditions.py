@@ -21,7 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as sql
 
 from frazil.errors import InvalidInput, Unsupported
-from frazil.filter.bind.box_predicate import BoxPredicate
+from frazil.filter.bind.expression_column import is_of_files
 from frazil.filter.bind.filter_columns import Column as Reference
 from frazil.filter.bind.operators import Op, literals_of, operator_of
 from frazil.format.values.types import is_floating
@@ -31,7 +31,7 @@ Values = Callable[[Reference], Column]
 
 def condition(expression: BooleanExpression, values: Values) -> Column:
     """A bound filter as a Spark condition; `values` gives the column of a reference."""
-    if isinstance(expression, AlwaysTrue | BoxPredicate):  # boxes are of files, not of rows
+    if isinstance(expression, AlwaysTrue) or is_of_files(expression):
         return F.lit(True)
     if isinstance(expression, AlwaysFalse):
         return F.lit(False)

@@ -24,6 +24,9 @@ from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, disjunction, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.operators import Op
+from frazil.filter.prune.expression_terms import Expressions
+from frazil.spark.expressions.letter_cases import letter_cases
+from frazil.spark.expressions.windows import windows
 from frazil.value_classes import dataclass
 
 _EPOCH: Final = datetime(1970, 1, 1)
@@ -49,11 +52,19 @@ class Pushed:
     is_exact: bool
 
 
-def understood(filters: Sequence[Node], schema: Schema, *, is_all: bool) -> Pushed:
+def understood(
+    filters: Sequence[Node],
+    schema: Schema,
+    *,
+    is_all: bool,
+    expressions: Expressions | None = None,
+) -> Pushed:
     """The conjunction of the filters that the tree understands."""
     index = ColumnIndex.of(schema)
     parts = [_whole(node, index, negated=False) for node in filters]
     known = [part for part in parts if part is not None]
+    known += letter_cases(filters, index, expressions)
+    known += windows(filters, index)
     loose = [_conjuncts(n, index) for n, part in zip(filters, parts, strict=True) if part is None]
     known += [part for parts in loose for part in parts]
     expression = conjunction(known) if known else AlwaysTrue()

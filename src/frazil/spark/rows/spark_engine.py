@@ -61,6 +61,8 @@ class SparkEngine:
     >>> table.transaction(engine=SparkEngine())                            # doctest: +SKIP
     """
 
+    is_duckdb = False
+
     def __init__(self, spark: SparkSession | None = None) -> None:
         self._spark = spark
 

@@ -16,7 +16,8 @@ from pyiceberg.table.sorting import SortOrder
 from frazil.data.conform import Conformer
 from frazil.data.write.write_files import write_rows
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.metadata.metadata import DerivedColumn, TableMetadata
+from frazil.format.metadata.derived import DerivedColumn
+from frazil.format.metadata.metadata import TableMetadata
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage
 from frazil.value_classes import dataclass

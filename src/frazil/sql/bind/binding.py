@@ -518,7 +518,12 @@ class Binder:
                 self.engine.register_changes(reference.view, table.changes(), table)
             case ResolvedTable():
                 assert reference.scan is not None
-                where = filter_of(over, reference.scan.table_schema, constants)
+                where = filter_of(
+                    over,
+                    reference.scan.table_schema,
+                    constants,
+                    expressions=reference.scan.expressions(),
+                )
                 if not isinstance(where, AlwaysTrue):
                     reference.scan, reference.filter = filtered(reference.scan, where)
                 reference.ready = planned_scan(self.engine, reference)

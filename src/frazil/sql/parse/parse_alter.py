@@ -10,6 +10,7 @@ from frazil.sql.parse.parse_tables import (
     column,
     property_key,
     property_list,
+    terms,
     type_text,
     write_order,
 )
@@ -28,6 +29,7 @@ from frazil.sql.parse.statements import (
     PartitionField,
     RenameColumn,
     RenameTable,
+    SetExpressions,
     SetProperties,
     WriteOrder,
 )
@@ -114,6 +116,10 @@ def _alteration(cursor: Cursor) -> Alteration:
     if cursor.ahead("set", "identifier") or cursor.ahead("set", "identifier", "fields"):
         cursor.expect("set", "identifier", "fields")
         return IdentifierFields(columns=_list(cursor))
+    if cursor.take("set", "expressions"):
+        return SetExpressions(terms=terms(cursor, cursor.bracketed("an expression")))
+    if cursor.take("unset", "expressions"):
+        return SetExpressions(terms=())
     if cursor.ahead("set") or cursor.ahead("unset"):
         return _properties(cursor)
     if cursor.take("write"):

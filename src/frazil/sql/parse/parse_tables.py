@@ -36,6 +36,7 @@ _CLAUSES: Final = (
     "using",
     "options",
     "write",
+    "expressions",
 )
 _COLUMN_ENDS: Final = ("not", "null", "comment", "default", "primary", "first", "after")
 _COMPUTED: Final = ("generated", "as")
@@ -233,6 +234,9 @@ def _options(cursor: Cursor) -> tuple[dict[str, str], dict[str, Any]]:
         elif cursor.take("partitioned", "by") or cursor.take("partition", "by"):
             starts["partition_by"] = cursor.offset
             more["partition_by"] = terms(cursor, cursor.bracketed("a partition field"))
+        elif cursor.take("expressions"):
+            starts["expressions"] = cursor.offset
+            more["expressions"] = terms(cursor, cursor.bracketed("an expression"))
         elif cursor.take("write"):
             starts["order_by"] = cursor.offset
             more["order_by"] = write_order(cursor)

@@ -153,6 +153,7 @@ class CreateTable:
     query: Part | None = None
     partition_by: tuple[str, ...] | None = None
     order_by: tuple[str, ...] | None = None
+    expressions: tuple[str, ...] = ()
     location: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, int] = field(default_factory=dict)
@@ -283,6 +284,13 @@ class WriteOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetExpressions:
+    """SET or UNSET EXPRESSIONS."""
+
+    terms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IdentifierFields:
     """SET or DROP IDENTIFIER FIELDS."""
 
@@ -330,6 +338,7 @@ Alteration = (
     | SetProperties
     | WriteOrder
     | IdentifierFields
+    | SetExpressions
     | CreateRef
     | DropRef
     | RenameTable

@@ -91,6 +91,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
     properties = dict(statement.properties)
     spec: PartitionSpec | Sequence[str] = statement.partition_by or ()
     order: SortOrder | Sequence[str] = statement.order_by or ()
+    expressions = statement.expressions
     if statement.query is not None:
         rows = _called(at.result(statement.query).to_reader(), statement.names, at)
         with at.place(statement.query.start):
@@ -102,6 +103,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
         schema = like.schema
         spec = spec or like.spec
         order = order or like.sort_order
+        expressions = expressions or like.expressions
     else:
         schema = _schema(statement, at)
     with at.place(name.start):
@@ -113,10 +115,15 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
         if terms:
             with at.place(statement.starts[clause]):
                 parse(list(terms), schema)
+    if statement.expressions:
+        from frazil.data.statistics.declare import declarations
+
+        with at.place(statement.starts["expressions"]):
+            declarations(expressions, schema)
     with at.place(name.start):
         if exists:
             table = at.catalog.load_table(full)._as_loaded()
-            count = _replace(table, schema, spec, order, properties, rows)
+            count = _replace(table, schema, spec, order, properties, expressions, rows)
         else:
             table = at.catalog.create_table(
                 full,
@@ -125,6 +132,7 @@ def _create(statement: st.CreateTable, at: Execution) -> Result:
                 sort_by=list(order) if isinstance(order, Sequence) else order,
                 location=statement.location,
                 properties=properties,
+                expressions=expressions,
             )
             count = _fill(at, table, rows)
     return one_row(created=table.name, rows=count)
@@ -149,6 +157,7 @@ def _replace(
     spec: PartitionSpec | Sequence[str],
     order: SortOrder | Sequence[str],
     properties: dict[str, str],
+    expressions: Sequence[str],
     rows: pa.RecordBatchReader | None,
 ) -> int:
     """Another definition and other rows for a table that exists; its history stays."""
@@ -159,7 +168,9 @@ def _replace(
         spec = parse_partition_by(list(spec), schema) if spec else UNPARTITIONED
     if isinstance(order, Sequence):
         order = parse_sort_order(list(order), schema) if order else UNSORTED
-    with replacing(table, schema, spec=spec, order=order, properties=properties) as tx:
+    with replacing(
+        table, schema, spec=spec, order=order, properties=properties, expressions=expressions
+    ) as tx:
         if rows is None:
             return 0
         counted = CountedRows(rows)
@@ -356,6 +367,8 @@ def _alter_in(tx: Transaction, does: st.Alteration, at: Execution) -> None:
             tx._apply_update(sort_order_update(tx.metadata, terms))
             if mode is not None:
                 tx.set_properties({DISTRIBUTION_MODE.key: mode})
+        case st.SetExpressions(terms=terms):
+            tx.set_expressions(terms)
         case st.PartitionField(add=add, drop=drop, name=name):
             with tx.evolve_partitions() as fields:
                 if drop is not None:

@@ -264,6 +264,8 @@ def create_statement(table: Table) -> str:
     order = _order_terms(schema, table.sort_order)
     if order:
         text += f"\nWRITE ORDERED BY {', '.join(order)}"
+    if table.expressions:
+        text += f"\nEXPRESSIONS ({', '.join(table.expressions)})"
     properties = dict(table.properties)
     if properties:
         pairs = ", ".join(f"{literal(k)} = {literal(v)}" for k, v in sorted(properties.items()))

@@ -88,7 +88,7 @@ def show(service: Service, call: Request) -> Response:
             "all": _all(subject),
             "reasons": [
                 {
-                    "columns": [names[id] for id in reason.field_ids],
+                    "columns": [names.get(id, reason.text) for id in reason.field_ids],
                     "ids": list(reason.field_ids),
                     "by": reason.by,
                     "text": reason.text,
@@ -104,7 +104,7 @@ def show(service: Service, call: Request) -> Response:
             "engine_only": None if condition.sql is None else condition.sql.text,
             "prunable": partitions
             or any(scales.get(id) is not None for id in ids)
-            or typed_filters.has_window(condition.filter),
+            or typed_filters.has_files_alone(condition.filter),
             "bands": bands,
             "columns": ids,
             "iceberg": {

@@ -1,0 +1,230 @@
+"""Expressions of columns, such as `lower(name)`, that have statistics of their own.
+
+In metadata an expression is a derived column without a partition field. Its transform keeps the
+text with `$1`, `$2`, … for the columns, so that renaming a column changes nothing, and the type of
+the values. Who reads the text, and who evaluates it, is above: here it is only kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import Field, PrivateAttr
+from pyiceberg.expressions import BoundPredicate, UnboundPredicate
+from pyiceberg.transforms import Transform
+from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType
+
+from frazil.errors import InvalidInput
+from frazil.value_classes import dataclass
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+
+    from frazil.format.metadata.derived import DerivedColumn
+
+SQL: Final = "sql"
+"""What the transform of an expression is called in metadata."""
+DIALECT: Final = "duckdb"
+"""The SQL that Frazil writes; expressions in any other are kept and not used."""
+
+
+class SqlTransform(Transform[Any, Any]):
+    """The values of an expression. It projects no predicate on one of its columns."""
+
+    root: str = Field()
+    _sql: str = PrivateAttr()
+    _type: IcebergType = PrivateAttr()
+
+    def __init__(self, sql: str, type: IcebergType, **data: Any) -> None:
+        super().__init__(SQL, **data)
+        self._sql = sql
+        self._type = type
+
+    @property
+    def sql(self) -> str:
+        """The text, with `$1` for the first column."""
+        return self._sql
+
+    @property
+    def type(self) -> IcebergType:
+        """The type of its values."""
+        return self._type
+
+    def can_transform(self, source: IcebergType) -> bool:
+        """False: it is evaluated by an engine, not value by value."""
+        return False
+
+    def result_type(self, source: IcebergType) -> IcebergType:
+        """The type of its values, whatever the columns are."""
+        return self._type
+
+    def transform(self, source: IcebergType) -> Callable[[Any], Any]:
+        """Refused: an engine evaluates it."""
+        raise InvalidInput(f"{self._sql} is evaluated by an engine")
+
+    def project(self, name: str, pred: BoundPredicate) -> UnboundPredicate | None:
+        """Nothing: a condition on a column says nothing of what is made from it."""
+        return None
+
+    def strict_project(self, name: str, pred: BoundPredicate) -> UnboundPredicate | None:
+        """Nothing, as `project`."""
+        return None
+
+    def pyarrow_transform(self, source: IcebergType) -> Callable[[Any], Any]:
+        """Refused, as `transform` is."""
+        raise InvalidInput(f"{self._sql} is evaluated by an engine")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SqlTransform)
+            and self._sql == other._sql
+            and self._type == other._type
+        )
+
+    def __hash__(self) -> int:
+        return hash((SqlTransform, self._sql))
+
+    def __repr__(self) -> str:
+        return f"SqlTransform(sql={self._sql!r}, type={self._type})"
+
+    def __getnewargs__(self) -> tuple[str, IcebergType]:
+        return (self._sql, self._type)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SqlTransform, (self._sql, self._type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """An expression that was judged: its columns in the order of `$1`, `$2`, …, and its type."""
+
+    sql: str
+    source_ids: tuple[int, ...]
+    type: PrimitiveType
+
+
+def sql_columns(derived: Iterable[DerivedColumn]) -> list[DerivedColumn]:
+    """Those of the derived columns that are expressions in SQL."""
+    return [column for column in derived if isinstance(column.transform, SqlTransform)]
+
+
+def parts_of(sql: str) -> list[str | int]:
+    """The text around the columns, and their positions from 0."""
+    parts: list[str | int] = []
+    rest = sql
+    while True:
+        at = _next_column(rest)
+        if at is None:
+            return [*parts, rest]
+        start, end = at
+        parts += [rest[:start], int(rest[start + 1 : end]) - 1]
+        rest = rest[end:]
+
+
+def _next_column(text: str) -> tuple[int, int] | None:
+    """Where the next `$n` is that is not in quotes."""
+    at = 0
+    while at < len(text):
+        sign = text[at]
+        if sign in "'\"":
+            closing = text.find(sign, at + 1)
+            if closing < 0:
+                return None
+            at = closing + 1
+        elif sign == "$" and text[at + 1 : at + 2].isdigit():
+            end = at + 1
+            while text[end : end + 1].isdigit():
+                end += 1
+            return at, end
+        else:
+            at += 1
+    return None
+
+
+def written(sql: str, names: Sequence[str]) -> str:
+    """The text with columns by name; each name as it stands in SQL."""
+    return "".join(part if isinstance(part, str) else names[part] for part in parts_of(sql))
+
+
+def transform_from(expr: Mapping[str, Any], count: int) -> SqlTransform | None:
+    """The transform that JSON tells of; None for another dialect. Raises ValueError."""
+    from pyiceberg.schema import Schema
+
+    sql, kind = expr.get("sql"), expr.get("type")
+    if expr.get("dialect") != DIALECT:
+        return None
+    if not isinstance(sql, str) or not isinstance(kind, str):
+        raise ValueError("sql and type must be text")
+    if any(isinstance(part, int) and not 0 <= part < count for part in parts_of(sql)):
+        raise ValueError(f"{sql!r} has more columns than source-ids")
+    field = {"id": 1, "name": "value", "required": False, "type": kind}
+    parsed = Schema.model_validate({"type": "struct", "fields": [field]}).fields[0].field_type
+    if not isinstance(parsed, PrimitiveType):
+        raise ValueError(f"type is {kind!r}; expected a primitive type")
+    return SqlTransform(sql, parsed)
+
+
+def transform_fields(transform: SqlTransform) -> dict[str, str]:
+    """What JSON has of an expression beside its columns and its name."""
+    return {"sql": transform.sql, "dialect": DIALECT, "type": str(transform.type)}
+
+
+def check_kept(derived: Iterable[DerivedColumn], before: Schema, after: Schema) -> None:
+    """Refuse a schema in which a column of an expression is gone or has another type: statistics
+    of the old values would be taken for those of the new."""
+    for column in sql_columns(derived):
+        for source in column.source_ids:
+            name = before.find_column_name(source)
+            if name is None:
+                continue
+            new = after.find_column_name(source)
+            if new is not None and after.find_type(source) == before.find_type(source):
+                continue
+            change = "is dropped" if new is None else f"becomes {after.find_type(source)}"
+            raise InvalidInput(
+                f"column '{name}' {change}, and expression {text_of(column, before)} has "
+                "statistics of it; remove the expression first with set_expressions"
+            )
+
+
+def text_of(column: DerivedColumn, schema: Schema, *, quotes_all: bool = False) -> str:
+    """An expression with the names of the columns in a schema, in quotes unless they are plain.
+
+    Plain names that are words of SQL need quotes as well: `quotes_all` gives them to all.
+    """
+    assert isinstance(column.transform, SqlTransform)
+    paths = [path_of(schema, id) for id in column.source_ids]
+    names = [
+        ".".join(name if _is_plain(name) and not quotes_all else _quoted(name) for name in path)
+        for path in paths
+    ]
+    return written(column.transform.sql, names)
+
+
+def path_of(schema: Schema, field_id: int) -> tuple[str, ...]:
+    """The names of a column from the root of the schema through structs; names may have dots."""
+
+    def below(fields: Iterable[NestedField], path: tuple[str, ...]) -> tuple[str, ...] | None:
+        for field in fields:
+            own = (*path, field.name)
+            if field.field_id == field_id:
+                return own
+            if isinstance(field.field_type, StructType):
+                inner = below(field.field_type.fields, own)
+                if inner is not None:
+                    return inner
+        return None
+
+    path = below(schema.fields, ())
+    if path is None:
+        raise InvalidInput(f"no column outside of lists and maps has field id {field_id}")
+    return path
+
+
+def _is_plain(name: str) -> bool:
+    return name.isidentifier() and name.isascii() and name.lower() == name
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
