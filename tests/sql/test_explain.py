@@ -77,3 +77,13 @@ def test_functions_that_the_engine_adds_for_itself_are_left_out(catalog: frazil.
     assert "__internal" not in shown
     assert "count(*)" in shown
     assert "count_star" not in shown
+
+
+def test_numbers_of_columns_without_names_are_left_out(catalog: frazil.Catalog) -> None:
+    table = catalog.create_table("shop.plain", {"id": [1, 2], "a": ["x", "y"]})
+    table.append({"id": [3, 4], "a": ["x", "y"]})
+    table.append({"id": [5], "a": ["z"]})
+    table.delete("id in (1, 3)")
+    shown = repr(catalog.sql("EXPLAIN SELECT * FROM shop.plain LIMIT 20"))
+    assert "#" not in shown
+    assert "not deleted" in shown

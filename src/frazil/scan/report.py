@@ -122,7 +122,9 @@ class ScanReport:
 
     def __str__(self) -> str:
         snapshot = "no snapshot" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
-        title = f"scan of {snapshot} where {self.filter}"
+        title = f"scan of {snapshot}"
+        if self.filter != "true":
+            title += f" where {self.filter}"
         summary = f"→ {counted(self.files, 'file')}, {counted(self.records, 'record')}, "
         summary += size(self.bytes)
         if self.files_with_vectors:
@@ -165,7 +167,6 @@ def _level_lines(name: str, level: LevelReport) -> list[str]:
     parts = [
         f"{count:,} {what}"
         for what, count in (
-            ("dead", level.dead),
             ("pruned by partition", level.pruned_by_partition),
             ("pruned by derived columns", level.pruned_by_derived),
             ("pruned by bounds", level.pruned_by_bounds),
@@ -174,6 +175,8 @@ def _level_lines(name: str, level: LevelReport) -> list[str]:
     ]
     text = f"{counted(level.considered, 'entry', 'entries')} considered: "
     text += ", ".join([*parts, f"{level.survived:,} left"])
+    if level.dead:
+        text += f"; {counted(level.dead, 'dead entry', 'dead entries')} skipped"
     cost = f"{level.ms:.1f} ms"
     if level.manifests_read:
         read = counted(level.manifests_read, "manifest")

@@ -84,6 +84,9 @@ def test_dead_positions_are_not_considered(tmp_path: Path) -> None:
     found = _plan(bench)
     assert _names(found) == ["D2", "D3"]
     assert found.report.leaves.dead == 2
+    words = " ".join(str(found.report).split())
+    assert "1 entry considered: 1 left; 2 dead entries skipped;" in words, words
+    assert " where " not in words
     assert found.report.files_with_vectors == 1
     vectors = dict(
         zip(
@@ -142,4 +145,4 @@ def test_a_report_reads_well_and_goes_to_json(tmp_path: Path) -> None:
     assert told["leaves"]["manifests_read"] == 1
     assert told["files"] == 1
     empty = Bench(tmp_path / "empty")
-    assert str(plan(empty.reader(), None).report).startswith("scan of no snapshot where true")
+    assert str(plan(empty.reader(), None).report).startswith("scan of no snapshot\n")

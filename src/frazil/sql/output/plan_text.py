@@ -66,8 +66,9 @@ def _details(info: Mapping[str, Any], inputs: Sequence[str]) -> Iterator[str]:
     for key, value in info.items():
         if key == _ESTIMATE or key in _SAID_BY_NAME or not value:
             continue
-        texts = (_named(_without_bitmaps(text), inputs) for text in _texts(value))
-        yield f"{key.lower()}: " + ", ".join(texts)
+        texts = [_named(_without_bitmaps(text), inputs) for text in _texts(value)]
+        if not all(map(_REFERENCE.fullmatch, texts)):  # numbers alone tell nothing
+            yield f"{key.lower()}: " + ", ".join(texts)
 
 
 def _columns(node: Mapping[str, Any]) -> tuple[str, ...]:
