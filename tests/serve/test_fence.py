@@ -212,8 +212,12 @@ def data_of_name(table: Table) -> str:
 
 
 def test_a_clone_s_source_is_a_place_like_any_other(client: TestClient, bank: Table) -> None:
-    for key in ("frazil.clone.source-location", "paimon.location", "write.data.path"):
-        update = {"action": "set-properties", "updates": {key: bank.location}}
+    places = dict.fromkeys(
+        ("frazil.clone.source-location", "paimon.location", "write.data.path"), bank.location
+    )
+    places["frazil.added-files.path"] = f'["{bank.location}/data"]'
+    for key, place in places.items():
+        update = {"action": "set-properties", "updates": {key: place}}
         answer = client.post(
             "/v1/namespaces/shop/tables/orders", json={"updates": [update]}, headers=SHOP
         )

@@ -217,6 +217,8 @@ def test_a_draft_does_not_lead_out_of_the_warehouse(
     table = remote.create_table("shop.orders", SCHEMA)
     with pytest.raises(Refused, match="outside"):
         table.set_properties({"write.data.path": str(outside)})
+    with pytest.raises(Refused, match="outside"):
+        table.set_properties({"frazil.added-files.path": f'["{outside}"]'})
     assert not outside.exists()
 
 

@@ -110,6 +110,7 @@ def test_statistics_lie_in_the_table(raw: RawClient, tmp_path: Path, kind: str) 
         {"write.object-storage.path": "s3://elsewhere/x"},
         {"serve.location": "file:///etc"},
         {"write.data.path": "../../../.."},
+        {"frazil.added-files.path": '["file:///etc"]'},
     ],
 )
 def test_properties_send_no_table_elsewhere(

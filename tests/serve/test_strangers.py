@@ -126,6 +126,14 @@ def test_nothing_is_said_of_the_namespaces_of_others(shared: TestClient, who: st
         assert "vault" not in rest.replace("bank.vault", "")
 
 
+def test_a_guessed_key_tells_no_name(shared: TestClient, catalog: Catalog) -> None:
+    key = catalog["bank.vault"]._handle.head.key  # type: ignore[attr-defined]
+    for operation in ("load-head", "history", "take-turn", "neighbourhood", "export"):
+        answer = native(shared, "shop", operation, key=key)
+        assert answer.status_code == 403, (operation, answer.text)
+        assert "bank" not in answer.text
+
+
 def test_whether_a_namespace_is_there_is_not_said(shared: TestClient) -> None:
     answers = [
         shared.get(f"/v1/namespaces?parent={name}", headers=bearer("shop"))

@@ -43,6 +43,7 @@ from frazil.serve.native.group import Groups
 from frazil.serve.native.turn_keeper import TurnKeeper
 from frazil.serve.rest.listed_files import check_listed, reader_of, strange_files
 from frazil.serve.rest.locations import check_files, read_registered
+from frazil.serve.rest_errors import RestError
 from frazil.serve.service import Service
 from frazil.serve.wire.json_bodies import decoded
 from frazil.value_classes import dataclass, replace
@@ -98,10 +99,15 @@ def tables_of(service: Service) -> NativeTables:
 
 
 def head_of(service: Service, call: Request, key: str, right: Literal["read", "write"]) -> SqlHead:
-    """The head of a table, if the sender may use it so."""
+    """The head of a table, if the sender may use it so. Keys are easily guessed, so that a refusal
+    names no namespace that the sender cannot read."""
     native = tables_of(service)
     if call.principal is not None:
-        call.check(right, native.pointers.name_of(key).namespace)
+        namespace = native.pointers.name_of(key).namespace
+        if not may_read(call.principal, namespace):
+            refusal = f"{call.principal.name} may not {right} the table with key {key}"
+            raise RestError(403, "ForbiddenException", refusal)
+        call.check(right, namespace)
     return native.head(key)
 
 
