@@ -174,6 +174,7 @@ def main() -> None:
     finally:
         if options.warehouse is None:
             shutil.rmtree(folder, ignore_errors=True)
+    console.print()
 
 
 def run(folder: Path, batches: int, size: int) -> None:
