@@ -44,8 +44,6 @@ TABLES: dict[str, list[pa.Table]] = {
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Catalog, Any]]:
     engine = duckdb.connect()
-    if duckdb.__version__.startswith("1."):  # it gives wrong rows with it
-        engine.execute("SET disabled_optimizers = 'join_filter_pushdown'")
     with frazil.connect(tmp_path_factory.mktemp("beside")) as catalog:
         for name, parts in TABLES.items():
             space, _, last = name.partition(".")

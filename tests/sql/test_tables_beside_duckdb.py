@@ -93,6 +93,8 @@ def test_alter_table_ignores_the_case_of_columns(db: BesideDuckDb) -> None:
         ("CREATE TABLE s.t AS SELECT NULL AS a", "'a' has no value to tell its type from"),
         ("CREATE TABLE s.t AS SELECT 1 AS a, [] AS b", "'b' has no value to tell its type from"),
         ("CREATE TABLE s.t AS SELECT MAP {} AS m", "'m' has no value to tell its type from"),
+        ("CREATE TABLE s.t AS SELECT 1 AS a, row() AS e", "'e': a struct needs at least one field"),
+        ("CREATE TABLE s.t (a STRUCT())", "expected"),
         ("CREATE TABLE s.t AS SELECT {'a': NULL} AS p", "'p' has no value to tell its type from"),
         ("CREATE TABLE s.t(a INT, b INT GENERATED ALWAYS AS (a))", "no generated columns"),
     ],

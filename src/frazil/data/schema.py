@@ -209,6 +209,9 @@ def _type_from_arrow(
     arrow: pa.DataType, path: str, problems: list[str], numbers: count[int]
 ) -> ice.IcebergType | None:
     if pa.types.is_struct(arrow):
+        if not arrow.num_fields:
+            problems.append(f"column '{path}': a struct needs at least one field")
+            return None
         return ice.StructType(*_fields_from_arrow(arrow, f"{path}.", problems, numbers))
     if is_list(arrow):
         element = arrow.value_field

@@ -6,8 +6,10 @@ the text before, with only those names replaced.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 from frazil.errors import FrazilError
@@ -19,6 +21,7 @@ from frazil.value_classes import dataclass
 
 Edit = tuple[int, int, str]
 _NAMES: Final = ("catalog_name", "schema_name", "table_name", "qualified_name", "alias")
+_QUERIES: Final = ("select", "with", "from", "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,16 @@ class EngineText:
                 return start + min(offset - new_start, length)
         return self._starts[0][1] if self._starts else 0
 
+    def through(self, before: EngineText) -> EngineText:
+        """The same, made from a text that was made itself, with origins in that one's source."""
+        starts = ((start, before.origin(origin), size) for start, origin, size in self._starts)
+        return EngineText(self.text, tuple(starts))
+
+    def inside(self, prefix: str, suffix: str) -> EngineText:
+        """The text between words of ours."""
+        starts = ((start + len(prefix), origin, size) for start, origin, size in self._starts)
+        return EngineText(f"{prefix}{self.text}{suffix}", tuple(starts))
+
     def with_origin(self, error: FrazilError, source: Source) -> FrazilError:
         """An error with a position in this text as one with a position in the source."""
         if error.position is not None:
@@ -47,6 +60,61 @@ class EngineText:
             at = sum(len(text) + 1 for text in self.text.split("\n")[: line - 1]) + column - 1
             error.position = source.position(self.origin(at))
         return error
+
+
+class Slices:
+    """A text that is put together from our words and slices of another, with edits made in them."""
+
+    def __init__(self, source: Source, edits: Iterable[Edit]) -> None:
+        self._source = source
+        self._edits = sorted(edits, key=lambda edit: (edit[0], -edit[1]))
+        self._pieces: list[str] = []
+        self._starts: list[tuple[int, int, int]] = []
+        self._size = 0
+
+    def add(self, text: str, origin: int | None = None) -> Part:
+        """Add words of ours, which stand for what is at an offset of the other text."""
+        if origin is not None:
+            self._starts.append((self._size, origin, 0))
+        start = self._size
+        self._pieces.append(text)
+        self._size += len(text)
+        return Part(start, self._size)
+
+    def slice(self, part: Part) -> Part:
+        """Add a slice; returns where it is now."""
+        start, at = self._size, part.start
+        first = bisect_left(self._edits, part.start, key=itemgetter(0))
+        for number in range(first, len(self._edits)):
+            begin, end, new = self._edits[number]
+            if begin > part.end:
+                break
+            if begin < at or end > part.end:  # the outer one of two edits counts
+                continue
+            self._copy(at, begin)
+            self.add(new, begin)
+            at = end
+        self._copy(at, part.end)
+        return Part(start, self._size)
+
+    def expression(self, part: Part) -> Part:
+        """Add an expression, in brackets: nothing in it can reach out of them."""
+        word = self._source.of(part).split(None, 1)[0].lower()
+        if word in _QUERIES:  # in brackets it would be a value
+            raise self._source.problem(part.start, f"expected an expression, found {word.upper()}")
+        self.add("(")
+        inner = self.slice(part)
+        self.add("\n)")
+        return inner
+
+    def _copy(self, start: int, end: int) -> None:
+        self._starts.append((self._size, start, end - start))
+        self.add(self._source.text[start:end])
+
+    @property
+    def text(self) -> EngineText:
+        """What was put together."""
+        return EngineText("".join(self._pieces), tuple(self._starts))
 
 
 def rewrite(
@@ -59,29 +127,14 @@ def rewrite(
     suffix: str = "",
 ) -> EngineText:
     """The parts of a text, one after the other, with edits made in them."""
-    pieces = [prefix]
-    size = len(prefix)
-    starts: list[tuple[int, int, int]] = [(0, parts[0].start, 0)]
-    ordered = sorted(edits, key=lambda edit: (edit[0], -edit[1]))  # the outer one of two counts
+    slices = Slices(source, edits)
+    slices.add(prefix, parts[0].start)
     for number, part in enumerate(parts):
-        if number and between:
-            pieces.append(between)
-            size += len(between)
-        at = part.start
-        for start, end, new in ordered:
-            if start < at or end > part.end:
-                continue
-            starts.append((size, at, start - at))
-            pieces.append(source.text[at:start])
-            size += start - at
-            starts.append((size, start, 0))
-            pieces.append(new)
-            size += len(new)
-            at = end
-        starts.append((size, at, part.end - at))
-        pieces.append(source.text[at : part.end] + "\n")
-        size += part.end - at + 1
-    return EngineText("".join([*pieces, suffix]), tuple(starts))
+        slices.add(between if number else "")
+        slices.slice(part)
+        slices.add("\n")
+    slices.add(suffix)
+    return slices.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

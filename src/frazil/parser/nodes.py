@@ -259,16 +259,11 @@ def walk_queries(query: Query) -> Iterator[Query]:
 def direct_queries(query: Query) -> Iterator[Query]:
     """The queries in a query's own clauses, without those of WITH."""
     yield from query.queries
-    expressions = list(query.expressions)
     if isinstance(query, Select):
-        expressions += [*query.outputs, *query.keys]
-        expressions += [e for e in (query.where, query.having, query.qualify) if e is not None]
         for ref in walk_tables(query.source):
             yield from ref.queries
-            expressions += ref.expressions
-    for expression in expressions:
-        for node in expression.walk():
-            yield from node.queries
+    for node in own_expressions(query):
+        yield from node.queries
 
 
 def expressions_of(query: Query) -> Iterator[Expression]:

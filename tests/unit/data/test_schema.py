@@ -172,6 +172,7 @@ def test_every_problem_of_an_arrow_schema_is_listed() -> None:
     arrow = pa.schema(
         [
             ("big", pa.uint64()),
+            ("empty", pa.list_(pa.struct([]))),
             ("twice", pa.int32()),
             ("twice", pa.int32()),
             ("s", pa.struct([("span", pa.duration("s"))])),
@@ -181,6 +182,7 @@ def test_every_problem_of_an_arrow_schema_is_listed() -> None:
         iceberg_schema(arrow)
     message = str(caught.value)
     assert "'big'" in message
+    assert "'empty.element': a struct needs at least one field" in message
     assert "uint64" in message
     assert "'twice': the name occurs twice" in message
     assert "'s.span'" in message

@@ -565,7 +565,7 @@ class Binder:
             error.position = None  # in the view's text, not in this one
             raise
         except Exception as error:
-            problem = failure(error, source, engine.user_names)
+            problem = failure(error, source, engine)
             problem.args = (f"view {reference.name}: {problem}", *problem.args[1:])
             raise problem from error
         finally:

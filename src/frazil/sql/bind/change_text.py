@@ -24,12 +24,12 @@ from frazil.filter.text.sql_text import RESERVED, RowsName, SqlText, lambda_name
 from frazil.filter.text.sql_values import type_text
 from frazil.parser import nodes as n
 from frazil.parser.cursor import Name
-from frazil.parser.edits import Edit, EngineText, rewrite
+from frazil.parser.edits import Edit, EngineText, Slices, rewrite
 from frazil.parser.tokens import Part, Source
 from frazil.rows.engine import Constant
 from frazil.sql.bind.binding import Unread
 from frazil.sql.bind.from_clause import Types
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 GIVES_ROWS: Final = frozenset({"unnest", "unlist", "generate_subscripts", "regexp_split_to_table"})
 """Functions that make rows of one row."""
-_QUERIES: Final = ("select", "with", "from", "table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,58 +155,6 @@ def known_columns(names: Sequence[Name], schema: Schema, at: Execution) -> list[
             )
         columns.append(column)
     return columns
-
-
-@dataclass(slots=True)
-class Slices:
-    """A text that is put together from our words and slices of a statement."""
-
-    source: Source
-    edits: Sequence[Edit]
-    """What is put into slices before anything else: values of parameters."""
-    _pieces: list[str] = field(default_factory=list)
-    _starts: list[tuple[int, int, int]] = field(default_factory=list)
-    _size: int = 0
-
-    def add(self, text: str, origin: int | None = None) -> Part:
-        """Add words of ours, which stand for what is at an offset of the statement."""
-        if origin is not None:
-            self._starts.append((self._size, origin, 0))
-        start = self._size
-        self._pieces.append(text)
-        self._size += len(text)
-        return Part(start, self._size)
-
-    def slice(self, part: Part) -> Part:
-        """Add a slice; returns where it is now."""
-        start, at = self._size, part.start
-        inside = (edit for edit in sorted(self.edits) if part.start <= edit[0] < part.end)
-        for begin, end, new in inside:
-            self._copy(at, begin)
-            self.add(new, begin)
-            at = end
-        self._copy(at, part.end)
-        return Part(start, self._size)
-
-    def expression(self, part: Part) -> Part:
-        """Add an expression, in brackets: nothing in it can reach out of them."""
-        word = self.source.of(part).split(None, 1)[0].lower()
-        if word in _QUERIES:  # in brackets it would be a value
-            raise self.source.problem(part.start, f"expected an expression, found {word.upper()}")
-        self.add("(")
-        inner = self.slice(part)
-        self.add("\n)")
-        return inner
-
-    def _copy(self, start: int, end: int) -> None:
-        self._starts.append((self._size, start, end - start))
-        self.add(self.source.text[start:end])
-
-    @property
-    def text(self) -> EngineText:
-        """What was put together."""
-        starts = self._starts or [(0, 0, 0)]
-        return EngineText("".join(self._pieces), tuple(starts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,9 +28,10 @@ def pivot_values(binder: Binder, tokens: Sequence[Token], parts: Sequence[Part])
     """What to put around each expression of ON that no IN follows."""
     edits: list[Edit] = []
     for number, token in enumerate(tokens):
+        if not token.is_word("pivot", "pivot_wider"):
+            continue
         inside = any(part.start <= token.start < part.end for part in parts)
-        starts = number == 0 or tokens[number - 1].is_symbol("(", ")")
-        if token.is_word("pivot", "pivot_wider") and inside and starts:
+        if inside and (number == 0 or tokens[number - 1].is_symbol("(", ")")):
             if number == 0 or not tokens[number - 1].is_symbol(")"):
                 edits += _values(binder, tokens, number + 1)
             elif not any(after.is_symbol("(") for after in tokens[number + 1 : number + 2]):
@@ -72,7 +73,7 @@ def _listed(binder: Binder, column: Part, source: Part) -> str:
     try:
         rows = called(binder.engine, partial(binder.engine.values, limited))
     except Exception as error:
-        problem = failure(error, binder.source, binder.engine.user_names)
+        problem = failure(error, binder.source, binder.engine)
         raise binder.source.with_position(column.start, problem) from error
     if len(rows) > MAX_VALUES:
         raise binder.source.problem(column.start, f"more than {MAX_VALUES} values to pivot on")

@@ -78,6 +78,8 @@ class SqlEngine:
     """Schemas of the engine that stand for namespaces, by their parts."""
     include: Callable[[str], None] = lambda location: None
     """Told where the tables are that it reads, for later connections."""
+    renew: Callable[[], None] = lambda: None
+    """Told that the database can run nothing any more."""
     is_idle: bool = True
     """Whether no rows are being read, and none failed to be."""
     is_cancelled: bool = False

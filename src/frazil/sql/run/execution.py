@@ -20,13 +20,12 @@ from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import quoted
 from frazil.parser.cursor import Cursor, Name
 from frazil.parser.duckdb_parser import error_details
-from frazil.parser.edits import EngineText
+from frazil.parser.edits import EngineText, Slices
 from frazil.parser.tokens import Kind, Part, Source, tokens
 from frazil.rows.duckdb.duckdb_connection import open_folders
 from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
 from frazil.sql.bind.binding import Binder, Unread
-from frazil.sql.bind.change_text import Slices
 from frazil.sql.bind.rewriting import Parameters
 from frazil.sql.engine.database import Database
 from frazil.sql.engine.duckdb_calls import failure
@@ -155,8 +154,8 @@ class Execution:
                 raise InvalidInput("expected one query")
             connection.execute(statements[0]).fetchall()
         except Exception as error:
-            own_names, shift = self.row_engine.user_names, len("EXPLAIN ")
-            raise failure(error, source, own_names, ran, shift=shift) from error
+            shift = len("EXPLAIN ")
+            raise failure(error, source, self.row_engine, ran, shift=shift) from error
 
     def _new_binder(self) -> Binder:
         return Binder(self._new_engine(None), self.source, self.tokens, self._parameters)
@@ -179,6 +178,7 @@ class Execution:
             sees_variables=self._sees_variables,
             scans=None if self._ready is None else self._ready.scans,
             include=self._database.include,
+            renew=self._database.renew,
             time_limit=self._time_limit,
         )
 
@@ -309,9 +309,7 @@ class Execution:
         except FrazilError:
             raise
         except Exception as error:
-            problem = failure(
-                error, self.source, self.engine.user_names, ran, shift=len("EXPLAIN ")
-            )
+            problem = failure(error, self.source, self.engine, ran, shift=len("EXPLAIN "))
             raise self.source.with_position(self._suspect(problem.message), problem) from error
 
     def judged(self, ran: EngineText) -> duckdb.Statement:
@@ -359,9 +357,7 @@ class Execution:
         """An error of the engine as one of ours."""
         if isinstance(error, KeyboardInterrupt):
             raise error
-        if error_details(error).is_fatal:
-            self._database.renew()
-        problem = failure(error, self.source, self.engine.user_names, ran)
+        problem = failure(error, self.source, self.engine, ran)
         return self.source.with_position(self._suspect(problem.message), problem)
 
     def _suspect(self, message: str) -> int:

@@ -114,12 +114,7 @@ def _typed(values: _Values, statement: st.Insert, schema: Schema, at: Execution)
     typed = slices.text
     with at_origin(typed, at.source):
         ran = at.binder_of(typed).query(Part(0, len(typed.text)))
-    return EngineText(ran.text, _through(ran, typed))
-
-
-def _through(ran: EngineText, before: EngineText) -> tuple[tuple[int, int, int], ...]:
-    """Where the characters of a text came from that was made from another made text."""
-    return tuple((start, before.origin(origin), size) for start, origin, size in ran._starts)
+    return ran.through(typed)
 
 
 def _kind(cell: Part, tokens: Sequence[Token], by_start: dict[int, int]) -> str:
@@ -201,6 +196,4 @@ def _cast(
         f"CAST({source} AS {type_text(types[name])}) AS {quoted(name)}" for name, source in targets
     )
     names = ", ".join(f"c{number}" for number in range(len(given)))
-    prefix = f"SELECT {outputs} FROM (\n"
-    starts = tuple((start + len(prefix), origin, size) for start, origin, size in ran._starts)
-    return at.stream(EngineText(f"{prefix}{ran.text}) AS q({names})", starts))
+    return at.stream(ran.inside(f"SELECT {outputs} FROM (\n", f") AS q({names})"))

@@ -19,6 +19,7 @@ from frazil.filter.prune.tree_filter import key_filter
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import RESERVED, RowsName, SqlText
 from frazil.parser.cursor import Cursor, Name, chain
+from frazil.parser.edits import Slices
 from frazil.parser.tokens import Part
 from frazil.rows.actions import Action
 from frazil.rows.editor import RowEditor
@@ -29,7 +30,6 @@ from frazil.rows.merge_clauses import Clause, Side, check_insert
 from frazil.sql.bind.change_text import (
     BoundSlices,
     Rows,
-    Slices,
     TargetRows,
     bind,
     condition_of,
