@@ -1,9 +1,8 @@
-"""The thread that every request passes waits for others as little as can be."""
+"""The thread that every request passes does little itself."""
 
 from __future__ import annotations
 
 import gzip
-import sys
 import threading
 from typing import Any
 
@@ -11,24 +10,9 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
-from frazil import serve
-from frazil.serve import limits
-from frazil.serve.running import Running
 from frazil.table import Catalog
 
 TABLE = "/v1/namespaces/shop/tables/orders"
-
-
-def test_a_busy_thread_gives_way_soon_while_a_process_serves(
-    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    usual = sys.getswitchinterval()
-    intervals: list[float] = []
-    monkeypatch.setattr(Running, "wait", lambda _: intervals.append(sys.getswitchinterval()))
-    serve.run(catalog)
-    assert intervals == [pytest.approx(limits.SWITCH_S)]
-    assert usual > limits.SWITCH_S
-    assert sys.getswitchinterval() == usual
 
 
 def test_large_answers_are_compressed_by_the_thread_that_made_them(

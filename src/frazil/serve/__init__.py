@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -76,8 +75,6 @@ def run(
     ready: Callable[[str], None] = lambda uri: None,
 ) -> None:
     """Serve a catalog until the process is stopped; `ready` is called with the address."""
-    from frazil.serve.limits import SWITCH_S
-
     with start(
         catalog,
         host=host,
@@ -89,13 +86,8 @@ def run(
         # What is there now stays: a collector that walks it each time costs every request a bit.
         gc.collect()
         gc.freeze()
-        usual = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_S)
-        try:
-            ready(server.uri)
-            server.wait()
-        finally:
-            sys.setswitchinterval(usual)
+        ready(server.uri)
+        server.wait()
 
 
 def need_installed() -> None:

@@ -69,10 +69,6 @@ QUERY_TIMEOUT_S: Final = 60.0
 MAX_QUERY_MEMORY: Final = 96 * MIB
 """What the engine of one SQL statement may use; there are few at once because of it. Setting
 `max_query_memory`."""
-SWITCH_S: Final = 0.001
-"""How long a thread keeps the interpreter while others want it. The thread that all requests pass
-waits this long for each busy one, several times in a request; Python's own default is five times
-as much."""
 SIGN_IN_THREADS: Final = 4
 MAX_SIGN_IN_WAITING: Final = 508
 """Requests whose token waits to be checked, which may need keys from an identity provider."""
