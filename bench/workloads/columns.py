@@ -44,6 +44,7 @@ def column_updates(course: AdoptionPlan, workload: dict[str, Any], outcome: Outc
             for name in _NOT_REWRITING:
                 with forgiving(outcome, name, "columns, large"):
                     run.peer(COLUMN_PEERS[name], updates=False)
+            run.compared()
     outcome.note(
         "Frazil writes column files, Lance's add_columns files of the new column. All others, "
         "and Lance's update, write rows again; `Frazil by rows` is Frazil with mode='rows'."
