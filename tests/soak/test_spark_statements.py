@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import frazil
-from tests.spark.statements_beside import LAYOUTS, Case, cases, check, prepare
+from tests.spark.statements_beside import LAYOUTS, Beside, Case, cases
 from tests.support.spark_session import own_session, shared_session
 
 pytestmark = [
@@ -21,17 +19,16 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def context() -> Iterator[Any]:
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
     session = shared_session()
-    yield session
+    with frazil.connect(tmp_path_factory.mktemp("beside") / "warehouse") as catalog:
+        yield Beside(own_session(session), catalog)
     session.stop()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", cases(), ids=str)
 def test_a_table_holds_what_a_query_of_plain_tables_says(
-    context: Any, tmp_path: Path, case: Case, layout: str
+    beside: Beside, case: Case, layout: str
 ) -> None:
-    spark = own_session(context)
-    with frazil.connect(tmp_path / "warehouse") as catalog:
-        check(spark, case, prepare(spark, catalog, layout))
+    beside.check(case, layout)

@@ -82,33 +82,42 @@ def _cases_of(path: Path) -> Iterator[Case]:
         )
 
 
-def prepare(spark: Any, catalog: frazil.Catalog, layout: str) -> str:
-    """The plain tables as views, and the table; its rows lie in two files at least."""
-    frazil.spark.register(spark, catalog)
-    spark.sql(_SOURCE).createOrReplaceTempView("s")
-    plain = spark.createDataFrame(spark.sql(_TARGET).coalesce(1).collect(), _COLUMNS)
-    plain.createOrReplaceTempView("t")
-    spark.sql(f"CREATE TABLE frazil.beside.t ({_COLUMNS}) {LAYOUTS[layout]}")
-    table = catalog.load_table("beside.t")
-    rows = plain.toArrow()
-    table.append(rows.slice(0, 3))
-    table.append(rows.slice(3))
-    return "frazil.beside.t"
+class Beside:
+    """The plain tables as views of a session, and a catalog for one table after the other."""
 
+    def __init__(self, spark: Any, catalog: frazil.Catalog) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        frazil.spark.register(spark, catalog)
+        spark.sql(_SOURCE).createOrReplaceTempView("s")
+        plain = spark.createDataFrame(spark.sql(_TARGET).coalesce(1).collect(), _COLUMNS)
+        plain.createOrReplaceTempView("t")
+        self._target = plain.toArrow()
+        self._made = 0
 
-def check(spark: Any, case: Case, name: str) -> None:
-    """Run the statements of a case, and compare the table with what it must hold."""
-    expected = _rows(spark, case.query or "SELECT * FROM t")
-    texts = [text.format(t=name) for text in case.statements]
-    if case.refusal is None:
-        for text in texts:
-            spark.sql(text).collect()
-    else:
-        with pytest.raises(Exception, match=case.refusal) as caught:
-            spark.sql(texts[0]).collect()
-        assert "\tat " not in str(caught.value)
-    assert _rows(spark, f"SELECT * FROM {name}") == expected
+    def check(self, case: Case, layout: str) -> None:
+        """Run the statements of a case, and compare the table with what it must hold."""
+        name = self._filled(layout)
+        expected = self._rows(case.query or "SELECT * FROM t")
+        texts = [text.format(t=f"frazil.{name}") for text in case.statements]
+        if case.refusal is None:
+            for text in texts:
+                self._spark.sql(text).collect()
+        else:
+            with pytest.raises(Exception, match=case.refusal) as caught:
+                self._spark.sql(texts[0]).collect()
+            assert "\tat " not in str(caught.value)
+        assert self._rows(f"SELECT * FROM frazil.{name}") == expected
 
+    def _filled(self, layout: str) -> str:
+        """The name of a new table; its rows lie in two files at least."""
+        self._made += 1
+        name = f"beside.t{self._made}"
+        self._spark.sql(f"CREATE TABLE frazil.{name} ({_COLUMNS}) {LAYOUTS[layout]}")
+        table = self._catalog.load_table(name)
+        table.append(self._target.slice(0, 3))
+        table.append(self._target.slice(3))
+        return name
 
-def _rows(spark: Any, query: str) -> list[str]:
-    return sorted(str(tuple(row)) for row in spark.sql(query).collect())
+    def _rows(self, query: str) -> list[str]:
+        return sorted(str(tuple(row)) for row in self._spark.sql(query).collect())

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import frazil
-from tests.spark.statements_beside import LAYOUTS, Case, cases, check, prepare
+from tests.spark.statements_beside import LAYOUTS, Beside, Case, cases
+from tests.support.spark_session import own_session
 
 pytestmark = pytest.mark.spark
 
@@ -18,8 +20,14 @@ _LAYOUTS = list(LAYOUTS)
 _CASES = [(case, _LAYOUTS[at % len(_LAYOUTS)]) for at, case in enumerate(cases())]
 
 
-@pytest.mark.parametrize(("case", "layout"), _CASES, ids=lambda each: str(each))
+@pytest.fixture(scope="module")
+def beside(spark_context: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
+    with frazil.connect(tmp_path_factory.mktemp("beside") / "warehouse") as catalog:
+        yield Beside(own_session(spark_context), catalog)
+
+
+@pytest.mark.parametrize(("case", "layout"), _CASES, ids=str)
 def test_a_table_holds_what_a_query_of_plain_tables_says(
-    spark: Any, catalog: frazil.Catalog, case: Case, layout: str
+    beside: Beside, case: Case, layout: str
 ) -> None:
-    check(spark, case, prepare(spark, catalog, layout))
+    beside.check(case, layout)
