@@ -7,13 +7,15 @@ tables it left.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import frazil
-from tests.support.spark_cluster import installed_wheel, run_on, standalone_cluster
+from tests.cluster.killing import AFTER
+from tests.support.spark_cluster import Cluster, installed_wheel, run_on, standalone_cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -26,13 +28,28 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def results(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     package = installed_wheel(tmp_path_factory.mktemp("wheel"))
     with standalone_cluster(tmp_path_factory.mktemp("processes"), package=package) as cluster:
-        printed = run_on(cluster, "tests.cluster.driver", str(warehouse))
+        yield cluster
+
+
+def reported(cluster: Cluster, module: str, *arguments: str) -> dict[str, Any]:
+    printed = run_on(cluster, module, *arguments)
     (line,) = [line for line in printed.splitlines() if line.startswith("RESULTS ")]
-    found: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
-    return found
+    results: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(cluster: Cluster, warehouse: Path) -> dict[str, Any]:
+    return reported(cluster, "tests.cluster.driver", str(warehouse))
+
+
+@pytest.fixture(scope="module")
+def lost(cluster: Cluster, warehouse: Path) -> dict[str, Any]:
+    """Tables whose statement lost an executor in its second phase; `make soak` tries them all."""
+    return reported(cluster, "tests.cluster.killing", str(warehouse), "1")
 
 
 def ids(warehouse: Path, name: str) -> list[int]:
@@ -90,3 +107,14 @@ def test_a_merge_whose_source_is_lost_with_an_executor_matches_every_row_once(
         rows = catalog.load_table("shop.merged").scan(columns=["id", "text"]).to_pylist()
     assert sorted(each["id"] for each in rows) == list(range(3000))
     assert {each["id"] for each in rows if each["text"] == "merged"} == set(range(500, 3000))
+
+
+@pytest.mark.parametrize("kind", AFTER)
+def test_a_statement_that_loses_an_executor_leaves_the_rows_it_means(
+    lost: dict[str, Any], warehouse: Path, kind: str
+) -> None:
+    (name,) = lost[kind]
+    with frazil.connect(warehouse) as catalog:
+        rows = catalog.load_table(name).scan(columns=["id", "text"]).to_pylist()
+    assert len(rows) == len(AFTER[kind])
+    assert {each["id"]: each["text"] for each in rows} == AFTER[kind]
