@@ -5,18 +5,12 @@ Each session needs a virtual machine of its own, so it runs in a process of its 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from textwrap import dedent
-from typing import Any
 
 import pytest
 
 import frazil
-from tests.support.project import ROOT
+from tests.support.other_spark import ran, statements_on
 from tests.support.venvs import ICEBERG_SPARK
 
 pytestmark = pytest.mark.spark
@@ -70,30 +64,6 @@ spark.stop()
 """
 
 
-def ran(script: str, *arguments: str, cwd: Path, path: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What a script prints after FOUND."""
-    places = [*path, str(ROOT / "src"), str(ROOT)]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(places),
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", dedent(script), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=500,
-        cwd=cwd,
-        env=environment,
-        check=False,
-    )
-    _, marked, answer = done.stdout.partition("FOUND ")
-    assert marked, done.stdout[-1000:] + done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(answer.splitlines()[0])
-    return found
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("mode", ["classic", "connect"])
 def test_a_catalog_of_the_configuration_serves_plain_sql(tmp_path: Path, mode: str) -> None:
@@ -108,47 +78,9 @@ def test_a_catalog_of_the_configuration_serves_plain_sql(tmp_path: Path, mode: s
         assert catalog.load_table("s.t").scan().count() == 3
 
 
-OLDER = """
-import json, sys
-from pathlib import Path
-import pyspark
-import frazil, frazil.spark
-from frazil.sql.output.display import cell
-from tests.support.spark_session import own_session, shared_session
-from tests.support.sqllogic import check_file
-
-shared = shared_session()
-shared.conf.set("spark.sql.session.timeZone", "UTC")
-done = []
-for name in sys.argv[2:]:
-    spark = own_session(shared)
-    catalog = frazil.connect(f"{sys.argv[1]}/{name}")
-    frazil.spark.register(spark, catalog)
-    spark.sql("USE frazil")
-
-    def run(text):
-        rows = spark.sql(text).toArrow()
-        columns = [column.to_pylist() for column in rows.columns]
-        return [[cell(v).replace(chr(10), "\\\\n") for v in row] for row in zip(*columns)]
-
-    check_file(Path("tests/sql") / f"{name}.test", "spark", run)
-    done.append(name)
-spark = own_session(shared)
-place = f"{sys.argv[1]}/source"
-table = frazil.connect(place).create_table("s.t", [{"id": 1}, {"id": 2}])
-frazil.spark.register(spark, place)
-spark.range(3, 5).write.format("frazil").option("catalog", place).mode("append").save("s.t")
-rows = spark.read.format("frazil").option("catalog", place).load("s.t").where("id > 1")
-source = sorted(row.id for row in rows.collect())
-print("FOUND " + json.dumps({"version": pyspark.__version__, "done": done, "source": source}))
-shared.stop()
-"""
-
-
 @pytest.mark.peers
 @pytest.mark.timeout(900)
 def test_statements_on_the_oldest_spark(tmp_path: Path) -> None:
-    older = str(ICEBERG_SPARK.ready().site_packages)
     names = ["merge", "delete", "update", "branches"]
-    found = ran(OLDER, str(tmp_path), *names, cwd=ROOT, path=(older,))
+    found = statements_on(ICEBERG_SPARK, tmp_path, names)
     assert found == {"version": "4.1.4", "done": names, "source": [2, 3, 4]}

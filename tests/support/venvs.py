@@ -58,6 +58,9 @@ ICEBERG_SPARK = Venv(
 )
 """Iceberg Java 1.12.0 runs on Spark 4.1, older than the Spark we support natively."""
 
+SPARK_4_2 = Venv(name="spark-4.2", packages=("pyspark==4.2.1", "pyarrow==26.0.1", "pandas==3.1.1"))
+"""Between the oldest Spark that we support and the one that we develop with."""
+
 DUCKDB_ICEBERG = Venv(
     name="duckdb-iceberg",
     packages=(
