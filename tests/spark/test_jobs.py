@@ -155,6 +155,26 @@ def test_leaves_are_clustered_and_planned_on_executors(spark: Any, table: frazil
     assert jobs.plan_distributed(table, "day = '2024-01-02'").files.num_rows == 5
 
 
+@pytest.mark.parametrize("mode", ["distributed", "local", "auto"])
+def test_queries_are_planned_where_the_table_says(
+    spark: Any, catalog: frazil.Catalog, table: frazil.Table, mode: str
+) -> None:
+    frazil.spark.register(spark, catalog)
+    table.set_properties({"write.leaf.target-entries": "5"})
+    jobs.rewrite_manifests(table, progress=False)
+    table.set_properties({"read.data-planning-mode": mode})
+    name = f"frazil.{table.name}"
+    spark.table(name)
+    context = spark.sparkContext
+    context.setJobGroup(f"planned {mode}", "")
+    query = spark.sql(f"SELECT id FROM {name} WHERE day > '2024-01-01'")
+    assert "(10 of 15 files; " in str(query._jdf.queryExecution().toString())
+    started = context.statusTracker().getJobIdsForGroup(f"planned {mode}")
+    assert bool(started) == (mode == "distributed")
+    wanted = table.scan("day > '2024-01-01'").to_arrow()["id"].to_pylist()
+    assert sorted(row.id for row in query.collect()) == sorted(wanted)
+
+
 def test_leaves_rewritten_by_executors_are_those_of_the_driver(
     spark: Any, catalog: frazil.Catalog, table: frazil.Table
 ) -> None:

@@ -18,9 +18,9 @@ from pyspark.sql import types as sql
 import frazil
 import frazil.spark
 from frazil.spark.options.source_options import SourceOptions
+from frazil.spark.session.executor_tasks import packed, unpacked
 from frazil.spark.source.source import FrazilSource
 from frazil.spark.source.source_writer import FrazilWriter, WrittenEntries
-from frazil.spark.write.write_task import packed, unpacked
 from tests.support.spark_session import own_session
 
 pytestmark = pytest.mark.spark

@@ -126,6 +126,40 @@ def test_other_write_options_are_refused(
     assert set(content(table)) == set(range(90))
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"replaceWhere": "id > 5"}, "REPLACE WHERE"),
+        ({"partitionOverwriteMode": "dynamic"}, "as a whole"),
+        ({"branch": "audit"}, "as a whole"),
+        ({"brnch": "audit"}, "branch"),
+    ],
+)
+@pytest.mark.parametrize("name", [T, "frazil.shop.made"])
+def test_a_table_is_not_replaced_as_a_whole_where_a_part_is_meant(
+    spark: Any, table: frazil.Table, options: dict[str, str], told: str, name: str
+) -> None:
+    table.branch("audit", create=True)
+    with pytest.raises(Exception, match=told) as caught:
+        new(spark, 1).write.mode("overwrite").options(**options).saveAsTable(name)
+    assert "\tat " not in str(caught.value)
+    assert set(content(table)) == set(range(90))
+    assert [each.name for each in spark.catalog.listTables("frazil.shop")] == ["orders"]
+
+
+@pytest.mark.parametrize("name", ["orders", "made"])
+def test_a_table_is_replaced_with_a_summary_and_settings_of_its_files(
+    spark: Any, catalog: frazil.Catalog, table: frazil.Table, name: str
+) -> None:
+    writer = new(spark, 1).write.mode("overwrite").option("snapshot-property.job", "nightly")
+    writer = writer.option("overwriteSchema", "true").option("compression-codec", "gzip")
+    writer.saveAsTable(f"frazil.shop.{name}")
+    snapshot = catalog.load_table(f"shop.{name}").current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary["job"] == "nightly"
+    assert ids(spark.table(f"frazil.shop.{name}")) == {1}
+
+
 def test_audits_write_to_a_branch_of_the_session(spark: Any, table: frazil.Table) -> None:
     spark.conf.set("spark.wap.branch", "nightly")
     new(spark, 100).writeTo(T).append()

@@ -44,6 +44,7 @@ record Writes(Bridge bridge, FrazilTable table, LogicalWriteInfo info, boolean r
   public void insert(Dataset<Row> rows, boolean overwrite) {
     Map<String, Object> request = new LinkedHashMap<>();
     request.put("token", table.token());
+    request.put("options", info.options().asCaseSensitiveMap());
     request.put("scanned", Scanned.by(rows));
     bridge.ask("insert", new Object[] {Json.text(request), rows});
   }

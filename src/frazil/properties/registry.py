@@ -218,6 +218,14 @@ DISTRIBUTION_MODE: Final = Property(
     default_text="`hash` if partitioned, else `none`",
     text="how Spark places rows before writing: `none`, `hash`, `range`",
 )
+DATA_PLANNING_MODE: Final = Property(
+    key="read.data-planning-mode",
+    kind=choice("auto", "local", "distributed"),
+    default="auto",
+    text="where Spark SQL reads the leaves of a plan: `local`, on the driver; `distributed`, on "
+    "the executors; `auto`, on executors that have more cores than the driver when 128 MB of "
+    "leaves or more come to each core of the driver",
+)
 ACCEPT_ANY_SCHEMA: Final = Property(
     key="write.spark.accept-any-schema",
     kind=BOOLEAN,
@@ -486,6 +494,7 @@ SECTIONS: Final[Mapping[str, tuple[Property[Any], ...]]] = {
         DISTRIBUTION_MODE,
         ACCEPT_ANY_SCHEMA,
         EQUALITY_DELETES_ENABLED,
+        DATA_PLANNING_MODE,
         VERIFY_CHECKSUMS,
         NAME_MAPPING,
     ),

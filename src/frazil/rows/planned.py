@@ -37,7 +37,7 @@ from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import is_floating
 from frazil.format.vectors.puffin import StoredVector
 from frazil.properties.registry import DATA_PATH
-from frazil.scan.plan import Plan
+from frazil.scan.plan import EachLeaf, Plan, plan
 from frazil.scan.tasks import Task, tasks_of
 from frazil.value_classes import dataclass, replace
 
@@ -75,8 +75,11 @@ class Planned:
     """Bases of a larger plan that this one is a part of, where they are running counts."""
 
     @staticmethod
-    def of(scan: Scan, *, extra_keys: Iterable[str] = ()) -> Planned:
-        """Plan the scan now, with the number of NaNs in each file."""
+    def of(
+        scan: Scan, *, extra_keys: Iterable[str] = (), each_leaf: EachLeaf | None = None
+    ) -> Planned:
+        """Plan the scan now, with the number of NaNs in each file; `each_leaf` may look into the
+        leaves elsewhere."""
         keys = [
             *extra_keys,
             *(
@@ -85,7 +88,15 @@ class Planned:
                 for field_id in floating_parts(column)
             ),
         ]
-        return Planned(scan, scan.plan(extra_keys=keys))
+        planned = plan(
+            scan._handle.reader(),
+            scan.snapshot,
+            schema=scan.table_schema,
+            where=scan.condition.filter,
+            extra_keys=keys,
+            each_leaf=each_leaf,
+        )
+        return Planned(scan, planned)
 
     @cached_property
     def read_schema(self) -> Schema:

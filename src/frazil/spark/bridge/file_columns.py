@@ -86,13 +86,16 @@ class FileNames:
         stored = planned.plan.files.column("location")
         is_plain = pc.match_substring_regex(stored, _PLAIN)
         rows = np.flatnonzero(~arrow_values.to_numpy(is_plain).astype(np.bool_))
-        resolved = paths.resolve_all(location, stored) if rows.size else stored
-        special = resolved.take(pa.array(rows)).to_pylist()
+        names, special = stored, []
+        if rows.size:
+            resolved = paths.resolve_all(location, stored)
+            names = pc.if_else(is_plain, stored, resolved)
+            special = resolved.take(pa.array(rows)).to_pylist()
         return FileNames(
             folder=folder,
             folder_address=next(iter(addresses(spark, [folder]))),
-            names=pc.if_else(is_plain, stored, resolved),
-            addresses=texts(addresses(spark, special), rows.tolist(), len(stored)),
+            names=names,
+            addresses=texts(addresses(spark, special), rows, len(stored)),
         )
 
 
@@ -104,35 +107,47 @@ def write(path: Path, columns: Mapping[str, Numbers | pa.ChunkedArray]) -> dict[
     draft = path.with_name(f"{path.name}.{os.getpid()}-{id(columns)}")
     with draft.open("wb") as file:
         places = {
-            name: [_part(file, part) for part in _parts(column)] for name, column in columns.items()
+            name: [_part(file, pieces) for pieces in _parts(column)]
+            for name, column in columns.items()
         }
     draft.replace(path)
     return places
 
 
-def texts(values: Iterable[str | bytes | None], rows: Sequence[int], size: int) -> pa.ChunkedArray:
-    """A column of texts or bytes at some rows, which is empty at all others."""
-    column: list[Any] = [b""] * size
-    for row, value in zip(rows, values, strict=True):
-        column[row] = value
-    return pa.chunked_array([pa.array(column, pa.large_binary())])
+def texts(
+    values: Iterable[str | bytes | None], rows: npt.NDArray[np.intp], size: int
+) -> pa.ChunkedArray:
+    """A column of texts or bytes at ascending rows, which is empty at all others."""
+    told = [value.encode() if isinstance(value, str) else value or b"" for value in values]
+    lengths = np.zeros(size + 1, np.int64)
+    lengths[rows + 1] = [len(value) for value in told]
+    ends = pa.py_buffer(np.cumsum(lengths))
+    buffers = [None, ends, pa.py_buffer(b"".join(told))]
+    return pa.chunked_array([pa.LargeBinaryArray.from_buffers(pa.large_binary(), size, buffers)])
 
 
-def _parts(column: Numbers | pa.ChunkedArray) -> list[npt.NDArray[Any]]:
+def _parts(column: Numbers | pa.ChunkedArray) -> list[list[npt.NDArray[Any]]]:
+    """The parts of a column, each in pieces that follow one another. No piece is a copy."""
     if isinstance(column, np.ndarray):
-        return [column]
-    wide = pa.large_binary()
-    whole = pa.concat_arrays([chunk.cast(wide) for chunk in column.chunks] or [pa.array([], wide)])
-    _, offsets, data = whole.buffers()
-    if not len(whole):
-        return [np.zeros(1, np.int64), np.zeros(0, np.uint8)]
-    ends = np.frombuffer(offsets, np.int64)[whole.offset : whole.offset + len(whole) + 1]
-    held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return [ends - ends[0], held[ends[0] : ends[-1]]]
+        return [[column]]
+    ends: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
+    data: list[npt.NDArray[np.uint8]] = []
+    for chunk in column.chunks:
+        if not len(chunk):
+            continue
+        is_large = pa.types.is_large_binary(chunk.type) or pa.types.is_large_string(chunk.type)
+        _, offsets, held = chunk.buffers()
+        kind = np.int64 if is_large else np.int32
+        own = np.frombuffer(offsets, kind)[chunk.offset : chunk.offset + len(chunk) + 1]
+        ends.append(own[1:].astype(np.int64) - own[0] + ends[-1][-1])
+        if held is not None:
+            data.append(np.frombuffer(held, np.uint8)[own[0] : own[-1]])
+    return [ends, data]
 
 
-def _part(file: IO[bytes], part: npt.NDArray[Any]) -> Place:
+def _part(file: IO[bytes], pieces: Sequence[npt.NDArray[Any]]) -> Place:
     start = -(-file.tell() // _ALIGNED) * _ALIGNED
     file.seek(start)
-    file.write(np.ascontiguousarray(part).data)
-    return start, part.nbytes
+    for piece in pieces:
+        file.write(np.ascontiguousarray(piece).data)
+    return start, sum(piece.nbytes for piece in pieces)

@@ -228,7 +228,7 @@ def _deleted(planned: Planned) -> pa.ChunkedArray:
 
     vectors = planned.vectors(rows) if len(rows) else []
     bitmaps = in_threads(vectors, read, threads=_THREADS)
-    return file_columns.texts(bitmaps, rows.tolist(), planned.num_files)
+    return file_columns.texts(bitmaps, rows, planned.num_files)
 
 
 def _partition_columns(planned: Planned) -> list[str]:

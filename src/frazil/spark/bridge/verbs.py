@@ -35,6 +35,7 @@ from frazil.spark.expressions.pushed import Pushed, understood
 from frazil.spark.options.options import ReadOptions
 from frazil.spark.options.write_terms import Base
 from frazil.spark.read.bulk_reads import frame
+from frazil.spark.read.executor_plans import each_leaf
 from frazil.spark.session import jar
 from frazil.spark.session.file_list import is_connect
 from frazil.spark.session.find_table import prepare
@@ -286,6 +287,7 @@ class Bridge(Answers):
         planned = Planned.of(
             replace(scan, matching=pushed.expression, columns=names, max_rows=None),
             extra_keys=metadata_answers.size_keys(columns.schema.fields),
+            each_leaf=each_leaf(self.spark, scan),
         )
         if held is not None:
             planned = held.kept(planned, pushed)

@@ -35,7 +35,7 @@ from frazil.spark.types.defaults import CURRENT, default_value
 from frazil.spark.types.spark_types import declared_schema
 from frazil.table.columns.column_tree import default_of
 from frazil.table.refs import ancestors
-from frazil.value_classes import dataclass, field
+from frazil.value_classes import dataclass, field, replace
 
 if TYPE_CHECKING:
     from frazil.table.catalog import Catalog
@@ -57,6 +57,7 @@ class _Staged:
     head: StagedHead | None = None
     replacement: Transaction | None = None
     entries: list[EntryBatch] = field(default_factory=list)
+    summary: dict[str, str] = field(default_factory=dict)
 
 
 class CatalogVerbs(Answers):
@@ -232,6 +233,7 @@ class CatalogVerbs(Answers):
 
     def _insert(self, request: Any) -> dict[str, Any]:
         """The rows of a table that is being filled."""
+        from frazil.spark.options.options import WriteOptions
         from frazil.spark.write.writer import write_frame
 
         asked = json.loads(request[0])
@@ -242,15 +244,19 @@ class CatalogVerbs(Answers):
                 "rows are added through Frazil's extension of the session: set "
                 "spark.sql.extensions to frazil.spark.Extensions"
             )
+        options = WriteOptions.whole_table(asked["options"])
+        staged.summary.update(options.summary)
         replacement = staged.replacement
+        metadata = (staged.table if replacement is None else replacement).metadata
+        metadata = replace(metadata, properties={**metadata.properties, **options.properties})
         if replacement is None:
-            staged.entries.append(write_frame(frame, staged.table))
+            staged.entries.append(write_frame(frame, staged.table, metadata=metadata))
             return {}
         base = self._bridge.base_of(staged.table, asked["scanned"])
         if base is not None:
             _check_unchanged(staged.table, base.snapshot)
-        entries = write_frame(frame, staged.table, metadata=replacement.metadata)
-        replacement._add_entries(entries, reads_table=base is not None)
+        entries = write_frame(frame, staged.table, metadata=metadata)
+        replacement._add_entries(entries, summary=staged.summary, reads_table=base is not None)
         return {}
 
     def _commit_staged(self, token: str) -> dict[str, Any]:
@@ -263,7 +269,7 @@ class CatalogVerbs(Answers):
         assert staged.head is not None
         entries = EntryBatch.concat(staged.entries)
         if entries.num_rows:
-            terms = WriteTerms(table=staged.table)
+            terms = WriteTerms(table=staged.table, summary=staged.summary)
             commit_added(terms, entries, lambda: plain_change(staged.table, entries))
         else:
             staged.head.create()

@@ -114,6 +114,30 @@ class WriteOptions:
             properties={_FILES[key]: value for key, value in values.items() if key in _FILES},
         )
 
+    @staticmethod
+    def whole_table(options: Mapping[str, str]) -> WriteOptions:
+        """Those of a query that makes or replaces a table; what is about a part of it is refused.
+
+        A path is the table's, and its schema is replaced as well.
+        """
+        settings = {
+            key: value
+            for key, value in options.items()
+            if key.lower() != "path" and (key.lower(), value.lower()) != ("overwriteschema", "true")
+        }
+        parsed = WriteOptions.parse(settings)
+        for option, is_there in (
+            (BRANCH, parsed.branch is not None),
+            ("overwrite-mode", bool(parsed.is_dynamic)),
+            ("validate-from-snapshot-id", parsed.validate_from is not None),
+        ):
+            if is_there:
+                raise InvalidInput(
+                    f"option {option} has no meaning where a table is made or replaced as a whole; "
+                    "df.writeTo(…) and insertInto append to and overwrite one that is there"
+                )
+        return parsed
+
 
 def _is_summary(key: str) -> bool:
     return key.lower().startswith(_SUMMARY) and len(key) > len(_SUMMARY)

@@ -56,6 +56,10 @@ _ICEBERG: Final[dict[type[sql.DataType], ice.PrimitiveType]] = {
     sql.BinaryType: ice.BinaryType(),
     sql.NullType: ice.UnknownType(),
 }
+_INSTEAD: Final[dict[type[sql.DataType], str]] = {
+    sql.VariantType: "; keep the JSON text in a STRING, and read it with parse_json in queries",
+}
+"""What to declare in the place of types that tables lack."""
 
 
 # --- table to Spark --------------------------------------------------------------------------
@@ -237,7 +241,8 @@ def _table_type(
         return _iceberg_spatial(kind, path, problems)
     type_ = _ICEBERG.get(type(kind))
     if type_ is None:
-        problems.append(f"column '{path}': {kind.simpleString()} has no table type")
+        advice = _INSTEAD.get(type(kind), "")
+        problems.append(f"column '{path}': {kind.simpleString()} has no table type{advice}")
         return ice.UnknownType()
     return type_
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from frazil.format.entries.batch import EntryBatch
 from frazil.rows.actions import RowSink, SinkResult
+from frazil.spark.session.executor_tasks import packed, unpacked
 from frazil.spark.types.spark_arrow import from_spark
-from frazil.spark.write.write_task import packed, unpacked
 from frazil.value_classes import dataclass
 
 _RESULT: Final = "result"

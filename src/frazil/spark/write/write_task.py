@@ -18,6 +18,7 @@ from frazil.data.write.write_files import write_rows
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.derived import DerivedColumn
 from frazil.format.metadata.metadata import TableMetadata
+from frazil.spark.session.executor_tasks import packed
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
@@ -79,17 +80,3 @@ class WriteTask:
             if conformer is None:
                 conformer = Conformer.between(respelled.schema, self.schema)
             yield from conformer.conform(respelled)
-
-
-def packed(entries: EntryBatch) -> bytes:
-    """Entries as bytes: an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, entries.table.schema) as stream:
-        stream.write_table(entries.table)
-    return bytes(sink.getvalue())
-
-
-def unpacked(data: bytes) -> EntryBatch:
-    """The entries of `packed`."""
-    with pa.ipc.open_stream(data) as stream:
-        return EntryBatch(stream.read_all())
