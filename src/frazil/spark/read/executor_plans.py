@@ -61,10 +61,13 @@ class OnExecutors:
             return []
         if sum(leaf.file_size_in_bytes for leaf in leaves) < self.min_bytes:
             return planner.reader.map(leaves, planner.plan)
-        cores = int(self.spark.sparkContext.defaultParallelism)
-        if cores < self.min_cores:
-            return planner.reader.map(leaves, planner.plan)
-        return self._planned(planner, leaves, self.leaves_per_task or -(-len(leaves) // cores))
+        size = self.leaves_per_task
+        if size is None:
+            cores = int(self.spark.sparkContext.defaultParallelism)
+            if cores < self.min_cores:
+                return planner.reader.map(leaves, planner.plan)
+            size = -(-len(leaves) // cores)
+        return self._planned(planner, leaves, size)
 
     def _planned(
         self, planner: LeafPlanner, leaves: Sequence[LeafRef], size: int
