@@ -54,3 +54,24 @@ def test_what_does_not_grow_is_refused(spark: Any, table: frazil.Table, tmp_path
         spark.readStream.option("colour", "red").table(ORDERS)
     with pytest.raises((AnalysisException, IllegalArgumentException), match="tag_monday"):
         copied(spark.readStream.table(ORDERS), f"{ORDERS}.tag_monday", tmp_path / "check")
+
+
+def test_batches_of_a_stream_run_statements_on_the_catalog_of_its_session(
+    spark: Any, table: frazil.Table, tmp_path: Path
+) -> None:
+    def merged(batch: Any, number: int) -> None:
+        batch.createOrReplaceTempView("batch")
+        session = batch.sparkSession
+        session.sql(
+            f"MERGE INTO {ORDERS} t USING batch s ON t.id = s.value WHEN MATCHED THEN DELETE "
+            "WHEN NOT MATCHED BY SOURCE AND t.id > 88 THEN UPDATE SET price = -1"
+        )
+        session.sql(f"ALTER TABLE {ORDERS} CREATE TAG batch_{number}")
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    writer = rows.writeStream.foreachBatch(merged)
+    writer = writer.option("checkpointLocation", str(tmp_path / "check"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    assert set(content(table)) == set(range(5, 90))
+    assert content(table)[89][2] == -1.0
+    assert "batch_0" in table.refresh().metadata.refs

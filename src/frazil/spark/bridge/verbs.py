@@ -131,7 +131,6 @@ class Bridge(Answers):
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._plans: OrderedDict[str, str] = OrderedDict()
         self._columns = ColumnFiles()
-        self.is_installed = False
         self.catalog: Catalog | None = None
         self._lock = threading.Lock()
         self._next = 0
