@@ -55,7 +55,8 @@ class Predicates {
     } else if (expression instanceof GeneralScalarExpression call) {
       node.put("op", call.name());
       node.put("children", described(call.children()));
-    } else if (expression instanceof UserDefinedScalarFunc call && call.canonicalName().equals("frazil." + Windows.NAME)) {
+    } else if (expression instanceof UserDefinedScalarFunc call
+        && call.canonicalName().equals("frazil." + Windows.NAME)) {
       node.put("op", Windows.NAME);
       node.put("children", described(call.children()));
     } else {
