@@ -6,6 +6,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,10 +15,14 @@ import frazil
 from frazil import serve
 from frazil.catalog.remote.remote_head import RemoteHead
 from frazil.catalog.remote.remote_http import Refused
+from frazil.commit.change import Change, VectorEdit
+from frazil.commit.loop import commit
 from frazil.errors import InvalidInput
 from frazil.serve.access.principals import Principal, Rule, TokenFile
 from frazil.serve.settings import Settings
 from frazil.table import Catalog
+from frazil.tree.stored_vectors import vectors_of
+from frazil.value_classes import replace
 
 SCHEMA = pa.schema([("id", pa.int64())])
 SMALL_ROOT = {"write.root.max-data-entries": "1"}
@@ -123,6 +128,26 @@ def test_a_swap_lists_no_file_of_another_table(
     copy.append([{"id": 8}])
     copy.delete("id = 7")
     assert copy.scan().to_pylist() == [{"id": 8}]
+
+
+def test_a_swap_takes_no_vector_of_another_table(
+    remote: Catalog, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RemoteHead, "refuse_files_of_others", lambda *_: None)
+    sales = catalog.create_table("shop.sales", SCHEMA)
+    sales.append([{"id": 7}, {"id": 8}])
+    sales.delete("id = 7")
+    (stored,) = vectors_of(sales.scan().plan().files)
+    assert stored is not None
+    theirs = replace(stored, location=f"{sales.location}/{stored.location}")
+    orders = remote.create_table("shop.orders", SCHEMA)
+    orders.append([{"id": 1}, {"id": 2}])
+    (own,) = orders.scan().plan().files.pylist("location")
+    edit = VectorEdit(location=own, positions=np.array([0], dtype=np.int64), adopted=theirs)
+    handle = orders._handle
+    with pytest.raises(InvalidInput, match=r"is a file of table shop\.sales"):
+        commit(Change(vectors=(edit,)), head=handle.head, context=handle.context)
+    assert ids(catalog) == [1, 2]
 
 
 def test_a_registered_table_lists_nothing_elsewhere(

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from frazil.commit.change import Change, VectorEdit
+from frazil.commit.loop import commit
 from frazil.errors import FormatError, InvalidInput
+from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import ColumnFile, with_column_files
 from frazil.table import adopt_files
+from frazil.tree.stored_vectors import vectors_of, with_vectors
+from frazil.value_classes import replace
 from tests.table.conftest import orders
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.string())])
@@ -281,9 +288,7 @@ def test_no_way_of_adding_files_takes_one_of_another_table(
     catalog: frazil.Catalog, things: frazil.Table, neighbour: frazil.Table, tmp_path: Path
 ) -> None:
     path = _its_file(neighbour)
-    copy = _file(tmp_path, "copy", {"id": [7], "x": ["seven"]})
-    entries = adopt_files.describe(things._handle, [copy], check_duplicates=True).entries
-    entries = entries.with_constant("location", f"file://{path}")
+    entries = _entries(things, tmp_path).with_constant("location", f"file://{path}")
     ways: list[Callable[[], object]] = [
         lambda: things.row_delta()._add_entries(entries).commit(),
         lambda: things._add_entries(entries),
@@ -294,6 +299,40 @@ def test_no_way_of_adding_files_takes_one_of_another_table(
             add()
     assert path.exists()
     assert _rows(things.refresh()) == [{"id": 1, "x": "one"}]
+
+
+def test_no_vector_or_column_file_of_another_table_is_taken(
+    things: frazil.Table, neighbour: frazil.Table, tmp_path: Path
+) -> None:
+    path = _its_file(neighbour)
+    neighbour.append([{"id": 8, "x": "eight"}, {"id": 9, "x": "nine"}])
+    neighbour.delete("id = 8")
+    (stored,) = [each for each in vectors_of(neighbour.scan().plan().files) if each is not None]
+    theirs = replace(stored, location=f"{neighbour.location}/{stored.location}")
+    (own,) = things.scan().plan().files.pylist("location")
+    edit = VectorEdit(location=own, positions=np.array([0], dtype=np.int64), adopted=theirs)
+    entries = _entries(things, tmp_path)
+    column_file = ColumnFile(
+        location=f"file://{path}",
+        field_ids=(2,),
+        file_format="parquet",
+        file_size_in_bytes=1,
+    )
+    changes = [
+        Change(vectors=(edit,)),
+        Change(added=with_vectors(entries, [theirs])),
+        Change(added=with_column_files(entries, [(column_file,)])),
+    ]
+    for change in changes:
+        with pytest.raises(InvalidInput, match=r"file of table shop\.neighbour"):
+            commit(change, head=things._handle.head, context=things._handle.context)
+    assert _rows(things.refresh()) == [{"id": 1, "x": "one"}]
+
+
+def _entries(table: frazil.Table, folder: Path) -> EntryBatch:
+    """A file that nobody has, as an entry."""
+    copy = _file(folder, "copy", {"id": [7], "x": ["seven"]})
+    return adopt_files.describe(table._handle, [copy], check_duplicates=True).entries
 
 
 def test_a_file_of_a_table_inside_this_one_is_refused(catalog: frazil.Catalog) -> None:

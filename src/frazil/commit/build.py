@@ -179,10 +179,10 @@ class Builder:
         """Refuse files of other tables, note folders that are nobody's; what lies where this table
         writes is not looked up."""
         change, head = self._change, self._head
-        if change.added is None or change.shares_files or not isinstance(head, Neighbour):
+        if change.shares_files or not isinstance(head, Neighbour):
             return metadata
         own = own_prefixes(metadata.location, metadata.properties)
-        outside = [name for name in change.added.pylist("location") if not name.startswith(own)]
+        outside = [name for name in change.named_files() if not name.startswith(own)]
         if outside:
             head.refuse_files_of_others(metadata, outside)
         strange = [name for name in outside if paths.is_absolute(name)]

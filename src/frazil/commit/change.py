@@ -14,6 +14,7 @@ from frazil.commit.updates import MetadataUpdate
 from frazil.errors import InvalidInput
 from frazil.format.checks import check_summary
 from frazil.format.entries.batch import EntryBatch
+from frazil.format.entries.column_files import named_files
 from frazil.format.metadata.metadata import MAIN
 from frazil.format.vectors.puffin import StoredVector
 from frazil.value_classes import dataclass, field
@@ -183,6 +184,12 @@ class Change:
         if not takes:
             return "append" if _only_data(self.added) else "delete"
         return "overwrite" if _rows(self.added) else "delete"
+
+    def named_files(self) -> list[str]:
+        """Files that the table gets by it, as they are named: with rows, deletes or columns."""
+        added = [] if self.added is None else named_files(self.added)
+        vectors = [edit.adopted.location for edit in self.vectors if edit.adopted is not None]
+        return [*added, *vectors, *(edit.file.location for edit in self.columns)]
 
     @property
     def only_adds(self) -> bool:

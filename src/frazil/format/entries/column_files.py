@@ -15,7 +15,7 @@ from frazil import arrow_values
 from frazil.errors import FormatError, Unsupported
 from frazil.format.entries import fields
 from frazil.format.entries.batch import Column, EntryBatch, single_chunk
-from frazil.format.entries.fields import COLUMN_FILES, ContentType, Revision
+from frazil.format.entries.fields import COLUMN_FILES, VECTOR_KEYS, ContentType, Revision
 from frazil.value_classes import dataclass
 
 _FIELD_ID = b"PARQUET:field_id"
@@ -168,6 +168,13 @@ def all_locations(entries: EntryBatch) -> pa.Array:
         return arrow_values.array([], pa.string())
     flat = entries.column(COLUMN_FILES).combine_chunks().flatten()
     return flat.field("location") if len(flat) else arrow_values.array([], pa.string())
+
+
+def named_files(entries: EntryBatch) -> list[str]:
+    """The places of everything that entries name: their files, vectors and column files."""
+    vectors = entries.pylist(VECTOR_KEYS[0]) if entries.has(VECTOR_KEYS[0]) else []
+    named = (*entries.pylist("location"), *vectors, *all_locations(entries).to_pylist())
+    return [name for name in named if name is not None]
 
 
 def _row(file: ColumnFile) -> dict[str, Any]:

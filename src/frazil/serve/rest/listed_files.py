@@ -18,7 +18,7 @@ from frazil.commit.handle import new_snapshot_id, now_ms
 from frazil.errors import NotFound
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
-from frazil.format.entries.column_files import all_locations
+from frazil.format.entries.column_files import all_locations, named_files
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.legacy.read.legacy_decoder import LegacyDecoder
 from frazil.serve.access.allowed_paths import Fence, FencedCache, storage_for
@@ -92,14 +92,14 @@ def strange_files(
 
 
 def _names(reader: TreeReader, snapshot: Snapshot, known: set[str]) -> Iterator[list[str]]:
-    """The names of data and delete files in a snapshot's root, then in its leaves but the known."""
+    """What a snapshot's root names, then what its leaves do but those that are known."""
     tree = _tree(reader, snapshot)
-    yield _files(tree.content())
+    yield named_files(tree.content())
     for leaf in tree.leaves():
         if leaf.location not in known:
             known.add(leaf.location)
             with suppress(NotFound):
-                yield _files(reader.entries(leaf, keys=_PATHS))
+                yield named_files(reader.entries(leaf, keys=_PATHS))
 
 
 def _listed(reader: TreeReader, snapshot: Snapshot, known: set[str]) -> Iterator[list[str]]:
@@ -118,10 +118,6 @@ def _tree(reader: TreeReader, snapshot: Snapshot) -> Tree:
         return reader.tree(snapshot, keys=_PATHS)
     except NotFound:
         return reader.tree(None)
-
-
-def _files(batch: EntryBatch) -> list[str]:
-    return [*batch.pylist("location"), *all_locations(batch).to_pylist()]
 
 
 def _absolute(batch: EntryBatch) -> list[str]:
