@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from types import NoneType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ _DATE_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICROSECOND = datetime.timedelta(microseconds=1)
+_LONG = 1_000
 _INFERRED = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -94,14 +96,42 @@ def scalar(value: Any, type: pa.DataType | None = None) -> pa.Scalar:
     return pa.scalar(value, type) if built is None else built[0]
 
 
+_repeated: WeakValueDictionary[tuple[pa.DataType, int | str, int], pa.Array] = WeakValueDictionary()
+"""Long columns of one value that somebody holds: a table of a million files has twenty for each
+of its leaves, which are of one length."""
+
+
 def repeat(value: pa.Scalar, count: int) -> pa.Array:
-    """`pa.repeat(value, count)` for a scalar of Arrow's."""
+    """`pa.repeat(value, count)` for a scalar of Arrow's. Long columns that are equal are one."""
     if not value.is_valid:
         return pa.nulls(count, value.type)
-    one = _from_list([value.as_py()], value.type)
+    plain = value.as_py()
+    if count < _LONG or not isinstance(plain, int | str):
+        return _repeat(plain, value, count)
+    key = (value.type, plain, count)
+    known = _repeated.get(key)
+    if known is None:
+        known = _repeated[key] = _repeat(plain, value, count)
+    return known
+
+
+def _repeat(plain: Any, value: pa.Scalar, count: int) -> pa.Array:
+    dtype = _NUMPY.get(value.type)
+    if dtype is not None:
+        return _from_numpy(np.full(count, plain, dtype=dtype))
+    one = _from_list([plain], value.type)
     if one is None:
         return pa.repeat(value, count)
     return one.take(_from_numpy(np.zeros(count, dtype=np.int64)))
+
+
+def shared(column: pa.Array) -> pa.Array:
+    """A column of whole numbers as it is or, if it is long and has one value in all rows, in the
+    memory of others like it."""
+    if len(column) < _LONG or column.null_count:
+        return column
+    values = to_numpy(column)
+    return repeat(column[0], len(column)) if (values == values[0]).all() else column
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[Any]]:

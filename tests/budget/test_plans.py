@@ -173,3 +173,25 @@ def test_deletes_spread_over_all_days_leave_leaves_narrow(tmp_path: Path) -> Non
 
 def _history(bench: Bench) -> list[Snapshot]:
     return list(bench.head.snapshots())
+
+
+def test_equal_columns_of_all_leaves_take_memory_once(large: Bench) -> None:
+    files = plan(large.reader(), large.tip).files
+    assert files.num_rows == FILES
+    pieces = {
+        (buffer.address, buffer.size)
+        for key in files.keys
+        for chunk in files.column(key).chunks
+        for buffer in (*chunk.buffers(), *_dictionary(chunk))
+        if buffer is not None
+    }
+    taken = sum(size for _, size in pieces)
+    paths = sum(len(path) for path in files.column("location").to_pylist())
+    # Beside its path a file has an offset of it (4 bytes), rows, bytes, a first row id and a
+    # sequence number (8 each) and a day (4); what is the same for all is a few kB.
+    assert taken - paths < FILES * (4 + 4 * 8 + 4 + 1)
+
+
+def _dictionary(chunk: pa.Array) -> list[pa.Buffer | None]:
+    is_encoded = isinstance(chunk, pa.DictionaryArray)
+    return chunk.dictionary.buffers() if is_encoded else []

@@ -115,3 +115,22 @@ def test_first_rows_end_within_a_batch_and_take_no_more() -> None:
 
     ids = [id for batch in arrow_values.first_rows(batches(), 5) for id in batch["id"].to_pylist()]
     assert (ids, taken) == ([0, 1, 2, 3, 4], [0, 3])
+
+
+@pytest.mark.parametrize("value", [7, -1, True, "parquet"])
+def test_long_columns_of_one_value_are_one_while_somebody_holds_them(value: Any) -> None:
+    scalar = pa.scalar(value)
+    column = arrow_values.repeat(scalar, 5_000)
+    assert column.equals(pa.repeat(scalar, 5_000))
+    assert arrow_values.repeat(pa.scalar(value), 5_000) is column
+    assert not arrow_values.repeat(scalar, 5_001).equals(column)
+
+
+def test_a_column_shares_memory_only_where_all_values_are_equal() -> None:
+    equal = pa.array([3] * 2_000, pa.int32())
+    assert arrow_values.shared(equal).equals(equal)
+    assert arrow_values.shared(equal) is arrow_values.shared(pa.array([3] * 2_000, pa.int32()))
+    for other in ([3] * 1_999 + [4], [3] * 1_999 + [None], [3, 3]):
+        column = pa.array(other, pa.int32())
+        assert arrow_values.shared(column) is column
+    assert arrow_values.shared(pa.array([3] * 2_000, pa.int64())).type == pa.int64()

@@ -18,7 +18,7 @@ from pyiceberg.schema import Schema
 
 from frazil import arrow_values
 from frazil.errors import FormatError
-from frazil.filter.prune.prune import Codes, PruneResult, Reason, compile_filter
+from frazil.filter.prune.prune import Codes, Filter, PruneResult, Reason, compile_filter
 from frazil.filter.text.filter_display import filter_text
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
@@ -176,12 +176,13 @@ class LeafPlanner:
         schema: Schema,
         where: BooleanExpression,
         keys: frozenset[str],
+        compiled: Filter,
     ) -> None:
         self.reader = reader
         self._schema = schema
         self._where = where
         self._keys = keys
-        self._filter = compile_filter(where, shape_of(reader.metadata).prune_context(schema))
+        self._filter = compiled
 
     def plan(self, leaf: LeafRef) -> LeafPlan:
         """The live data files of a leaf that may have matching rows."""
@@ -210,7 +211,8 @@ def _leaf_planner(
     keys: frozenset[str],
 ) -> LeafPlanner:
     reader = TreeReader(storage, metadata, location=location, decoder=decoder)
-    return LeafPlanner(reader, schema, where, keys)
+    compiled = compile_filter(where, shape_of(metadata).prune_context(schema))
+    return LeafPlanner(reader, schema, where, keys, compiled)
 
 
 EachLeaf = Callable[[LeafPlanner, Sequence[LeafRef]], Iterable[LeafPlan]]
@@ -376,7 +378,7 @@ class _Planner:
         self, leaves: Sequence[LeafRef], keys: frozenset[str]
     ) -> tuple[list[EntryBatch], LevelReport]:
         began = time.perf_counter()
-        planner = LeafPlanner(self._reader, self._schema, self._where, keys)
+        planner = LeafPlanner(self._reader, self._schema, self._where, keys, self._filter)
         batches: list[EntryBatch] = []
         total = LevelReport()
         opened = data_leaves(leaves)

@@ -34,6 +34,7 @@ POSITION = "@position"
 LEAF = "@leaf"
 """In-memory column: location of the leaf an entry was read from; null in the root."""
 
+_FIRST = arrow_values.scalar(0, pa.int32())
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
@@ -301,7 +302,7 @@ def labelled(batch: EntryBatch, leaf: LeafRef | None) -> EntryBatch:
     if leaf is None:
         indices, names = pa.nulls(batch.num_rows, pa.int32()), arrow_values.array([], pa.string())
     else:
-        indices = arrow_values.array(np.zeros(batch.num_rows, dtype=np.int32))
+        indices = arrow_values.repeat(_FIRST, batch.num_rows)
         names = arrow_values.array([leaf.location])
     return batch.with_column(LEAF, pa.DictionaryArray.from_arrays(indices, names))
 

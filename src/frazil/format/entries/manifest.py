@@ -67,10 +67,20 @@ _DICTIONARY_ROWS = 500
 """Below this a dictionary page costs more than it saves."""
 
 
-_POOL = pa.system_memory_pool()
-"""Manifests are decoded by threads that come and go. Arrow's own pool would hand the memory of each
-back to the system in huge pages, to be zeroed again for the next: half the time of a first listing.
-"""
+def _decoding_pool() -> pa.MemoryPool:
+    """Manifests are decoded by threads that come and go. Arrow's own pool would hand the memory of
+    each back to the system in huge pages, to be zeroed again for the next: half the time of a first
+    listing. The system's allocator keeps as much again as is in use; jemalloc does neither, but not
+    every build of Arrow has it."""
+    try:
+        return pa.jemalloc_memory_pool()
+    except NotImplementedError:
+        return pa.system_memory_pool()
+
+
+_POOL = _decoding_pool()
+_MOSTLY_EQUAL = ("tracking.status", "content_type", "spec_id")
+"""Columns that have one value in nearly every leaf: leaves of one length share the memory of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +194,9 @@ def decode(
             f"not a readable Parquet manifest: {first_line(error)}", path=path
         ) from error
     column_files = flat.pop(COLUMN_FILES, None)
+    for key in _MOSTLY_EQUAL:
+        if key in flat:
+            flat[key] = arrow_values.shared(flat[key])
     checked = _checked(flat, keys, path, known.revision)
     batch = revisions.in_memory(checked, known.revision, keys)
     if column_files is not None and column_files.null_count < len(column_files):
