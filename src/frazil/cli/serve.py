@@ -94,6 +94,13 @@ def serve(
     query_timeout: Annotated[
         float, typer.Option("--query-timeout", help="Seconds for a plan or a SQL statement.")
     ] = 60,
+    max_memory: Annotated[
+        int,
+        typer.Option(
+            "--max-memory",
+            help="MiB that the process may allocate, threads included; 0 for no limit. Linux only.",
+        ),
+    ] = 4096,
 ) -> None:
     """Serve the catalog to Iceberg clients such as Spark, PyIceberg, DuckDB and Trino.
 
@@ -103,8 +110,10 @@ def serve(
     """
     from frazil.serve import run
     from frazil.serve.access.principals import Access, TokenFile, WebTokens
+    from frazil.serve.memory_ceiling import set_ceiling
     from frazil.serve.settings import Certificate, Settings
 
+    set_ceiling(max_memory)
     if keyfile is not None and certfile is None:
         raise InvalidInput("--keyfile needs --certfile")
     certificate = None

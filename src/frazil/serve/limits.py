@@ -69,6 +69,9 @@ QUERY_TIMEOUT_S: Final = 60.0
 MAX_QUERY_MEMORY: Final = 96 * MIB
 """What the engine of one SQL statement may use; there are few at once because of it. Setting
 `max_query_memory`."""
+MAX_MEMORY_MIB: Final = 4096
+"""What `frazil serve` may allocate in all. DuckDB does not count the memory of one call, and
+`range(3000000000)` is one. Option `--max-memory`."""
 SIGN_IN_THREADS: Final = 4
 MAX_SIGN_IN_WAITING: Final = 508
 """Requests whose token waits to be checked, which may need keys from an identity provider."""
