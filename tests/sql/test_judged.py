@@ -115,6 +115,20 @@ def test_a_query_reads_no_file_and_no_setting(catalog: Catalog, tmp_path: Path, 
     assert catalog.sql("SELECT a FROM s.t").to_pylist() == [{"a": 1}]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT bool_and(true) EXPORT_STATE",
+        "SELECT [x] FROM (SELECT bool_or(a > 0) EXPORT_STATE AS x FROM s.t)",
+        "SELECT to_aggregate_state(true, 'bool_and', ['BOOLEAN'])",
+        "UPDATE s.t SET a = (SELECT finalize(bool_and(true) EXPORT_STATE))",
+    ],
+)
+def test_states_of_aggregates_do_not_end_the_process(catalog: Catalog, text: str) -> None:
+    with pytest.raises(Unsupported, match="state of an aggregate"):
+        catalog.sql(text, allow_files=True).to_arrow()
+
+
 def test_files_may_be_read_where_the_caller_allows_it(catalog: Catalog, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     duckdb.sql("SELECT 7 AS n").write_parquet(str(path))

@@ -72,6 +72,7 @@ def check(
                 _check_table_function(raw, source, offset, allow_files)
         elif kind == "FUNCTION" and function_name(raw)[1] not in own:
             _check_function(raw, source, offset, allow_files)
+            _check_state(raw, source, offset)
 
 
 def _check_table(raw: n.Json | None, source: Source) -> None:
@@ -114,6 +115,17 @@ def _check_function(raw: n.Json, source: Source, offset: int, allow_files: bool)
         f"the function {qualified} may not be called here",
         feature=qualified,
     )
+
+
+def _check_state(raw: n.Json, source: Source, offset: int) -> None:
+    """States of aggregates have no type of ours, and DuckDB crashes with those of booleans when
+    they become Arrow."""
+    if raw.get("export_state") or function_name(raw)[1] == "to_aggregate_state":
+        raise source.unsupported(
+            character_offset(source.text, offset),
+            "the state of an aggregate is not a value here; query the aggregate itself",
+            feature="EXPORT_STATE",
+        )
 
 
 def _parts(value: Any) -> Iterator[tuple[str, n.Json]]:
