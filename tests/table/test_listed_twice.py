@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import frazil
+from frazil.errors import CommitConflict
 from frazil.format.metadata.metadata import Snapshot
 
 SCHEMA = pa.schema([("id", pa.int64())])
@@ -180,6 +181,24 @@ def test_compaction_and_updates_know_entries_apart(table: frazil.Table, path: st
     feed = table.changes(since=since, collapse=True).to_arrow().to_pylist()
     kinds = sorted((row["_change_type"], row["id"]) for row in feed)
     assert kinds == [("update_postimage", 7), ("update_preimage", 2)]
+
+
+@pytest.mark.parametrize("what", ["update", "delete"])
+def test_a_change_of_an_entry_that_went_meanwhile_conflicts(
+    table: frazil.Table, path: str, what: str
+) -> None:
+    _add(table, path)
+    table.delete("id = 2")
+    _add(table, path)
+    tx = table.transaction()
+    if what == "delete":
+        tx.delete("id = 1")
+    else:
+        tx.update({"id": 7}, "id = 1")
+    table.delete("id in (1, 3)")  # all that the first entry had
+    with pytest.raises(CommitConflict, match="no longer in the table"):
+        tx.commit()
+    assert [id for _, id in _rows(table.refresh())] == [2]
 
 
 def test_file_changes_tell_entries_apart(table: frazil.Table, path: str) -> None:
