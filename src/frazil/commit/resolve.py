@@ -185,8 +185,8 @@ def _located_apart(
 
     A table lists a file twice when it was added again without a check. Each entry is then changed
     on its own, as rows of each have ids, and maybe a vector, of their own. What a change means that
-    names a file more often than the table lists it is not clear; unless the table has moved on since
-    it was planned, and lacks an entry that it had.
+    names a file more often than the table lists it is not clear, unless the table has moved on
+    since it was planned and lacks an entry that it had.
     """
     batches = [change.removed, change.replaced, edited_files(change)]
     named = [[] if batch is None else _mentions(batch) for batch in batches]
