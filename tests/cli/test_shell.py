@@ -123,6 +123,22 @@ def test_commands_change_how_rows_are_shown(typed: Typed) -> None:
     assert "'nonsense' is not a format; formats: table, csv, jsonl, markdown, arrow" in said
 
 
+def test_rows_that_are_not_shown_are_asked_for_in_words_of_the_shell(typed: Typed) -> None:
+    shown = typed(".maxrows 3", "FROM range(9);")
+    assert "the first 3 rows; more with .maxrows" in shown
+    assert "--limit" not in shown
+    assert ".maxrows takes a number" in typed(".maxrows many")
+
+
+def test_leaving_an_open_transaction_says_that_it_is_rolled_back(
+    typed: Typed, tmp_path: Path
+) -> None:
+    shown = typed("BEGIN;", "INSERT INTO shop.orders VALUES (1, 2.0);", ".quit")
+    assert "not committed" in shown
+    assert frazil.connect(tmp_path / "w").load_table("shop.orders").scan().count() == 0
+    assert "not committed" not in typed("BEGIN;", "COMMIT;", ".quit")
+
+
 def test_tables_are_described_as_in_other_shells(typed: Typed) -> None:
     said = typed("\\d", "\\d shop.orders", ".schema shop.orders", ".tables")
     assert said.count("price") == 2

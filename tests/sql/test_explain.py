@@ -87,3 +87,25 @@ def test_numbers_of_columns_without_names_are_left_out(catalog: frazil.Catalog) 
     shown = repr(catalog.sql("EXPLAIN SELECT * FROM shop.plain LIMIT 20"))
     assert "#" not in shown
     assert "not deleted" in shown
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM shop.orders WHERE id = 5 ORDER BY id",
+        "SELECT id + 1 AS next, status FROM shop.orders ORDER BY next LIMIT 3",
+        "SELECT sum(id) AS s FROM (SELECT id FROM shop.orders ORDER BY status LIMIT 9)",
+        "SELECT o.id, sum(p.id) FROM shop.orders o JOIN shop.orders p USING (id) GROUP BY 1 ORDER BY 2",
+    ],
+)
+def test_columns_above_a_sorted_step_are_not_numbers(catalog: frazil.Catalog, query: str) -> None:
+    shown = repr(catalog.sql(f"EXPLAIN {query}"))
+    assert "#" not in shown
+    assert "about 0 rows" not in shown
+
+
+def test_texts_with_number_signs_stay(catalog: frazil.Catalog) -> None:
+    query = "SELECT id FROM shop.orders WHERE status IN ('#0', '#91') ORDER BY status"
+    shown = repr(catalog.sql(f"EXPLAIN {query}"))
+    assert "'#0'" in shown
+    assert "'#91'" in shown

@@ -44,6 +44,8 @@ def test_only_files_with_deleted_rows_are_rewritten(people: frazil.Table, tmp_pa
     assert len(report.snapshots) == 5
     assert len(report.files_left()) == 2
     assert "2 deleted rows purged from 2 files" in str(report)
+    assert "2 old files still in the storage until 5 older snapshots expire" in str(report)
+    assert "Storage" not in repr(report)
     assert {"n12", "n27"} <= _names_on_disk(tmp_path)
     people.expire_snapshots(older_than="0 days", keep_last=1)
     assert report.files_left() == []

@@ -108,7 +108,7 @@ def _write(session: Session, text: str, file: Path, *, as_json: bool) -> None:
 def print_result(result: Result, shown: Shown, *, as_json: bool = False) -> None:
     """Print the rows of a statement: the first ones as a table, all in other formats."""
     if shown.format is Format.TABLE and not as_json:
-        print_first(result, MAX_ROWS if shown.max_rows is None else shown.max_rows)
+        print_first(result, MAX_ROWS if shown.max_rows is None else shown.max_rows, shown.more)
         return
     from frazil.arrow_values import first_rows
 

@@ -16,14 +16,14 @@ from frazil.maintenance.compact import rewrite_without_deleted
 from frazil.maintenance.progress import Progress, silent
 from frazil.storage import Storage
 from frazil.text_format import counted
-from frazil.value_classes import dataclass
+from frazil.value_classes import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
     """What was rewritten, and where the deleted rows still are."""
 
-    _storage: Storage
+    _storage: Storage = field(repr=False)
     table: str
     rows: int
     """Deleted rows that the new files do not have."""
@@ -60,7 +60,8 @@ class Purged:
             return f"{text}; none of these files exists any more"
         return (
             f"{text}; {counted(left, 'old file')} still in the storage until "
-            f"{counted(len(self.snapshots), 'older snapshot')} expired"
+            f"{counted(len(self.snapshots), 'older snapshot')} "
+            f"{'expires' if len(self.snapshots) == 1 else 'expire'}"
         )
 
 

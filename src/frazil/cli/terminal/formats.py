@@ -61,13 +61,13 @@ def print_rows(
             _write_arrow(schema, batches)
 
 
-def print_first(result: Result, rows: int) -> None:
+def print_first(result: Result, rows: int, more: str) -> None:
     """Print the first rows of a result as a table, and say if there are more."""
     from frazil.sql.output.display import text_table
 
     text = text_table(result.head(rows + 1), limit=rows, width=width())
     if result.head(rows + 1).num_rows > rows:
-        text += "; more with --limit, all with --format csv"
+        text += f"; {more}"
     output.print_table(text)
 
 

@@ -18,3 +18,5 @@ class Shown:
     format: Format = Format.TABLE
     max_rows: int | None = None
     timing: bool = False
+    more: str = "more with --limit, all with --format csv"
+    """What to do for the rows that are not shown."""

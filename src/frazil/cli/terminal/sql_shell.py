@@ -43,12 +43,19 @@ class Shell:
         self._session = session
         self._show = show
         self._shown = Shown() if shown is None else shown
+        self._shown.more = "more with .maxrows"
         self._words = Words(session)
         self._matching: list[str] = []
 
     def loop(self) -> None:
         """Until the user leaves."""
         output.console.print("Frazil SQL. .help for help, Ctrl-D to leave.", highlight=False)
+        self._read_and_run()
+        if self._session.in_transaction:
+            text = "the transaction was not committed; its changes are rolled back"
+            output.errors.print(text, highlight=False)
+
+    def _read_and_run(self) -> None:
         with _LineEditor(self.complete) as editor:
             pending = ""
             while True:
@@ -123,6 +130,8 @@ class Shell:
                 output.console.print(f"timing is {'on' if self._shown.timing else 'off'}")
             case ".maxrows", [number] if number.isdigit():
                 self._shown.max_rows = int(number)
+            case ".maxrows", [_]:
+                output.errors.print(".maxrows takes a number", highlight=False)
             case ".mode", [name] if name in [format.value for format in Format]:
                 self._shown.format = Format(name)
             case ".mode", []:

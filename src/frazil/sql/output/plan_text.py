@@ -19,6 +19,7 @@ _DELETED: Final = re.compile(r"get_bit\('[01]+'::BIT, ")
 _OUTER: Final = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE")
 _ESTIMATE: Final = "Estimated Cardinality"
 _REFERENCE: Final = re.compile(r"#(\d+)")
+_TEXT_OR_REFERENCE: Final = re.compile(r"'[^']*'|\"[^\"]*\"|#(\d+)")
 _CAST: Final = re.compile(r"CAST\((#\d+) AS \w+\)")
 _COMPRESSED: Final = re.compile(r"__internal_(?:de)?compress_\w+\(([^(),]+)(?:, [^()]*)?\)")
 _SAID_BY_NAME: Final = ("Function", "Total Files Read")
@@ -59,7 +60,9 @@ def _counts(node: Mapping[str, Any]) -> str:
         rows = counted(int(node.get("intermediate_rows", 0)), "row")
         return f": {rows}, {node['timing'] * 1000:.1f} ms"
     estimate = str(node.get("extra_info", {}).get(_ESTIMATE, ""))
-    return f": about {counted(int(estimate), 'row')}" if estimate.isdigit() else ""
+    # DuckDB says 0 where it has no estimate, for LIMIT as an example.
+    is_estimated = estimate.isdigit() and int(estimate) > 0
+    return f": about {counted(int(estimate), 'row')}" if is_estimated else ""
 
 
 def _details(info: Mapping[str, Any], inputs: Sequence[str]) -> Iterator[str]:
@@ -67,8 +70,9 @@ def _details(info: Mapping[str, Any], inputs: Sequence[str]) -> Iterator[str]:
         if key == _ESTIMATE or key in _SAID_BY_NAME or not value:
             continue
         texts = [_named(_without_bitmaps(text), inputs) for text in _texts(value)]
-        if not all(map(_REFERENCE.fullmatch, texts)):  # numbers alone tell nothing
-            yield f"{key.lower()}: " + ", ".join(texts)
+        unnamed = [_CAST.sub(r"\1", text) for text in texts]
+        if not all(map(_REFERENCE.fullmatch, unnamed)):  # numbers alone tell nothing
+            yield f"{key.lower()}: " + ", ".join(_named(text, (), "…") for text in unnamed)
 
 
 def _columns(node: Mapping[str, Any]) -> tuple[str, ...]:
@@ -101,14 +105,17 @@ def _plain(text: str) -> str:
     return text.replace("count_star()", "count(*)")
 
 
-def _named(text: str, inputs: Sequence[str]) -> str:
-    """A text with the names of columns instead of their numbers, as far as these are known."""
+def _named(text: str, inputs: Sequence[str], other: str | None = None) -> str:
+    """A text with the names of columns instead of their numbers; those that `inputs` does not have
+    stay, or become `other`."""
 
-    def name(reference: re.Match[str]) -> str:
-        number = int(reference[1])
-        return inputs[number] if number < len(inputs) else reference[0]
+    def name(match: re.Match[str]) -> str:
+        if match[1] is None:  # a text of the user
+            return match[0]
+        number = int(match[1])
+        return inputs[number] if number < len(inputs) else other or match[0]
 
-    return _REFERENCE.sub(name, text)
+    return _TEXT_OR_REFERENCE.sub(name, text)
 
 
 def _without_bitmaps(text: str) -> str:
