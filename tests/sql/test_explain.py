@@ -95,7 +95,8 @@ def test_numbers_of_columns_without_names_are_left_out(catalog: frazil.Catalog) 
         "SELECT id FROM shop.orders WHERE id = 5 ORDER BY id",
         "SELECT id + 1 AS next, status FROM shop.orders ORDER BY next LIMIT 3",
         "SELECT sum(id) AS s FROM (SELECT id FROM shop.orders ORDER BY status LIMIT 9)",
-        "SELECT o.id, sum(p.id) FROM shop.orders o JOIN shop.orders p USING (id) GROUP BY 1 ORDER BY 2",
+        "SELECT o.id, sum(p.id) FROM shop.orders o JOIN shop.orders p USING (id) GROUP BY 1 "
+        "ORDER BY 2",
     ],
 )
 def test_columns_above_a_sorted_step_are_not_numbers(catalog: frazil.Catalog, query: str) -> None:

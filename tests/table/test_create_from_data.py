@@ -80,6 +80,69 @@ def test_what_is_neither_is_refused(catalog: frazil.Catalog, data: Any, problem:
         catalog.load_table("shop.orders")
 
 
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"name": "Bob"}, "column 'name' is 'Bob'; expected a list of values"),
+        ({"name": b"Bob"}, "column 'name' is b'Bob'; expected a list of values"),
+        ({"id": 1}, "column 'id' is 1; expected a list of values"),
+        (pa.chunked_array([[1]]), "rows are a ChunkedArray, which is one column"),
+        ({"id": [1, 2], "name": ["a"]}, "columns differ in length"),
+    ],
+    ids=["text", "bytes", "number", "column", "lengths"],
+)
+def test_one_value_or_one_column_is_no_rows(
+    catalog: frazil.Catalog, data: Any, problem: str
+) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        catalog.create_table("shop.refused", data)
+    table = catalog.create_table("shop.orders", ROWS)
+    with pytest.raises(InvalidInput, match=problem):
+        table.append(data)
+    with pytest.raises(InvalidInput, match=problem):
+        table.upsert(data, on="id")
+    assert table.scan().to_pylist() == ROWS
+
+
+def test_a_series_is_one_column(catalog: frazil.Catalog) -> None:
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    table = catalog.create_table("shop.orders", ROWS)
+    for series in (pandas.Series([1], name="id"), polars.Series("id", [1])):
+        with pytest.raises(InvalidInput, match="rows are a Series, which is one column"):
+            table.append(series)
+
+
+def test_python_objects_in_a_polars_frame_are_refused(catalog: frazil.Catalog) -> None:
+    """They were written as addresses in memory."""
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"id": polars.Series([object()], dtype=polars.Object)})
+    problem = "column 'id' of the polars frame has Python objects"
+    with pytest.raises(InvalidInput, match=problem):
+        catalog.create_table("shop.refused", frame)
+    with pytest.raises(InvalidInput, match=problem):
+        catalog.create_table("shop.orders", ROWS).append(frame)
+    with pytest.raises(InvalidInput, match=problem):
+        catalog.sql("SELECT * FROM frame")
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"id": [1], "name": ["a", 3]}, "column 'name': no Arrow form"),
+        ([{"id": 1, "name": "a"}, {"id": 2, "name": 3}], "column 'name': no Arrow form"),
+        (
+            {"id": pa.array([1], pa.uint64())},
+            "has no table type; cast it to int64 or decimal",
+        ),
+        ({"id": pa.array([1], pa.duration("s"))}, "has no table type; cast it to int64 or text"),
+    ],
+    ids=["columns", "rows", "unsigned", "duration"],
+)
+def test_a_column_without_a_type_is_named(catalog: frazil.Catalog, data: Any, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        catalog.create_table("shop.orders", data)
+
+
 BAD = {
     "write.root.max-data-entries": "abc",
     "write.leaf.max-dead-ratio": "2",

@@ -235,8 +235,16 @@ def _type_from_arrow(
         )
     primitive = _primitive_from_arrow(plain_type(arrow))
     if primitive is None:
-        problems.append(f"column '{path}': Arrow type {arrow} has no table type")
+        advice = next((text for is_kind, text in _INSTEAD if is_kind(arrow)), "")
+        problems.append(f"column '{path}': Arrow type {arrow} has no table type{advice}")
     return primitive
+
+
+_INSTEAD: Final = (
+    (pa.types.is_uint64, "; cast it to int64 or decimal(20, 0)"),
+    (pa.types.is_duration, "; cast it to int64 or text"),
+)
+"""What to do about types that tables do not have."""
 
 
 def plain_type(arrow: pa.DataType) -> pa.DataType:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from frazil.catalog.names import dotted, undotted
 from frazil.catalog.views import ViewState
+from frazil.data.write.row_input import refuse_objects
 from frazil.errors import InvalidInput, NotFound
 from frazil.rows.duckdb.duckdb_source import UnslicedRows, is_misread, unsliced
 from frazil.sql.caller import is_lazy_frame
@@ -118,6 +119,7 @@ def given_rows(data: Any) -> Any:
     if isinstance(data, dict):
         return pa.table(data)
     if re.match(r"pyarrow|pandas|polars", type(data).__module__):
+        refuse_objects(data)
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return UnslicedRows(data)

@@ -170,7 +170,7 @@ def record_batches(data: Rows, schema: Schema | None) -> pa.RecordBatchReader:
     if _is_from(data, "polars", "LazyFrame"):
         return record_batches(data.collect(), schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        return _stream(data)
     if _is_from(data, "pyarrow", "Dataset"):
         return data.scanner().to_reader()
     if _is_from(data, "pyarrow", "Scanner"):
@@ -183,6 +183,34 @@ def record_batches(data: Rows, schema: Schema | None) -> pa.RecordBatchReader:
         f"rows are {short_repr(data)}; expected an Arrow table, batch or reader, a pandas or "
         "polars frame, a dict of columns or a list of dicts"
     )
+
+
+def _stream(data: Any) -> pa.RecordBatchReader:
+    """Rows of whatever gives Arrow data."""
+    refuse_objects(data)
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        kind = type(data).__name__
+        if kind in ("Series", "ChunkedArray"):
+            raise InvalidInput(
+                f"rows are a {kind}, which is one column; pass a frame or a dict of columns, such "
+                'as {"id": values}'
+            ) from error
+        raise InvalidInput(f"rows are a {kind} without an Arrow form: {error}") from error
+
+
+def refuse_objects(data: Any) -> None:
+    """Refuse a polars frame with columns of Python objects: polars gives the addresses of these in
+    memory as their values."""
+    if not _is_from(data, "polars", "DataFrame"):
+        return
+    objects = [name for name, kind in data.schema.items() if str(kind) == "Object"]
+    if objects:
+        raise InvalidInput(
+            f"column {', '.join(map(repr, objects))} of the polars frame has Python objects; "
+            "cast it to a type"
+        )
 
 
 def row_reader(rows: Any, schema: Schema) -> pa.RecordBatchReader:
@@ -277,16 +305,16 @@ def _iterable(data: Iterable[Any], schema: Schema | None) -> pa.RecordBatchReade
 
 def inferred(data: Any) -> pa.Table:
     """A dict of columns or a list of dicts, in the types that Arrow finds for them."""
+    if isinstance(data, Mapping):
+        return _same_length({name: _untyped(name, values) for name, values in data.items()})
     try:
-        if isinstance(data, Mapping):
-            return pa.table(dict(data))
         for row in data:
             if not isinstance(row, Mapping):
                 raise TypeError(f"a row is {short_repr(row)}; expected a dict")
         names = dict.fromkeys(name for row in data for name in row)
-        return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in data])
     except NO_ARROW_FORM as error:
         raise InvalidInput(f"The column types cannot be inferred from the rows: {error}") from error
+    return _same_length({name: _untyped(name, [row.get(name) for row in data]) for name in names})
 
 
 def _columns(data: Mapping[str, Any], schema: Schema) -> pa.Table:
@@ -301,17 +329,29 @@ def _columns(data: Mapping[str, Any], schema: Schema) -> pa.Table:
             arrays[name] = _untyped(name, values)
         else:
             arrays[name] = _typed(list(values), field, name, problems)
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise InvalidInput(f"Columns differ in length: {lengths}.")
+    table = _same_length(arrays)
     if problems:
         raise refuse("The data does not fit the table", problems)
-    return pa.table(arrays)
+    return table
+
+
+def _same_length(columns: Mapping[str, Any]) -> pa.Table:
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInput(f"columns differ in length: {lengths}")
+    return pa.table(dict(columns))
 
 
 def _untyped(name: str, values: Any) -> Any:
+    """Values of a column in the type that Arrow finds for them."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    is_one_value = isinstance(values, str | bytes) or not isinstance(values, Iterable)
+    if is_one_value:
+        raise InvalidInput(
+            f"column {name!r} is {short_repr(values)}; expected a list of values. A row goes into "
+            "a list, too: append([row])"
+        )
     try:
         return arrow_values.array(values)
     except NO_ARROW_FORM as error:
