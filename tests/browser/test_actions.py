@@ -220,3 +220,29 @@ def test_sql_that_writes_is_refused(desk: tuple[Window, Running], table: Table) 
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text("The query was refused")
     assert table.refresh().scan().count() == 60
+
+
+def test_dead_entries_stand_apart_from_live_ones(
+    desk: tuple[Window, Running], own: Catalog
+) -> None:
+    window, _ = desk
+    small = {"write.root.max-data-entries": "4"}
+    table = own.create_table("shop.dead", rows(0, 0).schema, properties=small)
+    for first in range(0, 60, 10):
+        table.append(rows(first, 10))
+    table.delete("id < 10")
+    page = window.go("#/shop/dead/tree")
+    dead = page.locator(".leaf .rust").first
+    expect(dead).to_contain_text("1 dead")
+    gap = dead.evaluate(
+        """(element) => {
+        const before = document.createRange(), after = document.createRange();
+        before.selectNodeContents(element.previousSibling);
+        const text = element.firstChild;
+        after.setStart(text, text.data.indexOf("·"));
+        after.setEnd(text, text.length);
+        return after.getBoundingClientRect().left - before.getBoundingClientRect().right;
+        }"""
+    )
+    assert gap > 1
+    expect(page.locator(".words")).to_contain_text("The line and the colour")

@@ -58,7 +58,9 @@ def test_what_was_applied_is_not_applied_again(source: frazil.Table, replica: fr
     source.append({"id": [4], "v": ["d"]})
     assert not replica.apply(first, on="id").committed
     replica.apply(source.changes(), on="id")
-    assert not replica.apply(source.changes(), on="id").committed
+    again = replica.apply(source.changes(), on="id")
+    assert not again.committed
+    assert str(again).startswith("nothing committed; every change is here already")
     since = replica.applied_from(source)
     assert not replica.apply(source.changes(since=since), on="id").committed
     assert _rows(replica) == _rows(source)

@@ -392,6 +392,7 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
         >>> replica.apply(orders.changes(since=replica.applied_from(orders)), on="id")
         ... # doctest: +SKIP
         """
+        from frazil.commit.result import CommitResult
         from frazil.table import apply_changes
 
         def change(tx: Transaction) -> None:
@@ -404,7 +405,10 @@ class Table(FileOperations, ColumnOperations, HistoryOperations, IcebergOperatio
                 )
             apply_changes.apply(tx, changes, keys, name=self.name, schema=schema)
 
-        return self._recomputed(change)
+        result = self._recomputed(change)
+        if result.committed:
+            return result
+        return CommitResult.nothing("every change is here already", ms=result.ms)
 
     def applied_from(self, source: Table) -> int | None:
         """The snapshot of another table up to which its changes were applied here, or None."""

@@ -482,7 +482,7 @@ class TreeView {
       " is a leaf: a metadata file that lists data files; the number on it counts those. ",
       drawing === "ranges"
         ? "It reaches from the lowest to the highest value"
-        : "The dark line and the colour show where its values",
+        : "The line and the colour show where its values",
       column ? [" of ", code(column.name)] : "",
       drawing === "ranges" ? ". " : " lie. ",
       filtered ? "Grey leaves are not opened. " : "",
