@@ -23,9 +23,11 @@ def _commands() -> Iterator[tuple[str, str]]:
                 for number, line in enumerate(block.code.splitlines()):
                     if line.startswith("frazil "):
                         yield f"{page.name}:{block.line + number}", line
-        for number, line in page.prose:
-            for found in re.findall(r"`(?:\.venv/bin/)?(frazil [^`]+)`", line):
-                yield f"{page.name}:{number}", found
+        # A command in a sentence may go on in the next line.
+        text = "\n".join(line for _, line in page.prose)
+        for found in re.finditer(r"`(?:\.venv/bin/)?(frazil\s[^`]+)`", text):
+            number = page.prose[text.count("\n", 0, found.start())][0]
+            yield f"{page.name}:{number}", " ".join(found[1].split())
 
 
 @pytest.mark.parametrize(("where", "line"), list(_commands()))

@@ -69,7 +69,7 @@ def serve(
         list[str] | None,
         typer.Option(
             "--name",
-            help="Name under which a server without tokens is used, besides its address; repeat.",
+            help="Further host name by which clients reach a server without tokens; repeatable.",
         ),
     ] = None,
     sql_writes: Annotated[
