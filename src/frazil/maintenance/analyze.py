@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from textwrap import wrap
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,11 +24,12 @@ from frazil.maintenance.retention import Retention, due
 from frazil.properties.registry import SERVE_LOCATION, TARGET_FILE_SIZE
 from frazil.rows.selection import Selection
 from frazil.storage import Places
-from frazil.text_format import card, counted
+from frazil.text_format import card, counted, size
 from frazil.tree.policy import Thresholds
 from frazil.tree.read import Tree
 from frazil.value_classes import dataclass, field, replace
 
+_WIDTH: Final = 80
 _KEYS = (
     "content_type",
     "record_count",
@@ -91,7 +93,8 @@ class Health:
             "rows": f"{self.rows:,}",
             "files": f"{self.data_files:,}",
             "small files": f"{self.small_files:,}",
-            "bytes": f"{self.data_bytes:,}",
+            "size": size(self.data_bytes),
+            "to do": "; ".join(f"{hint.problem}: {hint.run}" for hint in self.advice) or "nothing",
         }
         return card(f"health of {self.table}", facts)
 
@@ -115,34 +118,60 @@ class Health:
         return {**asdict(self), "rows": self.rows, "delete_ratio": self.delete_ratio}
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.table}: snapshot {self.snapshot_id}",
-            f"  snapshots   {self.snapshots:,} ({self.expirable_snapshots or 'none'} expirable), "
+        """The report, in lines that fit a terminal; what there is none of is said in a word."""
+        facts = {
+            "snapshots": f"{self.snapshots:,} ({self.expirable_snapshots or 'none'} expirable), "
             f"{counted(self.refs, 'branch or tag', 'branches and tags')}",
-            f"  data files  {self.data_files:,} ({self.small_files or 'none'} small, "
-            f"{self.files_to_compact or 'none'} to compact), "
-            f"{counted(self.rows, 'row')}, {counted(self.data_bytes, 'byte')}; "
-            f"{counted(self.average_file_bytes, 'byte')} on average",
-            f"  deletes     {counted(self.deleted_rows, 'deleted row')} "
-            f"({self.delete_ratio:.1%}) in {counted(self.files_with_vectors, 'file')}; "
-            f"{_mostly(self.files_mostly_deleted)} mostly deleted; delete files: "
-            f"{self.equality_delete_files:,} equality, {self.position_delete_files:,} position",
-            f"  root        {counted(self.root_entries, 'entry', 'entries')}, "
-            f"{counted(self.root_bytes, 'byte')}",
-            f"  leaves      {self.leaves:,} ({self.small_leaves or 'none'} small, "
-            f"{self.old_leaves or 'none'} of v1 to v3), {counted(self.leaf_bytes, 'byte')}, "
-            f"{counted(self.dead_entries, 'dead entry', 'dead entries')}; average overlap"
-            + (f" in {self.overlap.column}" if self.overlap.column else "")
-            + f": {self.overlap.average:.1f}",
-        ]
-        lines += [f"  → {hint.problem}: {hint.run}" for hint in self.advice]
+            "data files": f"{self.data_files:,} ({self.small_files or 'none'} small, "
+            f"{self.files_to_compact or 'none'} to compact), {counted(self.rows, 'row')}, "
+            f"{size(self.data_bytes)}; {size(self.average_file_bytes)} on average",
+            "deletes": self._deletes(),
+            "root": f"{counted(self.root_entries, 'entry', 'entries')}, {size(self.root_bytes)}",
+            "leaves": self._leaves(),
+        }
+        lines = [f"{self.table}: snapshot {self.snapshot_id}"]
+        for name, text in facts.items():
+            lines += _wrapped(f"  {name:<12}", text)
+        for hint in self.advice:
+            lines += _wrapped("  → ", f"{hint.problem}: {hint.run}")
         if not self.advice:
             lines.append("  nothing urgent" if self.files_to_compact else "  nothing to do")
         return "\n".join(lines)
 
+    def _deletes(self) -> str:
+        parts = []
+        if self.deleted_rows:
+            parts.append(
+                f"{counted(self.deleted_rows, 'deleted row')} ({self.delete_ratio:.1%}) in "
+                f"{counted(self.files_with_vectors, 'file')}"
+            )
+        if self.files_mostly_deleted:
+            verb = "is" if self.files_mostly_deleted == 1 else "are"
+            parts.append(f"{counted(self.files_mostly_deleted, 'file')} {verb} mostly deleted")
+        for kind, files in (
+            ("equality delete file", self.equality_delete_files),
+            ("position delete file", self.position_delete_files),
+        ):
+            if files:
+                parts.append(counted(files, kind))
+        return "; ".join(parts) or "none"
 
-def _mostly(files: int) -> str:
-    return f"{counted(files, 'file')} {'is' if files == 1 else 'are'}" if files else "no file is"
+    def _leaves(self) -> str:
+        if not self.leaves:
+            return "none"
+        column = f" in {self.overlap.column}" if self.overlap.column else ""
+        return (
+            f"{self.leaves:,} ({self.small_leaves or 'none'} small, "
+            f"{self.old_leaves or 'none'} of v1 to v3), {size(self.leaf_bytes)}, "
+            f"{counted(self.dead_entries, 'dead entry', 'dead entries')}; average overlap{column}: "
+            f"{self.overlap.average:.1f}"
+        )
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return wrap(
+        text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
+    )
 
 
 def analyze(handle: TableHandle, *, branch: str = MAIN, progress: Progress = silent) -> Health:

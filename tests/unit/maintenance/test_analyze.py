@@ -113,3 +113,30 @@ def test_small_files_that_can_wait_are_not_called_nothing(tmp_path: Path) -> Non
     assert "nothing urgent" in str(table.analyze())
     table.compact()
     assert "nothing to do" in str(table.analyze())
+
+
+def test_the_report_fits_a_terminal_and_says_only_what_there_is(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    for number in range(30):
+        table.append(rows(number))
+    lines = str(table.analyze()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "  deletes     none" in lines
+    assert "  leaves      none" in lines
+    first = table.scan(columns=["_file"]).to_arrow()["_file"][0].as_py()
+    table.delete(f"_file = '{first}' AND _pos < 2")
+    text = str(table.analyze())
+    assert "deleted row" in text
+    assert "0 equality" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_card_says_what_to_run(tmp_path: Path) -> None:
+    table = new_table(tmp_path)
+    table.append(rows(0))
+    assert "nothing" in table.analyze()._repr_html_()
+    for number in range(1, 30):
+        table.append(rows(number))
+    health = table.analyze()
+    assert health.advice
+    assert health.advice[0].run in health._repr_html_()
