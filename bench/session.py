@@ -9,9 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.peers import Peer
+from bench.peers import DRIVERS, Peer
 
 ROOT = Path(__file__).resolve().parents[1]
+# Sources run from a checkout get bytecode like those that were installed.
+_BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 
 
 class Skipped(Exception):
@@ -37,8 +39,7 @@ class Session:
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
-            # Sources run from a checkout get bytecode like those that were installed.
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment},
+            env={**os.environ, **_BYTECODE, **environment},
         )
 
     def ask(self, op: str, **arguments: Any) -> Any:
@@ -83,3 +84,27 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def whole_process(peer: Peer, script: str, *arguments: str) -> dict[str, Any]:
+    """A script in the peer's environment, from the start of Python to its end: time, processor time
+    of all threads, and what it printed."""
+    began = time.perf_counter()
+    process = subprocess.Popen(
+        [peer.command[0], str(DRIVERS / script), *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **_BYTECODE},
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        printed, complaint = process.stdout.read(), process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        ms = (time.perf_counter() - began) * 1000
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise Failed(f"{peer.name}: {script} failed: {complaint.splitlines()[-1:]}")
+    return {"ms": ms, "cpu": (usage.ru_utime + usage.ru_stime) * 1000, "result": printed.strip()}

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.course import AdoptionPlan, forgiving
-from bench.peers import FRAZIL
+from bench.drivers import shop
+from bench.drivers.first_plan import PLANS
+from bench.peers import FRAZIL, Peer
 from bench.results import Outcome, median
+from bench.session import whole_process
 
 KINDS = ("day and country", "day", "order_id", "all")
 
@@ -28,12 +31,14 @@ def planning(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -
                 sessions[peer.name].ask("plan", kind="day", total=size, cold=True)
             for kind in KINDS:
                 _one_kind(outcome, sessions, kind, size, workload)
+        _first_plan(course, outcome, ready, size, workload["starts"])
         for peer in ready:
             _memory(course, outcome, peer, size)
     outcome.note(
-        "All times are of a running process, which has imported the library and planned before: a "
-        "new process pays for its imports as well. cold: the table is loaded again and nothing "
-        "decoded before is reused; the operating system still has the files in memory."
+        "cold and warm are of a running process, which has imported the library and planned "
+        "before. A new process is timed from the start of Python to its end: it imports the "
+        "library, opens the table and plans. cold: the table is loaded again and nothing decoded "
+        "before is reused; the operating system still has the files in memory."
     )
     outcome.note(
         "delta-rs keeps the whole log in memory once loaded: its warm figures are of that."
@@ -74,6 +79,32 @@ def _one_kind(
     counts = {name: a[0]["files"] for (name, heat), a in found.items() if heat == "cold"}
     if len(set(counts.values())) > 1:
         outcome.note(f"{case}: the plans differ in files: {counts}")
+
+
+def _first_plan(
+    course: AdoptionPlan, outcome: Outcome, peers: list[Peer], size: int, starts: int
+) -> None:
+    """The first selective plan of a new process, the peers taking turns; the first turn, which may
+    compile modules, does not count."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for turn in range(starts + 1):
+        for peer in peers:
+            if peer.name not in PLANS:
+                continue
+            with forgiving(outcome, peer.name, f"new process, {size:,} files"):
+                folder = course.populated(peer, size)
+                day = shop.WANTED_DAY.isoformat()
+                answer = whole_process(peer, "first_plan.py", peer.name, folder, day)
+                if turn:
+                    found.setdefault(peer.name, []).append(answer)
+    case = f"{size:,} files, day"
+    for name, answers in found.items():
+        outcome.add(case, "new process", name, median(a["ms"] for a in answers), "ms")
+        least = min(a["cpu"] for a in answers)
+        outcome.add(case, "new process, processor time, least", name, least, "cpu ms")
+    counts = {name: answers[0]["result"] for name, answers in found.items()}
+    if len(set(counts.values())) > 1:
+        outcome.note(f"{case}, new process: the plans differ in files: {counts}")
 
 
 def _memory(course: AdoptionPlan, outcome: Outcome, peer: Any, size: int) -> None:

@@ -20,6 +20,8 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pyarrow as pa
 
+from frazil import arrow_compute
+
 _DATE_EPOCH = datetime.date(1970, 1, 1).toordinal()
 _EPOCH = datetime.datetime(1970, 1, 1)
 _UTC_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -122,7 +124,19 @@ def _repeat(plain: Any, value: pa.Scalar, count: int) -> pa.Array:
     one = _from_list([plain], value.type)
     if one is None:
         return pa.repeat(value, count)
-    return one.take(_from_numpy(np.zeros(count, dtype=np.int64)))
+    return arrow_compute.take(one, _from_numpy(np.zeros(count, dtype=np.int64)))
+
+
+def struct_array(
+    children: Sequence[pa.Array],
+    fields: Sequence[pa.Field],
+    missing: np.ndarray[Any, np.dtype[np.bool_]] | None,
+) -> pa.StructArray:
+    """`pa.StructArray.from_arrays(children, fields=fields, mask=missing)`."""
+    if missing is None:
+        return pa.StructArray.from_arrays(children, fields=fields)
+    kind = pa.struct(fields)
+    return pa.Array.from_buffers(kind, missing.size, [_bits(~missing)], children=list(children))
 
 
 def shared(column: pa.Array) -> pa.Array:
@@ -174,7 +188,7 @@ def _from_numpy(
         kind = pa.from_numpy_dtype(values.dtype)
         data = pa.py_buffer(np.ascontiguousarray(values))
         built = pa.Array.from_buffers(kind, values.size, [validity, data])
-    return built if type is None or type == built.type else built.cast(type)
+    return built if type is None or type == built.type else arrow_compute.cast(built, type)
 
 
 def _bits(flags: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Buffer:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from frazil.cli.commands import GROUPS
 from frazil.spark.source.source import FrazilSource
 
 _REPORT = """
@@ -170,12 +171,28 @@ FIRST_WORK = {
 """What a new process is likely to do first."""
 
 
+MODULES = {
+    "plan": 125,
+    "plan of a day": 125,
+    "scan": 142,
+    "append": 188,
+    "delete": 188,
+    "update": 208,
+    "upsert": 210,
+    "query": 254,
+    "insert": 256,
+}
+"""How many modules of the package each of them may load."""
+ENGINE = {"update", "upsert", "query", "insert"}
+"""What DuckDB does."""
+
+
 @pytest.mark.parametrize("work", FIRST_WORK)
-def test_first_work_does_without_pandas_and_the_table_layer_of_pyiceberg(
+def test_first_work_loads_what_it_needs_of_others_and_of_the_package(
     tmp_path: Path, work: str
 ) -> None:
     """pandas, which pyarrow loads where it is installed, takes a seventh of a second, PyIceberg's
-    tables a third, and what numpy has for masked arrays a fortieth."""
+    tables a third, and what numpy has for masked arrays and pyarrow.compute a thirtieth each."""
     pytest.importorskip("pandas")
     with frazil.connect(tmp_path / "warehouse") as catalog:
         rows = [{"id": n, "name": f"n{n}", "day": datetime.date(2024, 1, n)} for n in (7, 8)]
@@ -185,9 +202,45 @@ def test_first_work_does_without_pandas_and_the_table_layer_of_pyiceberg(
         f"t = c.load_table('shop.orders'); {FIRST_WORK[work]}"
     )
     modules = loaded(code, str(tmp_path / "warehouse"))
-    assert not {"pandas", "pyiceberg.table", "pyiceberg.io", "sqlalchemy", "polars"} & modules
+    others = {"pyiceberg.table", "pyiceberg.io", "pyarrow.compute", "pyarrow.dataset"}
+    assert not modules & others
+    assert not tops(modules) & ({"pandas", "sqlglot", "polars"} | OTHERS - {"zstandard", "mmh3"})
+    assert ("duckdb" in modules) == (work in ENGINE)
     if work not in ("delete", "update", "upsert"):
         assert "numpy.ma" not in modules
+    assert len([name for name in modules if name.startswith("frazil.")]) <= MODULES[work]
+
+
+def test_a_plan_loads_nothing_that_reads_or_writes_rows(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", [{"id": 7}])
+    code = (
+        "import sys, frazil; t = frazil.connect(sys.argv[1]).load_table('shop.orders'); "
+        "t.scan('id < 9').plan()"
+    )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    assert {name for name in modules if name.startswith("frazil.data.")} == {
+        "frazil.data.arrow_rows",
+        "frazil.data.metadata_columns",
+        "frazil.data.slices",
+    }
+    assert not {name for name in modules if name.startswith(("frazil.sql.", "frazil.tree.write"))}
+
+
+def test_a_command_loads_its_own_group_and_nothing_to_paint_with(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        catalog.create_table("shop.orders", [{"id": 7}])
+    code = (
+        "import sys; sys.argv = ['frazil', 'scan', '-c', sys.argv[1], 'shop.orders']; "
+        "from frazil.cli import main\n"
+        "try: main()\nexcept SystemExit as end: assert end.code == 0\n1"
+    )
+    modules = loaded(code, str(tmp_path / "warehouse"))
+    assert not tops(modules) & {"rich", "pandas", "polars", "duckdb", "sqlalchemy", "pyspark"}
+    assert not {"pyiceberg.table", "pyiceberg.io", "pyarrow.compute"} & modules
+    groups = {f"frazil.cli.{group}" for group in GROUPS}
+    assert modules & groups == {"frazil.cli.rows", "frazil.cli.tables"}
+    assert len([name for name in modules if name.startswith("frazil.")]) <= 154
 
 
 def own_packages(modules: set[str]) -> set[str]:
@@ -243,6 +296,7 @@ def test_workers_of_the_spark_source_load_what_their_step_needs(tmp_path: Path) 
         "storage",
     }
     assert own_packages(reads) == rooms | {
+        "arrow_compute",
         "arrow_values",
         "cancellation",
         "text_format",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from frazil.cli.commands import PANELS
+import frazil
+from frazil.cli import commands
+from frazil.cli.command_line import app
+from frazil.cli.commands import GROUPS, PANELS
 from tests.cli.conftest import Run
 from tests.cli.test_command_line import COMMANDS
 
@@ -32,6 +37,43 @@ def test_the_catalog_goes_before_or_after_the_command(
     assert shop(*command, "--catalog", "../warehouse").code == 0
     assert shop("-c", "nowhere", *command, "-c", "../warehouse").code == 0
     assert shop(*command).code == 3
+
+
+def test_every_command_is_in_the_group_that_it_is_loaded_from() -> None:
+    commands.load()
+    modules: dict[str, str] = {}
+    for command in app.registered_commands:
+        assert command.callback is not None
+        modules[command.name or command.callback.__name__] = command.callback.__module__
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        callback = group.typer_instance.registered_commands[0].callback
+        assert group.name is not None
+        assert callback is not None
+        modules[group.name] = callback.__module__
+    assert modules == {
+        name: f"frazil.cli.{group}" for group, names in GROUPS.items() for name in names
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--version",), frazil.__version__),
+        (("--help",), "Maintenance"),
+        (("tables", "-c", "sql"), "shop.orders"),
+        (("-c", "sql", "tables"), "shop.orders"),  # a catalog that is called as a command is
+        (("scna", "sql"), "Did you mean 'scan'"),
+    ],
+)
+def test_a_process_of_its_own_knows_the_commands_that_are_meant(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    with frazil.connect(tmp_path / "sql") as catalog:
+        catalog.create_table("shop.orders", [{"id": 7}])
+    command = [sys.executable, "-m", "frazil", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert said in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ BELOW = frozenset(
         "properties",
         "storage",
         "text_format",
+        "arrow_compute",
         "arrow_values",
         "threads",
         "value_classes",

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import zstandard
 
+from frazil import arrow_compute as pc
 from frazil.avro import avro_types
 from frazil.avro.avro_types import AvroType
 from frazil.avro.container import MAGIC, SYNC_BYTES

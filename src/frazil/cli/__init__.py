@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -22,5 +23,10 @@ def main() -> None:
     from frazil.cli import commands
     from frazil.cli.command_line import main as run
 
-    commands.load()
-    sys.exit(run())
+    commands.load(sys.argv[1:])
+    code = run()
+    # At its end Python searches everything for garbage, which takes a tenth of a command's time.
+    # DuckDB's binding complains of what was not collected.
+    if "duckdb" not in sys.modules:
+        gc.freeze()
+    sys.exit(code)

@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -111,9 +111,13 @@ DryRunOption = Annotated[
 ]
 
 
+_opened = ExitStack()
+"""Catalogs that are closed when the command ends."""
+
+
 def open_catalog(catalog: str | None) -> Catalog:
     """The catalog a command works on."""
-    return settings_for(catalog).open()
+    return _opened.enter_context(settings_for(catalog).open())
 
 
 def open_table(name: str, catalog: str | None) -> Table:
@@ -150,7 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is that of the kind of error."""
     arguments_given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = app(args=arguments_given, standalone_mode=False)
+        with _opened:
+            code = app(args=arguments_given, standalone_mode=False)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as error:
         if not _is_reader_gone(error):

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json
 
+from frazil import arrow_compute as pc
 from frazil.cli.typed_text import cast, fitted, has_zone, is_time
 from frazil.errors import InvalidInput
 from frazil.text_format import first_line

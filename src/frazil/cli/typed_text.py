@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
 
 _ZONE: Final = r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$"

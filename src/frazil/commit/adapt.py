@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import CarriedDeletes, Change, LeavesToRewrite
 from frazil.commit.resolve import Resolved
 from frazil.commit.summary import ENTRIES_FLUSHED, LEAVES_MERGED, LEAVES_SPLIT, LEAVES_WRITTEN

@@ -24,11 +24,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import VoidTransform
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import Change, Isolation, Searched
 from frazil.errors import Conflict
 from frazil.filter.prune.prune import PruneContext, might_match

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.column_edits import ColumnEdit, with_columns_edited
 from frazil.commit.deletion_vectors import VectorMerger
@@ -151,7 +151,7 @@ def _plain(batch: EntryBatch | None) -> EntryBatch | None:
     """Files to take out, with hints spelled alike: listings repeat the names of leaves by code."""
     if batch is None or not batch.has(LEAF):
         return batch
-    return batch.with_column(LEAF, batch.column(LEAF).cast(pa.string()))
+    return batch.with_column(LEAF, pc.cast(batch.column(LEAF), pa.string()))
 
 
 def _concat(first: EntryBatch | None, second: EntryBatch | None) -> EntryBatch | None:

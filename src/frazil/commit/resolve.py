@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from frazil import arrow_compute as pc
 from frazil.commit import conflicts, summary
 from frazil.commit.change import Change, Positions, VectorEdit
 from frazil.commit.column_edits import ColumnEdit, moved_meanwhile, with_columns_edited
@@ -206,7 +207,7 @@ def _located_apart(
 
 
 def _mentions(batch: EntryBatch) -> list[Mention]:
-    leaves = batch.column(LEAF).cast(pa.string()).to_pylist()
+    leaves = pc.cast(batch.column(LEAF), pa.string()).to_pylist()
     columns = (batch.pylist("location"), leaves, batch.pylist(POSITION), batch.pylist(FIRST_ROW_ID))
     return [
         Mention(location=location, leaf=leaf, position=position, first_row_id=first)

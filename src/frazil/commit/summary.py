@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow.compute as pc
-
+from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import column_files_of

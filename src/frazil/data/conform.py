@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyiceberg import types as ice
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.data import reshape
 from frazil.data.reshape import Cast, Fill, Keep, Plan
 from frazil.data.schema import (
@@ -271,7 +272,7 @@ def _nulls_in_required(array: pa.Array, field: ice.NestedField, path: str) -> It
         )
     match field.field_type:
         case ice.StructType(fields=children):
-            live = array.filter(array.is_valid()) if array.null_count else array
+            live = pc.filter(array, pc.is_valid(array)) if array.null_count else array
             for index, child in enumerate(children):
                 yield from _nulls_in_required(live.field(index), child, f"{path}.{child.name}")
         case ice.ListType() as kind if _needs_check(kind.element_field):

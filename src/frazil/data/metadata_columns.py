@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
+from frazil import arrow_compute as pc
 from frazil.data.slices import DataFileSlice
 from frazil.errors import InvalidInput
 from frazil.format.entries import stats

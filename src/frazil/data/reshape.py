@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.value_classes import dataclass
 
@@ -103,7 +103,7 @@ def reshape(plan: Plan, array: pa.Array | None, length: int) -> pa.Array:
         case Keep():
             return array
         case Cast():
-            return plain_values(array).cast(plan.type)
+            return pc.cast(plain_values(array), plan.type)
         case Struct():
             return _struct(plan, plain_values(array))
         case List():
@@ -127,10 +127,10 @@ def _taken(values: pa.Array, indices: pa.Array) -> pa.Array:
     """Values by index; Arrow takes none from views, which polars keeps its categories in."""
     kind = values.type
     if kind == pa.string_view():
-        values = values.cast(pa.large_string())
+        values = pc.cast(values, pa.large_string())
     elif kind == pa.binary_view():
-        values = values.cast(pa.large_binary())
-    return values.take(indices)
+        values = pc.cast(values, pa.large_binary())
+    return pc.take(values, indices)
 
 
 def _struct(plan: Struct, array: pa.StructArray) -> pa.Array:
@@ -158,7 +158,7 @@ def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Offsets from zero and the elements of the non-null lists; a map's elements are its pairs."""
     if pa.types.is_map(array.type):
         pair = pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])
-        array = array.cast(pa.list_(pair))
+        array = pc.cast(array, pa.list_(pair))
     lengths = arrow_values.to_numpy(
         pc.fill_null(pc.list_value_length(array), arrow_values.scalar(0, pa.int32()))
     )
@@ -166,12 +166,12 @@ def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
     np.cumsum(lengths, out=offsets[1:])
     # Arrow makes no empty array of an extension type, as flatten does for lists of nothing.
     elements = array.flatten() if offsets[-1] else array.values.slice(0, 0)
-    return arrow_values.array(offsets, pa.int64()).cast(pa.int32()), elements
+    return pc.cast(arrow_values.array(offsets, pa.int64()), pa.int32()), elements
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
     """Where an array is null; None for nowhere."""
-    return array.is_null() if array.null_count else None
+    return pc.is_null(array) if array.null_count else None
 
 
 def record_batch(columns: list[pa.Array], schema: pa.Schema, num_rows: int) -> pa.RecordBatch:

@@ -107,7 +107,7 @@ def resolve_legacy(location: str, path: str) -> str:
 
 def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`resolve` for a column; nulls stay null."""
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
     _check_all(paths, absolute)
@@ -117,24 +117,24 @@ def resolve_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def which_absolute(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`is_absolute` for a column."""
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     return pc.match_substring_regex(paths, _SCHEME_PATTERN)
 
 
 def absolute_ones(paths: pa.ChunkedArray) -> list[str]:
     """The paths of a column that stand for themselves, each once. Refuses what leads out."""
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
     _check_all(paths, absolute)
-    locations: list[str] = paths.filter(absolute).unique().to_pylist()
+    locations: list[str] = pc.unique(pc.filter(paths, absolute)).to_pylist()
     return locations
 
 
 def relativise_all(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """`relativise` for a column; nulls stay null."""
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     base = _base(_as_local(location))
     absolute = pc.match_substring_regex(paths, _SCHEME_PATTERN)
@@ -161,7 +161,7 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     `file://localhost/…` and one without a root as `file:…`, spellings that are not in use, so that
     `spelled` gives them back.
     """
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     base = _base(location)
     under = pc.starts_with(paths, f"{base}/")
@@ -178,7 +178,7 @@ def stored_exactly(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def spelled(location: str, paths: pa.ChunkedArray) -> pa.ChunkedArray:
     """The addresses of a column as other writers know them: `stored_exactly` undone."""
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     rooted = pc.replace_substring_regex(resolve_all(location, paths), f"^{_LOCALHOST}/", "/")
     return pc.replace_substring_regex(rooted, r"^file:([^/])", r"\1")
@@ -211,14 +211,14 @@ def _check_relative(path: str) -> None:
 
 
 def _check_all(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> None:
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     _check_all_relative(paths, pc.invert(absolute))
     _refuse(paths, _leads_up(paths, absolute), _upward)
 
 
 def _leads_up(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> pa.ChunkedArray:
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     if not pc.any(absolute).as_py():  # as a rule: the pattern is looked for in no text
         return absolute
@@ -226,7 +226,7 @@ def _leads_up(paths: pa.ChunkedArray, absolute: pa.ChunkedArray) -> pa.ChunkedAr
 
 
 def _check_all_relative(paths: pa.ChunkedArray, relative: pa.ChunkedArray) -> None:
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     _refuse(paths, pc.and_(relative, pc.equal(paths, _text("", paths))), _empty)
     _refuse(paths, pc.and_(relative, pc.match_substring_regex(paths, _DOT_PATTERN)), _dotted)
@@ -235,10 +235,10 @@ def _check_all_relative(paths: pa.ChunkedArray, relative: pa.ChunkedArray) -> No
 def _refuse(
     paths: pa.ChunkedArray, bad: pa.ChunkedArray, problem: Callable[[str], FormatError]
 ) -> None:
-    import pyarrow.compute as pc
+    from frazil import arrow_compute as pc
 
     if pc.any(bad).as_py():
-        raise problem(paths.filter(bad)[0].as_py())
+        raise problem(pc.filter(paths, bad)[0].as_py())
 
 
 def _text(value: str, like: pa.ChunkedArray) -> pa.Scalar:

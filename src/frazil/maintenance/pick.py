@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import Change, VectorEdit
 from frazil.commit.deletion_vectors import VectorMerger
 from frazil.commit.handle import TableHandle

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.commit.change import VectorEdit
 from frazil.data.metadata_columns import LINEAGE, with_columns
@@ -235,10 +235,10 @@ class _Notes:
                 continue
             chosen = arrow_values.array(mine)
             keys = self.keys.setdefault(action, RowNumbers())
-            keys.add(arrow_values.to_numpy(batch.column(KEY).filter(chosen)))
+            keys.add(arrow_values.to_numpy(pc.filter(batch.column(KEY), chosen)))
             if SOURCE_ROW in batch.schema.names:
-                source_rows = batch.column(SOURCE_ROW).filter(chosen)
-                self.sources.add(arrow_values.to_numpy(source_rows.drop_null()))
+                source_rows = pc.filter(batch.column(SOURCE_ROW), chosen)
+                self.sources.add(arrow_values.to_numpy(pc.drop_null(source_rows)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

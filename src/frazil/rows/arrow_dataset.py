@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow.fs import LocalFileSystem
 from pyiceberg import types as ice
 
+from frazil import arrow_compute as pc
 from frazil.data.schema import arrow_schema
 from frazil.errors import Unsupported
 from frazil.format.entries.fields import stats_key

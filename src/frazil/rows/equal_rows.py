@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.literals import literal
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import VectorEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import column_at, path_of

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import ROW_ID
 from frazil.errors import FormatError
@@ -39,7 +39,7 @@ class MatchedRows:
         if len(self._bits):
             lives = ~self._is_deleted(files, positions)
             if not lives.all():
-                batch = batch.filter(arrow_values.array(lives))
+                batch = pc.filter(batch, arrow_values.array(lives))
                 files, positions = files[lives], positions[lives]
         at = batch.schema.get_field_index(KEY)
         batch = batch.set_column(at, KEY, arrow_values.array(self._bases[files] + positions))

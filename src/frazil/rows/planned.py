@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DateType,
@@ -28,6 +27,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import METADATA_COLUMNS, covering
 from frazil.data.read.read_files import Reading

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.rows.actions import ACTION, KEY, SOURCE_ROW, Action, check_met_once
@@ -62,4 +62,4 @@ class ReplacedRows:
             columns += [arrow_values.array(keys, mask=keys == _NONE), arrow_values.array(actions)]
             acted = pa.RecordBatch.from_arrays(columns, schema=schema)
             is_lost = (keys == _NONE) & (actions == Action.KEEP)
-            yield acted.filter(arrow_values.array(~is_lost)) if is_lost.any() else acted
+            yield pc.filter(acted, arrow_values.array(~is_lost)) if is_lost.any() else acted

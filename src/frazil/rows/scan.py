@@ -13,17 +13,14 @@ from pyiceberg.schema import Schema
 from frazil import arrow_values
 from frazil.argument_checks import check_arguments
 from frazil.commit.handle import TableHandle
+from frazil.data.arrow_rows import ArrowRows
 from frazil.data.metadata_columns import METADATA_COLUMNS, partition_column, with_dropped
-from frazil.data.read.read_files import Reading
-from frazil.data.schema import arrow_schema
-from frazil.data.write.row_input import ArrowRows, conformed
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.condition import Condition, Matching, Where, condition, text_of
 from frazil.format.metadata.metadata import Snapshot
 from frazil.properties.registry import NAME_MAPPING, VERIFY_CHECKSUMS
 from frazil.scan.plan import COUNT_KEYS, FILE_KEYS, Plan, plan
 from frazil.scan.report import ScanReport
-from frazil.scan.tasks import Task, TaskReader, split_tasks, tasks_of
 from frazil.text_format import card, did_you_mean
 from frazil.value_classes import dataclass, replace
 
@@ -33,7 +30,9 @@ if TYPE_CHECKING:
     import pyarrow.dataset
     from pyiceberg.table import FileScanTask
 
+    from frazil.data.read.read_files import Reading
     from frazil.filter.prune.expression_terms import Expressions
+    from frazil.scan.tasks import Task, TaskReader
 
 DEFAULT_SPLIT_BYTES = 128 * 1024 * 1024
 
@@ -154,6 +153,8 @@ class Scan(ArrowRows):
     @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the result."""
+        from frazil.data.schema import arrow_schema
+
         return arrow_schema(self.schema)
 
     # Planning
@@ -182,6 +183,8 @@ class Scan(ArrowRows):
 
     def tasks(self, *, split_bytes: int | None = None) -> list[Task]:
         """The plan as tasks; with `split_bytes`, large files are cut at their row groups."""
+        from frazil.scan.tasks import split_tasks, tasks_of
+
         planned = self.plan(extra_keys=("split_offsets",) if split_bytes else ())
         tasks = list(tasks_of(planned, location=self._handle.location))
         return split_tasks(tasks, split_bytes) if split_bytes else tasks
@@ -202,6 +205,8 @@ class Scan(ArrowRows):
 
     def _reading(self) -> Reading:
         """How tasks of this scan are read; picklable."""
+        from frazil.data.read.read_files import Reading
+
         metadata = self._handle.metadata
         return Reading(
             storage=self._handle.storage,
@@ -213,6 +218,12 @@ class Scan(ArrowRows):
             verify_checksums=VERIFY_CHECKSUMS.of(metadata.properties),
         )
 
+    def _task_reader(self) -> TaskReader:
+        # What reads files is loaded by who reads: a plan in a new process does without it.
+        from frazil.scan.tasks import TaskReader
+
+        return TaskReader(self._reading())
+
     # Reading
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -220,7 +231,7 @@ class Scan(ArrowRows):
         if self.condition.sql is not None:
             yield from self._engine_batches()
             return
-        reader = TaskReader(self._reading())
+        reader = self._task_reader()
         batches = (batch for task in self.tasks() for batch in reader.read(task))
         yield from arrow_values.first_rows(batches, self.max_rows)
 
@@ -233,7 +244,7 @@ class Scan(ArrowRows):
         schema = self.arrow_schema
         if self.max_rows is not None or self.condition.sql is not None:
             return pa.Table.from_batches(list(self.to_batches()), schema=schema)
-        reader = TaskReader(self._reading())
+        reader = self._task_reader()
         return pa.Table.from_batches(list(reader.read_all(self.tasks())), schema=schema)
 
     @overload
@@ -285,6 +296,7 @@ class Scan(ArrowRows):
         return "scan" if self.condition.sql is None else f"filter {self.condition.sql.text!r}"
 
     def _engine_batches(self) -> Iterator[pa.RecordBatch]:
+        from frazil.data.write.row_input import conformed
         from frazil.rows.duckdb import duckdb_connection, duckdb_failures, duckdb_streams
 
         connection = duckdb_connection.connect()
@@ -318,7 +330,9 @@ class Scan(ArrowRows):
         total = int(planned.live_records()[by_metadata].sum())
         if by_metadata.all():
             return total
-        reader = TaskReader(replace(self, columns=("_pos",))._reading())
+        from frazil.scan.tasks import tasks_of
+
+        reader = replace(self, columns=("_pos",))._task_reader()
 
         def rows(task: Task) -> int:
             return sum(batch.num_rows for batch in reader.read(task))

@@ -12,9 +12,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput, Unsupported
 from frazil.value_classes import dataclass
 

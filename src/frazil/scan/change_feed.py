@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from frazil.argument_checks import check_arguments
+from frazil.data.arrow_rows import ArrowRows
 from frazil.data.read.read_files import Reading
-from frazil.data.write.row_input import ArrowRows
 from frazil.format.metadata.metadata import Snapshot
 from frazil.scan.file_changes import FILE_CHANGES, file_changes
 from frazil.scan.row_changes import (

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import LAST_UPDATED, POS
 from frazil.data.read.read_files import Reading
 from frazil.format.entries.batch import EntryBatch

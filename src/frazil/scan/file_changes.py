@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType

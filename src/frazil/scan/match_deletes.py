@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import (

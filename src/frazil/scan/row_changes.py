@@ -10,10 +10,10 @@ from enum import StrEnum
 from itertools import chain
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import LAST_UPDATED, ROW_ID
 from frazil.data.read.read_files import Reading
 from frazil.data.schema import arrow_schema

@@ -47,7 +47,8 @@ class Places:
         """`file` for a column, as folders with a slash at the end and names in them: a folder is
         resolved once for all files in it."""
         import pyarrow as pa
-        import pyarrow.compute as pc
+
+        from frazil import arrow_compute as pc
 
         paths = paths.cast(pa.string())
         ends = pc.match_substring_regex(paths, r"(^|/)\.{0,2}$|^[^/]*$")

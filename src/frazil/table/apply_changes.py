@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.commit.updates import MovePosition
 from frazil.errors import InvalidInput
 from frazil.format.metadata.metadata import TableMetadata

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.argument_checks import check_arguments
 from frazil.commit.handle import TableHandle
 from frazil.format import paths

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.filter.text.filter_display import human
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch, single_chunk

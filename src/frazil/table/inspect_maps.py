@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch, single_chunk
 from frazil.format.entries.fields import stats_key
 from frazil.format.entries.stats import TrackedField, has_bounds

@@ -13,8 +13,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.format.entries import tracking
 from frazil.format.entries.batch import EntryBatch
@@ -258,7 +258,7 @@ def _by_hint(
     leaf: Rows,
     position: Rows,
 ) -> None:
-    hints = entries.column(LEAF).cast(pa.string())
+    hints = pc.cast(entries.column(LEAF), pa.string())
     names = entries.column("location")
     places = entries.numpy(POSITION)
     by_location = {ref.location: ref for ref in leaves}
@@ -275,10 +275,10 @@ def _by_hint(
         batch = reader.entries(ref, keys=["location"])
         alive = tracking.live_mask(batch)
         alive[ref.dead_positions()] = False
-        listed = batch.column("location").take(arrow_values.array(places[rows]))
+        listed = pc.take(batch.column("location"), arrow_values.array(places[rows]))
         # A hint may be stale: it holds only where the entry is live and names this file.
         holds = alive[places[rows]] & arrow_values.to_numpy(
-            pc.equal(listed, names.take(arrow_values.array(rows)))
+            pc.equal(listed, pc.take(names, arrow_values.array(rows)))
         )
         leaf[rows[holds]] = ref.row
         position[rows[holds]] = places[rows[holds]]

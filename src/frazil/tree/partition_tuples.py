@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import IdentityTransform, VoidTransform
 
+from frazil import arrow_compute as pc
 from frazil.errors import FormatError
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
@@ -54,7 +54,7 @@ class PartitionColumn:
                 field=self.name,
             )
         kind = lower.type if pa.types.is_null(known.type) else known.type
-        return pc.coalesce(known.cast(kind), lower.cast(kind))
+        return pc.coalesce(pc.cast(known, kind), pc.cast(lower, kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,12 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform, Transform, UnknownTransform, VoidTransform
 
+from frazil import arrow_compute as pc
 from frazil.filter.prune.prune import PruneContext
 from frazil.format.entries import aggregate, stats
 from frazil.format.entries.batch import EntryBatch

@@ -73,7 +73,7 @@ def print_first(result: Result, rows: int, more: str) -> None:
 
 def width() -> int | None:
     """The width of the terminal; none when the output goes elsewhere."""
-    return output.console.width if output.console.is_terminal else None
+    return output.console.width if output.is_terminal() else None
 
 
 def _table(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table:

@@ -44,6 +44,12 @@ if not TYPE_CHECKING:
         raise AttributeError(f"module 'frazil.cli.terminal.output' has no attribute {name!r}")
 
 
+def is_terminal() -> bool:
+    """Whether standard output is a terminal. Where it surely is none, rich is not loaded."""
+    may_be = sys.stdout.isatty() or any(map(os.environ.get, ("FORCE_COLOR", "TTY_COMPATIBLE")))
+    return (may_be or "console" in globals()) and _console().is_terminal
+
+
 def emit_json(value: Any) -> None:
     """Print one JSON document."""
     from frazil.sql.output.display import json_value
@@ -77,7 +83,7 @@ def emit_rows(
         [name.replace("-", " ") for name in names],
         [[_cell(row.get(name)) for name in names] for row in rows],
         numeric=numeric,
-        width=_console().width if _console().is_terminal else None,
+        width=_console().width if is_terminal() else None,
     )
     if title is not None:
         _console().print(f"\n{title}", style="italic", markup=False, highlight=False)
@@ -86,11 +92,11 @@ def emit_rows(
 
 def print_table(text: str) -> None:
     """Print lines as they are; on a terminal the first one, with the headings, is bold."""
-    from rich.text import Text
-
-    if not _console().is_terminal:
+    if not is_terminal():
         sys.stdout.write(text + "\n")
         return
+    from rich.text import Text
+
     head, newline, rest = text.partition("\n")
     styled = Text.assemble((head, "bold"), newline, rest)
     if text.count("\n") < _console().height - 2 or not _pager():
@@ -182,6 +188,7 @@ __all__ = [
     "emit_rows",
     "emit_text",
     "errors",
+    "is_terminal",
     "print_table",
     "when",
 ]

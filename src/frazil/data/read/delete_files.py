@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema, prune_columns
 
+from frazil import arrow_compute as pc
 from frazil import avro
 from frazil.data.metadata_columns import DELETED_FILE_PATH, DELETED_POS, column_at, path_of
 from frazil.data.read.equality import EqualityDeletes

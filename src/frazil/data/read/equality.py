@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.value_classes import dataclass
 
 _Codes = npt.NDArray[np.int64]

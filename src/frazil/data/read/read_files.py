@@ -19,6 +19,7 @@ from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data import metadata_columns
 from frazil.data.metadata_columns import (
@@ -344,7 +345,7 @@ class _Rows:
         if not mask.all():
             if not rows.num_columns:
                 return record_batch([], pa.schema([]), int(np.count_nonzero(mask)))
-            rows = rows.filter(arrow_values.array(mask))
+            rows = pc.filter(rows, arrow_values.array(mask))
         return rows if self._output is None else self._output.project(rows)
 
     def _project(self, raw: pa.RecordBatch) -> pa.RecordBatch:

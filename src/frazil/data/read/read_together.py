@@ -16,6 +16,8 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.transforms import IdentityTransform
 
+from frazil import arrow_compute as pc
+from frazil import arrow_values
 from frazil.data import metadata_columns
 from frazil.data.metadata_columns import FILE, LAST_UPDATED, PARTITION_ID, POS, ROW_ID, SPEC_ID
 from frazil.data.projection import FileField, file_fields, needed_leaves
@@ -163,7 +165,7 @@ class _Run:
         mask[np.concatenate(dropped)] = False
         if not rows.num_columns:
             return record_batch([], pa.schema([]), int(np.count_nonzero(mask)))
-        return rows.filter(pa.array(mask))
+        return pc.filter(rows, arrow_values.array(mask))
 
     def _raw(self, num_rows: int) -> pa.RecordBatch:
         if not self.tables:

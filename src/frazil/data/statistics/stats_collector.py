@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, NestedField, PrimitiveType, StructType
 
+from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
 from frazil.format.entries.aggregate import extremes
 from frazil.format.entries.fields import stats_key
@@ -118,12 +118,12 @@ class ColumnStats:
         column = _storage(column)
         if is_variable_length(self._field.type):
             wide = _VIEWS.get(column.type)
-            return column if wide is None else column.cast(wide)
+            return column if wide is None else pc.cast(column, wide)
         target = arrow_type(self._field.type)
         if column.type == target:
             return column
         try:
-            return column.cast(target)
+            return pc.cast(column, target)
         except pa.ArrowException as error:
             raise InvalidInput(
                 f"column {self._field.full_name} is {column.type}; expected {target}: {error}"
@@ -198,7 +198,7 @@ def _storage(column: Column) -> Column:
             return pa.chunked_array([part.storage for part in column.chunks], kind.storage_type)
         return column.storage
     if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type)
+        return pc.cast(column, kind.value_type)
     return column
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.data.projection import file_fields, projection
 from frazil.data.reshape import without_nulls_below
 from frazil.data.schema import identified_schema, parquet_schema, stored_schema
@@ -123,7 +124,7 @@ class FileShape:
         columns = []
         for column, source, field in zip(rows.columns, rows.schema, self.arrow, strict=True):
             valid = without_nulls_below(column, source)
-            columns.append(valid if valid.type == field.type else valid.cast(field.type))
+            columns.append(valid if valid.type == field.type else pc.cast(valid, field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.arrow)
 
 
@@ -239,11 +240,11 @@ def dictionary_columns(rows: pa.Table, dictionary_bytes: int) -> bool | list[str
     at = np.arange(_SAMPLE, dtype=np.int64) * rows.num_rows // _SAMPLE
     chosen = []
     for name, column in zip(rows.column_names, rows.columns, strict=True):
-        values = column.take(at).drop_null()
+        values = pc.drop_null(pc.take(column, at))
         size = max(1, values.nbytes // max(1, len(values)))
         max_distinct = min(dictionary_bytes // size, rows.num_rows // 2)
         # Among n of d values, about n * n / 2d pairs are alike.
-        alike = len(values) - len(values.unique())
+        alike = len(values) - len(pc.unique(values))
         if 2 * max_distinct * alike >= len(values) ** 2:
             chosen.append(name)
     return chosen

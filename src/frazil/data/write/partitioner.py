@@ -19,6 +19,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import IcebergType, UUIDType
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import column_at, path_of
 from frazil.filter.transforms.transforms import joint_array
@@ -93,7 +94,7 @@ class Partitioner:
             yield UNPARTITIONED, batch
             return
         encoded = [
-            part.values(batch).dictionary_encode(null_encoding="encode") for part in self._parts
+            pc.dictionary_encode(part.values(batch), null_encoding="encode") for part in self._parts
         ]
         codes = np.zeros(batch.num_rows, dtype=np.int64)
         for column in encoded:
@@ -110,7 +111,7 @@ class Partitioner:
         for start, end in zip(starts, [*starts[1:], len(order)], strict=True):
             rows = order[start:end]
             # A copy per partition: a slice would keep the whole batch alive in a slow partition.
-            yield self._partition(encoded, int(rows[0])), batch.take(arrow_values.array(rows))
+            yield self._partition(encoded, int(rows[0])), pc.take(batch, arrow_values.array(rows))
 
     def _partition(self, encoded: list[pa.DictionaryArray], row: int) -> Partition:
         values = tuple(

@@ -15,10 +15,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import column_at, path_of
 from frazil.data.schema import arrow_schema
 from frazil.data.write.parquet_file import Background, FileShape, ParquetFile, WrittenFile
@@ -66,7 +66,7 @@ def sort_rows(batch: pa.RecordBatch, order: SortOrder, schema: Schema) -> pa.Rec
     if not keys or batch.num_rows < 2:
         return batch
     table = pa.table(columns, names=[name for name, _ in keys])
-    return batch.take(pc.sort_indices(table, options=pc.SortOptions(sort_keys=keys)))
+    return pc.take(batch, pc.sort_indices(table, options=pc.SortOptions(sort_keys=keys)))
 
 
 _MAX_SORT_BYTES = 1 << 30  # Arrow arrays of text end at 2 GiB

@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.types import DecimalType, IcebergType
 
-from frazil.arrow_values import to_numpy
+from frazil import arrow_compute as pc
+from frazil.arrow_values import scalar, to_numpy
 from frazil.format.entries.batch import single_chunk
 from frazil.format.values.types import arrow_type
 
@@ -84,12 +84,12 @@ def vector(
     target = arrow_type(type_)
     if array.type != target:
         try:
-            array = array.cast(target)
+            array = pc.cast(array, target)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return None
     known: Mask | None = None
     if array.null_count:
-        known = to_numpy(array.is_valid())
+        known = to_numpy(pc.is_valid(array))
     if isinstance(type_, DecimalType):
         if type_.precision > _NARROW_DIGITS:
             return _ArrowVector(array, known)
@@ -99,7 +99,7 @@ def vector(
     if code is None:
         return _ArrowVector(array, known)
     if target == pa.bool_():
-        array = array.cast(pa.uint8())
+        array = pc.cast(array, pa.uint8())
     values = _buffer(array, code)
     if values.dtype.kind == "f" and not nan_known:
         nan = np.isnan(values)
@@ -188,7 +188,7 @@ class _ArrowVector:
 
     def _scalar(self, value: Any) -> pa.Scalar:
         try:
-            return pa.scalar(value, self._array.type)
+            return scalar(value, self._array.type)
         except pa.ArrowInvalid:  # a decimal of more digits than the column's type has
             return pa.scalar(value)
 
@@ -196,11 +196,11 @@ class _ArrowVector:
         array = self._array
         if isinstance(value, bytes) and not pa.types.is_fixed_size_binary(array.type):
             # A prefix's successor need not be valid text: compare as bytes.
-            array = array.cast(pa.binary())
-            scalar = pa.scalar(value, pa.binary())
+            array = pc.cast(array, pa.binary())
+            compared = scalar(value, pa.binary())
         else:
-            scalar = self._scalar(value)
-        return self._mask(pc.call_function(function, [array, scalar]))
+            compared = self._scalar(value)
+        return self._mask(pc.call_function(function, [array, compared]))
 
     def less(self, value: Any) -> Mask:
         return self._compare("less", value)
@@ -223,8 +223,9 @@ class _ArrowVector:
         side = "right" if right else "left"
         bounds = pa.array(list(ordered), self._array.type)
         if not pa.types.is_decimal(bounds.type):
-            places = pc.search_sorted(bounds.cast(pa.binary()), self._array.cast(pa.binary()), side)
-            return np.asarray(places.fill_null(0).to_numpy())
+            bounds = pc.cast(bounds, pa.binary())
+            places = pc.search_sorted(bounds, pc.cast(self._array, pa.binary()), side)
+            return np.asarray(pc.fill_null(places, 0).to_numpy())
         # Arrow cannot search decimals: rank both together, then compare the ranks.
         ranks = pc.rank(pa.concat_arrays([self._array, bounds]), tiebreaker="dense").to_numpy()
         mine, theirs = ranks[: len(self._array)], ranks[len(self._array) :]

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.filter.bind.box_predicate import BoxPredicate
 from frazil.filter.bind.comparable import Mask

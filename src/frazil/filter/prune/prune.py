@@ -30,6 +30,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import Transform
 from pyiceberg.types import IcebergType
 
+from frazil import arrow_compute as pc
 from frazil.arrow_values import to_numpy
 from frazil.errors import InvalidInput
 from frazil.filter.bind.box_predicate import BoxPredicate
@@ -428,9 +429,9 @@ class _View:
             for id in sources if values.null_count else ():
                 bound = self.batch.column(stats_key(id, "lower_bound"))
                 if bound.null_count < self.count:
-                    mask = either(mask, to_numpy(bound.is_valid()))
+                    mask = either(mask, to_numpy(pc.is_valid(bound)))
             if mask is not None:
-                mask &= to_numpy(values.is_null())
+                mask &= to_numpy(pc.is_null(values))
             self._no_tuple[same] = mask
         return self._no_tuple[same]
 

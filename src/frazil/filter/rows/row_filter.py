@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.errors import InvalidInput
 from frazil.filter.bind.expression_column import is_of_files
@@ -88,10 +88,10 @@ def _values(table: pa.Table | pa.RecordBatch, column: Column) -> Any:
     for step in inner:
         values = pc.struct_field(values, step)
     if isinstance(values.type, pa.BaseExtensionType):
-        values = values.cast(values.type.storage_type)
+        values = pc.cast(values, values.type.storage_type)
     type_ = column.field.field_type
     if type_.is_primitive and values.type != arrow_type(type_):
-        values = values.cast(arrow_type(type_))
+        values = pc.cast(values, arrow_type(type_))
     return values
 
 

@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 from pyiceberg.transforms import (
     BucketTransform,
@@ -26,6 +25,7 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.transforms.murmur import hash_bytes, hash_longs
@@ -86,7 +86,7 @@ def joint_array(
     for array, kind in zip(arrays, source_types, strict=True):
         result_type(transform, kind)
         plain = _plain(array, kind)
-        known = plain.is_valid()
+        known = pc.is_valid(plain)
         is_known = known if is_known is None else pc.and_(is_known, known)
         pieces.append(_hashed_bytes(plain, kind))
     hashed = _joint_hashes(pieces) & np.uint32(0x7FFFFFFF)
@@ -102,15 +102,16 @@ def _plain(array: pa.Array | pa.ChunkedArray, source_type: ice.IcebergType) -> p
         array = array.combine_chunks()
     if isinstance(array.type, pa.BaseExtensionType):
         array = array.storage
-    return array if array.type == arrow_type(source_type) else array.cast(arrow_type(source_type))
+    kind = arrow_type(source_type)
+    return array if array.type == kind else pc.cast(array, kind)
 
 
 def _with_nulls(values: np.ndarray[Any, Any], like: pa.Array, type_: pa.DataType) -> pa.Array:
     mask = None
     if like.null_count:
-        mask = arrow_values.to_numpy(like.is_null())
+        mask = arrow_values.to_numpy(pc.is_null(like))
     numbers = arrow_values.array(values.astype(np.int32), pa.int32(), mask=mask)
-    return numbers if type_ == pa.int32() else numbers.cast(type_)
+    return numbers if type_ == pa.int32() else pc.cast(numbers, type_)
 
 
 def _longs(array: pa.Array) -> Longs:
@@ -167,15 +168,15 @@ def _too_low(source_type: ice.IcebergType, width: int) -> InvalidInput:
 def _truncate_whole(array: pa.Array, source_type: ice.IcebergType, width: int) -> pa.Array:
     values = _longs(array)
     if array.null_count:
-        values[arrow_values.to_numpy(array.is_null())] = 0
+        values[arrow_values.to_numpy(pc.is_null(array))] = 0
     rest = np.mod(values, width)
     lowest = -(2**31) if isinstance(source_type, ice.IntegerType) else -(2**63)
     if np.any(values < lowest + rest):
         raise _too_low(source_type, width)
     truncated = arrow_values.array(values - rest, pa.int64())
     if array.null_count:
-        truncated = pc.if_else(array.is_valid(), truncated, arrow_values.scalar(None, pa.int64()))
-    return truncated.cast(array.type)
+        truncated = pc.if_else(pc.is_valid(array), truncated, arrow_values.scalar(None, pa.int64()))
+    return pc.cast(truncated, array.type)
 
 
 def _truncate_decimal(array: pa.Array, source_type: ice.DecimalType, width: int) -> pa.Array:
@@ -191,7 +192,7 @@ def _truncate_decimal(array: pa.Array, source_type: ice.DecimalType, width: int)
     words[:, 1] = high - (low < rest)
     truncated = pa.Array.from_buffers(array.type, len(array), [None, pa.py_buffer(words)])
     if array.null_count:
-        truncated = pc.if_else(array.is_valid(), truncated, arrow_values.scalar(None, array.type))
+        truncated = pc.if_else(pc.is_valid(array), truncated, arrow_values.scalar(None, array.type))
     try:
         truncated.validate(full=True)
     except pa.ArrowInvalid:

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import GeographyType
 
+from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import STATS_PREFIX, split_stats_key, stats_key
 from frazil.format.entries.stats import (
@@ -81,8 +81,11 @@ def conform(
             field_id, name = split_stats_key(key)
             column = batch.column(key)
             is_bound = name in ("lower_bound", "upper_bound")
-            kept = promote(column, by_id[field_id].type) if is_bound else column.cast(types[key])
-            batch = batch.with_column(key, kept)
+            if is_bound:
+                column = promote(column, by_id[field_id].type)
+            else:
+                column = pc.cast(column, types[key])
+            batch = batch.with_column(key, column)
     return batch
 
 
@@ -98,7 +101,7 @@ def extremes(column: pa.Array | pa.ChunkedArray) -> tuple[Any, Any]:
     if lower != lower or lower > upper:  # nothing but NaN, as newer and older pyarrow say it
         return None, None
     if lower == 0.0 or upper == 0.0:
-        numbers = np.asarray(column.drop_null().to_numpy())
+        numbers = np.asarray(pc.drop_null(column).to_numpy())
         negative = np.signbit(numbers[numbers == 0.0])
         lower = (-0.0 if negative.any() else 0.0) if lower == 0.0 else lower
         upper = (-0.0 if negative.all() else 0.0) if upper == 0.0 else upper
@@ -163,7 +166,7 @@ class _Children:
         """Whether the statistic is missing from an entry that has values."""
         if column.null_count == 0:
             return False
-        return bool((np.asarray(column.is_null()) & ~self.empty()).any())
+        return bool((np.asarray(pc.is_null(column)) & ~self.empty()).any())
 
     def bounds(self, *, has_manifest_dv: bool) -> dict[str, Any]:
         lower = self.extreme("lower_bound", lambda mode: mode[0])
@@ -210,5 +213,5 @@ class _Children:
         from frazil.format.values.boxes import Longitudes
 
         circle = Longitudes()
-        circle.add(np.asarray(west.drop_null()), np.asarray(east.drop_null()))
+        circle.add(np.asarray(pc.drop_null(west)), np.asarray(pc.drop_null(east)))
         return dict(zip(("lower_x", "upper_x"), circle.range(), strict=True))

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.types import TimestampNanoType, TimestampType
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.format.entries import fields
 from frazil.format.values.types import promote
@@ -173,7 +173,7 @@ class EntryBatch:
             return np.ones(self._num_rows, dtype=np.bool_)
         if not column.null_count:
             return np.zeros(self._num_rows, dtype=np.bool_)
-        return arrow_values.to_numpy(column.is_null())
+        return arrow_values.to_numpy(pc.is_null(column))
 
     def pylist(self, key: str, rows: np.ndarray[Any, np.dtype[Any]] | None = None) -> list[Any]:
         """The column as Python values: of all entries, or at these ascending positions."""
@@ -183,7 +183,7 @@ class EntryBatch:
         if not rows.size:
             return []
         if rows.size * _SPARSE < rows[-1]:
-            return list(column.take(arrow_values.array(rows)).to_pylist())
+            return list(pc.take(column, arrow_values.array(rows)).to_pylist())
         # Leaves come first in a root, so what is asked for is mostly the beginning.
         values = column.slice(0, int(rows[-1]) + 1).to_pylist()
         return [values[row] for row in rows]
@@ -199,11 +199,12 @@ class EntryBatch:
             if mask.all():
                 return self
             mask = arrow_values.array(mask)
-        return EntryBatch(self.table.filter(mask))
+        return EntryBatch(pc.filter(self.table, mask))
 
     def take(self, indices: np.ndarray[Any, np.dtype[Any]] | Sequence[int]) -> EntryBatch:
         """The entries at these positions, in that order."""
-        return EntryBatch(self.table.take(arrow_values.array(np.asarray(indices, dtype=np.int64))))
+        positions = arrow_values.array(np.asarray(indices, dtype=np.int64))
+        return EntryBatch(pc.take(self.table, positions))
 
     def slice(self, offset: int, length: int | None = None) -> EntryBatch:
         """A run of entries, without copying."""
@@ -217,7 +218,7 @@ class EntryBatch:
         if not isinstance(values, pa.Array | pa.ChunkedArray):
             values = arrow_values.array(values, leaf.type if leaf is not None else None)
         elif leaf is not None and leaf.type is not None and values.type != leaf.type:
-            values = values.cast(leaf.type)
+            values = pc.cast(values, leaf.type)
         rows = self.num_rows if self._columns else len(values)
         if len(values) != rows:
             raise ValueError(f"{key} has {len(values)} values for {rows} entries")

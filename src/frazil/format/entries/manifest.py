@@ -17,6 +17,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.errors import FormatError, Unsupported
 from frazil.format.entries import fields, revisions, tracking
@@ -273,7 +274,7 @@ def _refuse_column_files(
         return
     indices = [*known.indices[known.column_files], *known.indices[known.columns["location"]]]
     table = read_columns(file, indices, stored=stored, limits=limits, path=path)
-    has_some = table.column(known.column_files).is_valid().to_pylist()
+    has_some = pc.is_valid(table.column(known.column_files)).to_pylist()
     if any(has_some):
         first = table.column(known.columns["location"])[has_some.index(True)].as_py()
         raise Unsupported(
@@ -324,7 +325,7 @@ def _checked(
         leaf = revision.leaves.get(key)
         if leaf is not None and column.type != leaf.type:
             try:
-                columns[key] = column.cast(leaf.type)
+                columns[key] = pc.cast(column, leaf.type)
             except pa.ArrowException as error:
                 raise FormatError(
                     f"is {column.type}; expected {leaf.type}", path=path, field=key

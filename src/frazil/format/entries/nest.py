@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterator, Mapping
 from enum import Enum, auto
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.format.entries import fields, stats, tracking
 from frazil.format.entries.batch import EntryBatch
@@ -151,7 +152,8 @@ class _Build:
         if isinstance(node, _Leaf):
             return self._leaf(node)
         arrays = [self.array(child) for child in node.children]
-        return pa.StructArray.from_arrays(arrays, fields=node.parts, mask=self._mask(node, arrays))
+        missing = self._missing(node, arrays)
+        return arrow_values.struct_array(arrays, node.parts, missing)
 
     def _leaf(self, node: _Leaf) -> pa.Array:
         array = self._columns.get(node.key)
@@ -159,9 +161,12 @@ class _Build:
             return arrow_values.repeat(arrow_values.scalar(node.fill), self._batch.num_rows)
         if node.fill is not None and array.null_count:
             array = _filled(array, node.fill, self._columns.get(node.marker))
-        return pa.ExtensionArray.from_storage(pa.uuid(), array) if node.is_uuid else array
+        if node.is_uuid:
+            return pa.ExtensionArray.from_storage(pa.uuid(), array)
+        return array if array.type == node.field.type else pc.cast(array, node.field.type)
 
-    def _mask(self, node: _Struct, arrays: list[pa.Array]) -> pa.Array | None:
+    def _missing(self, node: _Struct, arrays: list[pa.Array]) -> npt.NDArray[np.bool_] | None:
+        """Where the struct is null; None if nowhere."""
         match node.null:
             case _Null.NEVER:
                 return None
@@ -171,14 +176,14 @@ class _Build:
                 missing = (
                     np.ones(rows, np.bool_)
                     if marker is None
-                    else arrow_values.to_numpy(marker.is_null())
+                    else arrow_values.to_numpy(pc.is_null(marker))
                 )
             case _Null.WITHOUT_PARTITION:
                 missing = tracking.leaf_mask(self._batch)
                 spec = self._columns.get("spec_id")
                 if spec is None or spec.null_count:
                     missing = missing | arrow_values.to_numpy(
-                        self._batch.column("spec_id").is_null()
+                        pc.is_null(self._batch.column("spec_id"))
                     )
             case _Null.WITHOUT_VALUES:
                 values = []
@@ -191,9 +196,9 @@ class _Build:
                         return None
                     values.append(column)
                 missing = np.logical_and.reduce(
-                    [arrow_values.to_numpy(value.is_null()) for value in values]
+                    [arrow_values.to_numpy(pc.is_null(value)) for value in values]
                 )
-        return arrow_values.array(missing) if missing.any() else None
+        return missing if missing.any() else None
 
 
 def _filled(array: pa.Array, fill: str | int | bool, marker: pa.Array | None) -> pa.Array:

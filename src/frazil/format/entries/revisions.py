@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.errors import Unsupported
 from frazil.format.entries import fields, tracking
 from frazil.format.entries.batch import EntryBatch

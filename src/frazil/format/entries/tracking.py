@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.batch import EntryBatch

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 
+from frazil import arrow_compute as pc
 from frazil.errors import FormatError, Unsupported
 from frazil.format.values.types import arrow_type, is_geo, promote, text_of
 
@@ -62,7 +62,7 @@ def encode_bounds(array: pa.Array | pa.ChunkedArray, iceberg_type: ice.IcebergTy
     if isinstance(iceberg_type, ice.UnknownType):
         return pa.nulls(len(column), pa.binary())
     if isinstance(iceberg_type, ice.StringType | ice.BinaryType | ice.FixedType | ice.UUIDType):
-        return column.cast(pa.binary())
+        return pc.cast(column, pa.binary())
     if is_geo(iceberg_type):
         raise Unsupported(f"bounds of {iceberg_type} are points", feature="geo bounds as values")
     valid = _valid(column)
@@ -71,7 +71,7 @@ def encode_bounds(array: pa.Array | pa.ChunkedArray, iceberg_type: ice.IcebergTy
         return _binary_column(big_endian, _minimal_width(big_endian), valid)
     width = _width(iceberg_type)
     if isinstance(iceberg_type, ice.BooleanType):
-        numbers = column.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint8)
+        numbers = pc.fill_null(column, False).to_numpy(zero_copy_only=False).astype(np.uint8)
     else:
         numbers = _little_endian(column, width)
     rows = np.ascontiguousarray(numbers).view(np.uint8).reshape(len(column), width)
@@ -167,13 +167,13 @@ def _decode_fixed(column: pa.Array, iceberg_type: ice.IcebergType) -> pa.Array:
 
 def _one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    return column if column.type == pa.binary() else column.cast(pa.binary())
+    return column if column.type == pa.binary() else pc.cast(column, pa.binary())
 
 
 def _valid(column: pa.Array) -> Mask:
     if column.null_count == 0:
         return np.ones(len(column), dtype=bool)
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+    return np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
 
 
 def _offsets(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -210,8 +210,8 @@ def _refuse(column: pa.Array, wrong: Mask, expected: str, what: str) -> None:
 def _little_endian(column: pa.Array, width: int) -> np.ndarray[Any, np.dtype[Any]]:
     dtype = _dtype(column.type)
     if pa.types.is_floating(column.type):
-        return np.asarray(column.fill_null(0.0).to_numpy()).astype(dtype)
-    integers = column.view(pa.int32() if width == 4 else pa.int64()).fill_null(0)
+        return np.asarray(pc.fill_null(column, 0.0).to_numpy()).astype(dtype)
+    integers = pc.fill_null(column.view(pa.int32() if width == 4 else pa.int64()), 0)
     return np.asarray(integers.to_numpy()).astype(dtype)
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from frazil import arrow_compute as pc
 
 Value = TypeVar("Value", str, bytes)
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
@@ -50,7 +51,7 @@ def _round_up(column: pa.Array, length: int) -> pa.Array:
     Last characters repeat, so each is incremented once; the few that cannot be are done alone.
     """
     cut = _slicer(column.type)
-    head, last = cut(column, 0, length - 1), cut(column, length - 1, length).dictionary_encode()
+    head, last = cut(column, 0, length - 1), pc.dictionary_encode(cut(column, length - 1, length))
     lasts = last.dictionary.to_pylist()
     following = [_next(value) for value in lasts]
     rounded = pc.take(pa.array(following, column.type), last.indices)
@@ -58,7 +59,8 @@ def _round_up(column: pa.Array, length: int) -> pa.Array:
     if None not in following:
         return joined
     stuck = pc.and_(pc.is_valid(column), pc.is_null(rounded))
-    carried = [_incremented(value) for value in cut(column.filter(stuck), 0, length).to_pylist()]
+    full = cut(pc.filter(column, stuck), 0, length)
+    carried = [_incremented(value) for value in full.to_pylist()]
     return pc.replace_with_mask(joined, stuck, pa.array(carried, column.type))
 
 

@@ -19,7 +19,6 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions.literals import Literal
 from pyiceberg.types import (
     BinaryType,
@@ -44,6 +43,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.argument_checks import short_repr
 from frazil.errors import InvalidInput, Unsupported
@@ -288,14 +288,14 @@ def promote(array: Column, to: IcebergType) -> Column:
     if source == target:
         return array
     if pa.types.is_null(source):
-        return array.cast(target)
+        return pc.cast(array, target)
     if not _promotable(source, target):
         raise InvalidInput(f"a column of {source} cannot be promoted to {to}")
     if pa.types.is_date32(source):
         return _dates_as_timestamps(array, target)
     if pa.types.is_string(target):
         return text_of(array)
-    return array.cast(target)
+    return pc.cast(array, target)
 
 
 def _promotable(source: pa.DataType, target: pa.DataType) -> bool:
@@ -319,7 +319,7 @@ _PROMOTIONS: Final = frozenset(
 def _dates_as_timestamps(days: Column, target: pa.DataType) -> Column:
     per_day = _DAY_US * (1000 if target.unit == "ns" else 1)
     limit = (2**63 - 1) // per_day
-    wide = days.cast(pa.int32()).cast(pa.int64())
+    wide = pc.cast(pc.cast(days, pa.int32()), pa.int64())
     fits = pc.and_(pc.greater_equal(wide, -limit), pc.less_equal(wide, limit))
     kept = pc.if_else(fits, wide, arrow_values.scalar(None, pa.int64()))
     return pc.multiply(kept, arrow_values.scalar(per_day, pa.int64())).cast(target)
@@ -328,7 +328,7 @@ def _dates_as_timestamps(days: Column, target: pa.DataType) -> Column:
 def text_of(values: Column) -> Column:
     """Bytes as strings; bytes that are not UTF-8 become null."""
     try:
-        return values.cast(pa.string())
+        return pc.cast(values, pa.string())
     except pa.ArrowInvalid:
         texts = arrow_values.array([_utf8(value) for value in values.to_pylist()], pa.string())
         return pa.chunked_array([texts]) if isinstance(values, pa.ChunkedArray) else texts

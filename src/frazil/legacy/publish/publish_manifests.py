@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 
+from frazil import arrow_compute as pc
 from frazil import avro
 from frazil.commit.handle import TableHandle
 from frazil.errors import Unsupported

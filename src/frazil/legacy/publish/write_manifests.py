@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 from pyiceberg.manifest import MANIFEST_ENTRY_SCHEMAS, MANIFEST_LIST_FILE_SCHEMAS
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -24,6 +23,7 @@ from pyiceberg.transforms import VoidTransform
 from pyiceberg.utils.decimal import decimal_required_bytes
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
+from frazil import arrow_compute as pc
 from frazil.avro import encode_columns
 from frazil.avro.walker import Path
 from frazil.errors import Unsupported

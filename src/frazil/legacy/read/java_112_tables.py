@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from frazil import arrow_compute as pc
 from frazil.avro.by_field_id import RecordColumns
 from frazil.avro.walker import Path
 from frazil.errors import FormatError

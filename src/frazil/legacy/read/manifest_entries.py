@@ -18,10 +18,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 from pyiceberg.types import IcebergType
 
+from frazil import arrow_compute as pc
 from frazil import avro
 from frazil.avro.by_field_id import RecordColumns
 from frazil.avro.walker import Path

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import avro
 from frazil.avro.walker import Path
 from frazil.errors import FormatError

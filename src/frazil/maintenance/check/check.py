@@ -10,8 +10,8 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.commit.handle import TableHandle
 from frazil.format import paths
 from frazil.format.entries import manifest

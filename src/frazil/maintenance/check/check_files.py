@@ -10,8 +10,8 @@ from operator import itemgetter
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.data.read.sources import ParquetSource, check_whole, explained, open_source
 from frazil.data.slices import DataFileSlice
 from frazil.errors import FormatError, FrazilError, NotFound, Unsupported

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.format.entries import aggregate
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType, stats_key

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.maintenance.removal.address_set import AddressSet, hashes_of

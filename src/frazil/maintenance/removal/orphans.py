@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.catalog.notes import Notes
 from frazil.catalog.ownership import Ownership
 from frazil.commit.handle import TableHandle

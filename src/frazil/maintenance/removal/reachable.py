@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.errors import NotFound
 from frazil.format import paths
 from frazil.format.entries import tracking

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.catalog.names import Identifier
 from frazil.catalog.ownership import PAIMON_LOCATION
 from frazil.commit.build import Builder

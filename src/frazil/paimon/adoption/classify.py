@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.paimon.read import as_iceberg, binary_row, directories
 from frazil.paimon.read.paimon_table import PaimonState
 from frazil.paimon.read.table_schema import MergeEngine, TableSchema

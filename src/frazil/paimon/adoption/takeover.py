@@ -12,10 +12,10 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 
+from frazil import arrow_compute as pc
 from frazil.errors import Unsupported
 from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch

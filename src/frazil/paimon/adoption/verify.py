@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from frazil import arrow_compute as pc
 from frazil.errors import FormatError, NotFound, StorageError
 from frazil.paimon.read import directories
 from frazil.paimon.read.paimon_table import PaimonState, PaimonTable

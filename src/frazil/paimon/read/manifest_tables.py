@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.orc as orc
 
+from frazil import arrow_compute as pc
 from frazil.avro import by_name
 from frazil.avro.container import MAGIC as AVRO_MAGIC
 from frazil.errors import FormatError, Unsupported

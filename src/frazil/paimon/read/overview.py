@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.errors import Unsupported
 from frazil.format.entries.fields import split_stats_key
 from frazil.paimon.read import as_iceberg, binary_row, value_stats

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.errors import FormatError, InvalidInput, NotFound
 from frazil.format.checks import check_text
 from frazil.paimon.read import binary_row, directories, manifest_tables, vector_files

@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, NestedField, PrimitiveType
 
+from frazil import arrow_compute as pc
 from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.fields import stats_key
 from frazil.format.entries.stats import MAX_FIELD_ID

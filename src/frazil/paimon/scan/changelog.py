@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
+from frazil.data.arrow_rows import ArrowRows
 from frazil.data.read.read_files import Reading, read_file
 from frazil.data.schema import arrow_schema
 from frazil.data.slices import DataFileSlice
-from frazil.data.write.row_input import ArrowRows
 from frazil.errors import Unsupported
 from frazil.paimon.adoption.takeover import SPEC_ID
 from frazil.paimon.read import as_iceberg

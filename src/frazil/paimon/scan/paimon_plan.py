@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table.name_mapping import NameMapping
 
+from frazil import arrow_compute as pc
 from frazil.errors import FormatError, Unsupported
 from frazil.filter.prune.prune import PruneContext, might_match
 from frazil.filter.text.filter_display import filter_text

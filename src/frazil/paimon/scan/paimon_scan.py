@@ -11,9 +11,10 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 
 from frazil import arrow_values
+from frazil.data.arrow_rows import ArrowRows
 from frazil.data.read.read_files import Reading, read_file
 from frazil.data.schema import arrow_schema
-from frazil.data.write.row_input import ArrowRows, conformed
+from frazil.data.write.row_input import conformed
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.condition import Condition, Where, condition
 from frazil.filter.rows.row_filter import columns_of, row_mask

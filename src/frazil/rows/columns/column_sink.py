@@ -12,11 +12,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
+from frazil import arrow_compute as pc
 from frazil.commit.column_edits import ColumnEdit
 from frazil.commit.handle import TableHandle
 from frazil.data.metadata_columns import LAST_UPDATED, POS

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.data.metadata_columns import POS, with_columns
 from frazil.data.schema import arrow_schema, for_display
 from frazil.rows.actions import KEY

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from frazil import arrow_compute as pc
 from frazil.errors import FrazilError
 from frazil.format import paths
 from frazil.format.entries import tracking

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.types import IcebergType
 
+from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import promote

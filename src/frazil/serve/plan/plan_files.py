@@ -8,11 +8,11 @@ from uuid import UUID
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import IcebergType, UUIDType
 
+from frazil import arrow_compute as pc
 from frazil.commit.handle import TableHandle
 from frazil.errors import Unsupported
 from frazil.format import paths

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import VectorEdit
 from frazil.commit.fold import united
 from frazil.commit.handle import TableHandle

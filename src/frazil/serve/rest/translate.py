@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.commit.change import Change, Positions, VectorEdit
 from frazil.errors import InvalidInput
 from frazil.format.checks import repeated

@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.format import paths
 from frazil.rows.planned import Planned

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import NestedField
 
+from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key, stats_key
 from frazil.format.metadata.statistics_files import distinct_counts

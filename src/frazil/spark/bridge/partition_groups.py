@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
@@ -27,6 +26,7 @@ from pyiceberg.transforms import (
 )
 from pyiceberg.types import BinaryType
 
+from frazil import arrow_compute as pc
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import partition_key
 from frazil.rows.planned import Planned

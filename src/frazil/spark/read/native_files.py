@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
 
+from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.format import paths

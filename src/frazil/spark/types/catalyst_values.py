@@ -9,8 +9,9 @@ import base64
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg import types as ice
+
+from frazil import arrow_compute as pc
 
 COMPARABLE: Final = (
     ice.BooleanType,

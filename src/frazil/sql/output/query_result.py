@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from frazil import arrow_values
-from frazil.data.write.row_input import ArrowRows
+from frazil.data.arrow_rows import ArrowRows
 from frazil.sql.output.display import html_table, text_table
 
 if TYPE_CHECKING:

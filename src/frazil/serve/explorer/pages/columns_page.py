@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -23,6 +22,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from frazil import arrow_compute as pc
 from frazil.filter.text.quotes import quoted
 from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.entries.stats import TrackedField

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from frazil import arrow_compute as pc
 from frazil.errors import InvalidInput
 from frazil.filter.prune.prune import Filter, compile_filter
 from frazil.filter.text.filter_display import filter_text
