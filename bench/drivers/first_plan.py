@@ -18,10 +18,11 @@ def plan_frazil(folder: str, day: str) -> int:
 
 
 def plan_delta(folder: str, day: str) -> int:
-    """Plan with delta-rs: the files of one of its partitions."""
+    """Plan with delta-rs."""
     from deltalake import DeltaTable
 
-    return len(DeltaTable(f"{folder}/orders").file_uris([("order_date", "=", day)]))
+    where = f"order_date = '{day}'"
+    return len(DeltaTable(f"{folder}/orders").file_uris(file_pruning_predicate=where))
 
 
 def plan_ducklake(folder: str, day: str) -> int:

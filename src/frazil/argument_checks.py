@@ -14,13 +14,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date, datetime, timedelta
 from functools import wraps
-from inspect import CO_VARARGS
 from itertools import zip_longest
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from frazil.errors import InvalidInput
 
+_CO_VARARGS = 0x04  # as `inspect` has it, whose import compiles and loads a Python parser
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C")
@@ -194,7 +194,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     code = cast(FunctionType, function).__code__
     count = code.co_argcount + code.co_kwonlyargcount
     names = code.co_varnames[:count]
-    many = code.co_varnames[count] if code.co_flags & CO_VARARGS else None
+    many = code.co_varnames[count] if code.co_flags & _CO_VARARGS else None
     rules: dict[str, tuple[Check, str]] = {}
     for name, annotation in function.__annotations__.items():
         rule = _check_of(annotation) if name != "return" else None

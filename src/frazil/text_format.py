@@ -8,7 +8,6 @@ Knows nothing of what it shows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from html import escape
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -62,6 +61,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("oders", ["orders", "items"])
     '. Did you mean orders?'
     """
+    from difflib import get_close_matches
+
     near = get_close_matches(name, list(known), n=2, cutoff=0.6)
     return f". Did you mean {' or '.join(near)}?" if near else ""
 

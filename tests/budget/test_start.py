@@ -125,7 +125,8 @@ def test_opening_a_table_loads_only_the_package_and_the_standard_library(tmp_pat
         "frazil.maintenance",
         "frazil.maintenance.progress",
     }
-    assert len(modules) <= 200
+    assert not modules & {"inspect", "dataclasses", "difflib"}  # a tenth of the time it takes
+    assert len(modules) <= 178
 
 
 def test_columns_and_rows_load_what_they_need_when_they_are_asked_for(tmp_path: Path) -> None:
@@ -306,7 +307,7 @@ def test_workers_of_the_spark_source_load_what_their_step_needs(tmp_path: Path) 
     }
     assert "pyiceberg.table" not in reads
     assert not {name for name in reads if name.endswith((".write_files", ".prune", ".plan"))}
-    assert len([name for name in reads if name.startswith("frazil.")]) <= 64
+    assert len([name for name in reads if name.startswith("frazil.")]) <= 66
 
 
 def test_a_catalog_is_registered_with_spark_without_what_only_writes_need() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import total_ordering
 
 from frazil.errors import InvalidInput
 from frazil.format.checks import check_text
@@ -31,7 +32,8 @@ _AMBIGUOUS = re.compile(rf"[.{_MARK}]")
 _HARMFUL = re.compile(r"[/\\?#%\x00-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+@total_ordering
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier:
     """A table's full name: a namespace of one level or more, and the name in it."""
 
@@ -40,6 +42,11 @@ class Identifier:
 
     def __str__(self) -> str:
         return f"{dotted(self.namespace)}.{_escaped(self.name)}"
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Identifier):
+            return NotImplemented
+        return (self.namespace, self.name) < (other.namespace, other.name)
 
     @staticmethod
     def parse(name: str | Sequence[str] | Identifier) -> Identifier:

@@ -9,7 +9,6 @@ know them. A value that another engine stored is judged where it is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from frazil.errors import InvalidInput
@@ -556,6 +555,10 @@ def without_empty(properties: Mapping[str, str]) -> dict[str, str]:
 def near_misses(keys: Iterable[str]) -> tuple[str, ...]:
     """A note for each key that Frazil does not read but whose name is almost one that it does."""
     unknown = [key for key in keys if table_property(key) is None]
+    if not unknown:
+        return ()
+    from difflib import get_close_matches
+
     near = {key: get_close_matches(key, OF_TABLES, n=1, cutoff=0.9) for key in unknown}
     return tuple(
         f"{key} is not a property that Frazil reads. Did you mean {names[0]}?"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
@@ -249,6 +248,8 @@ def log_rows(
     table_id: int, version: int, entries: Iterable[SnapshotLogEntry | MetadataLogEntry]
 ) -> list[dict[str, Any]]:
     """Rows for entries of the snapshot log, or of the metadata log, that one version adds."""
+    from dataclasses import asdict
+
     return _numbered(table_id, version, map(asdict, entries))
 
 

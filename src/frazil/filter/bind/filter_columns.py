@@ -7,8 +7,6 @@ Knows nothing of values, text or files.
 
 from __future__ import annotations
 
-import difflib
-
 from pyiceberg.expressions import BoundReference
 from pyiceberg.schema import Accessor, Schema
 from pyiceberg.types import NestedField, StructType
@@ -107,8 +105,10 @@ class ColumnIndex:
 
     def known_names(self, name: str | None = None) -> str:
         """A sentence that lists the columns, with the closest to `name` first."""
+        from difflib import get_close_matches
+
         names = list(self.by_name)
-        close = difflib.get_close_matches(name, names, n=1) if name else []
+        close = get_close_matches(name, names, n=1) if name else []
         hint = f"Did you mean '{close[0]}'? " if close else ""
         more = len(names) - MAX_NAMES_SHOWN
         tail = f", … and {more} more" if more > 0 else ""

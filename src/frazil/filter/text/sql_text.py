@@ -6,7 +6,6 @@ is printed again. Plain filters (`filter.text.filter_text`) need no engine and n
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -246,6 +245,8 @@ class _Names:
         return name is not None and self._has(parts[name], path[1:])
 
     def _unknown(self, node: n.ColumnRef) -> InvalidInput:
+        from difflib import get_close_matches
+
         name = ".".join(node.names)
         several = len(self._scopes) > 1
         known = [
@@ -253,7 +254,7 @@ class _Names:
             for alias, columns in self._scopes.items()
             for path in _paths(columns)
         ]
-        close = difflib.get_close_matches(name, known, n=1)
+        close = get_close_matches(name, known, n=1)
         hint = f" Did you mean '{close[0]}'?" if close else ""
         names = ", ".join(known[:30]) + (", …" if len(known) > 30 else "")
         problem = self._problem(node, f"unknown column '{name}'.{hint} Known columns: {names}")
