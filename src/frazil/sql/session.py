@@ -17,7 +17,6 @@ from frazil.sql.name_resolution import Names
 from frazil.sql.output.query_result import Result, one_row
 from frazil.sql.parse import statements as st
 from frazil.sql.parse.parse_statement import parse_script
-from frazil.sql.run import copy_rows, procedures, run_rows, run_tables, run_views, show
 from frazil.sql.run.execution import Execution
 from frazil.sql.run.transactions import Transactions
 from frazil.table.catalog import Catalog
@@ -135,25 +134,40 @@ class Session:
             self._database.close()
 
     def _run(self, statement: st.Statement, at: Execution) -> Result:
+        # What carries out other statements is loaded with the first of its kind.
         match statement:
             case st.Query(part=part):
                 return at.result(part)
             case st.Explain():
+                from frazil.sql.run import show
+
                 return show.explain(statement, at)
             case st.Insert() | st.Delete() | st.Update() | st.Merge():
+                from frazil.sql.run import run_rows
+
                 return run_rows.run(statement, at)
             case st.Copy():
+                from frazil.sql.run import copy_rows
+
                 return copy_rows.run(statement, at)
             case st.Show() | st.Describe():
+                from frazil.sql.run import show
+
                 return show.run(statement, at)
             case st.Call():
+                from frazil.sql.run import procedures
+
                 return procedures.run(statement, at)
             case st.Use(namespace=namespace):
                 return self._use(namespace.parts, at, namespace.start)
             case st.TransactionStatement(verb=verb, start=start):
                 return self._verb(verb, at, start)
             case st.CreateView() | st.DropView() | st.AlterView():
+                from frazil.sql.run import run_views
+
                 return run_views.run(statement, at)
+        from frazil.sql.run import run_tables
+
         return run_tables.run(statement, at)
 
     def _use(self, parts: tuple[str, ...], at: Execution, start: int) -> Result:

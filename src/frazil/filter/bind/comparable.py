@@ -222,11 +222,12 @@ class _ArrowVector:
     def rank(self, ordered: Sequence[Any], *, right: bool) -> np.ndarray[Any, Any]:
         side = "right" if right else "left"
         bounds = pa.array(list(ordered), self._array.type)
-        if not pa.types.is_decimal(bounds.type):
+        if not pa.types.is_decimal(bounds.type) and hasattr(pc, "search_sorted"):
             bounds = pc.cast(bounds, pa.binary())
             places = pc.search_sorted(bounds, pc.cast(self._array, pa.binary()), side)
             return np.asarray(pc.fill_null(places, 0).to_numpy())
-        # Arrow cannot search decimals: rank both together, then compare the ranks.
+        # Arrow cannot search decimals, nor anything before pyarrow 23: rank both together, then
+        # compare the ranks.
         ranks = pc.rank(pa.concat_arrays([self._array, bounds]), tiebreaker="dense").to_numpy()
         mine, theirs = ranks[: len(self._array)], ranks[len(self._array) :]
         return np.searchsorted(theirs, mine, side=side)  # type: ignore[call-overload, no-any-return]

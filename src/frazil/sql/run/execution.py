@@ -23,7 +23,6 @@ from frazil.parser.duckdb_parser import error_details
 from frazil.parser.edits import EngineText, Slices
 from frazil.parser.tokens import Kind, Part, Source, tokens
 from frazil.rows.duckdb.duckdb_connection import open_folders
-from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
 from frazil.rows.scan import Scan
 from frazil.sql.bind.binding import Binder, Unread
 from frazil.sql.bind.rewriting import Parameters
@@ -38,11 +37,12 @@ from frazil.sql.output.query_result import Result
 from frazil.sql.run.transactions import Transactions
 from frazil.table.catalog import Catalog
 from frazil.table.table import Table
-from frazil.table.transaction import Transaction
 
 if TYPE_CHECKING:
     import duckdb
     from duckdb.sqltypes import DuckDBPyType
+
+    from frazil.table.transaction import Transaction
 
 _BATCH_ROWS = 1 << 14
 _ENDS_EARLY = ("limit", "fetch", "sample", "tablesample")
@@ -185,6 +185,8 @@ class Execution:
     @contextmanager
     def writing(self, table: Table) -> Iterator[Transaction]:
         """A transaction to change a table in, whose engine knows the tables of this statement."""
+        from frazil.rows.duckdb.duckdb_engine import DuckDbEngine
+
         self._database.include(table.location)
         connection = self.row_engine.connection
         with self.transactions.writing(table, DuckDbEngine(connection)) as tx:

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from frazil.catalog.backend import CatalogBackend
 from frazil.errors import InvalidInput, Unsupported
-from frazil.rows.engine import Engine
-from frazil.table.table import Table
-from frazil.table.transaction import Transaction, commit_all
 
 if TYPE_CHECKING:
     import duckdb
+
+    from frazil.catalog.backend import CatalogBackend
+    from frazil.rows.engine import Engine
+    from frazil.table.table import Table
+    from frazil.table.transaction import Transaction
 
 
 class Transactions:
@@ -45,6 +46,8 @@ class Transactions:
             if len(opened) == 1:
                 opened[0].commit()
             elif opened:
+                from frazil.table.transaction import commit_all
+
                 commit_all(opened, pointers)
         finally:
             self._forget()
