@@ -121,3 +121,15 @@ def test_what_passes_to_java_does_not_grow_with_the_files(
     assert answers[3_000] < answers[100] + 2_000
     assert answers[3_000] < 10_000
     assert table.scan().plan().files.num_rows == 3_000
+
+
+@pytest.mark.spark
+def test_tasks_of_a_plan_are_made_once(spark: Any, catalog: frazil.Catalog) -> None:
+    served_orders(catalog, 300, files_per_day=100)
+    frazil.spark.register(spark, catalog)
+    frame = spark.sql("SELECT order_id FROM frazil.shop.orders")
+    leaf = frame._jdf.queryExecution().executedPlan().collectLeaves().head()
+    first, again = leaf.scan().planInputPartitions(), leaf.batch().planInputPartitions()
+    assert len(first) == len(again) > 1
+    assert all(one.equals(other) for one, other in zip(first, again, strict=True))
+    assert leaf.scan().outputPartitioning().numPartitions() == len(first)

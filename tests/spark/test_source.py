@@ -18,7 +18,7 @@ from pyspark.sql import types as sql
 import frazil
 import frazil.spark
 from frazil.spark.options.source_options import SourceOptions
-from frazil.spark.session.executor_tasks import packed, unpacked
+from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.spark.source.source import FrazilSource
 from frazil.spark.source.source_writer import FrazilWriter, WrittenEntries
 from tests.support.spark_session import own_session

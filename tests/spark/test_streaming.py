@@ -14,7 +14,7 @@ import frazil.spark
 from frazil.errors import InvalidInput
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.options.stream_options import StreamMode, StreamOptions
-from frazil.spark.session.executor_tasks import packed, unpacked
+from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.spark.source.source_writer import WrittenEntries
 from frazil.spark.source.stream_sink import StreamSink
 from frazil.spark.source.stream_source import StreamSource, stream_schema

@@ -1,7 +1,6 @@
 package frazil.spark;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -43,6 +42,8 @@ public class FrazilScan
   private final Grouping grouping;
   private Json plan;
   private PlanFiles files;
+  /** Made once, as Spark asks for them and for their number again and again. */
+  private InputPartition[] tasks;
 
   FrazilScan(
       Bridge bridge,
@@ -65,8 +66,11 @@ public class FrazilScan
   private Grouping grouping(Json plan) {
     Grouping found = Grouping.of(plan, schema);
     if (found == null) return null;
-    int grouped = tasks(found).length;
-    return Grouping.isWorthIt(session, tasks(null).length, grouped) ? found : null;
+    InputPartition[] grouped = tasks(found);
+    InputPartition[] ungrouped = tasks(null);
+    boolean isWorthIt = Grouping.isWorthIt(session, ungrouped.length, grouped.length);
+    tasks = isWorthIt ? grouped : ungrouped;
+    return isWorthIt ? found : null;
   }
 
   public StructType readSchema() {
@@ -111,17 +115,19 @@ public class FrazilScan
     narrowed.put("grouped by", grouping == null ? false : grouping.names());
     plan = bridge.ask("plan", narrowed);
     files = PlanFiles.of(plan);
+    tasks = null;
   }
 
   // Tasks
 
   public InputPartition[] planInputPartitions() {
-    return tasks(grouping == null ? null : Grouping.of(plan, schema));
+    if (tasks == null) tasks = tasks(grouping == null ? null : Grouping.of(plan, schema));
+    return tasks;
   }
 
   @Override
   public Partitioning outputPartitioning() {
-    if (grouping == null) return new UnknownPartitioning(tasks(null).length);
+    if (grouping == null) return new UnknownPartitioning(planInputPartitions().length);
     return new KeyGroupedPartitioning(grouping.transforms(), grouping.keys().size());
   }
 
@@ -154,10 +160,8 @@ public class FrazilScan
     private final long split;
     private final long openCost;
     private final List<InputPartition> tasks = new ArrayList<>();
-    private int held = 0;
-    private int[] rows = new int[8];
-    private long[] starts = new long[8];
-    private long[] lengths = new long[8];
+    private final Slices slices;
+    private int begun = 0;
     private long bytes = 0L;
 
     Packed(PlanFiles files, InternalRow key, long split, long openCost) {
@@ -165,39 +169,29 @@ public class FrazilScan
       this.key = key;
       this.split = split;
       this.openCost = openCost;
+      this.slices = new Slices(files, split);
     }
 
     void add(int row) {
       long size = files.bytes(row);
-      for (long from = 0L; from < size || from == 0L; from += split) {
-        long length = Math.min(split, size - from);
-        if (held > 0 && bytes + length > split) close();
-        if (held == rows.length) {
-          rows = Arrays.copyOf(rows, 2 * held);
-          starts = Arrays.copyOf(starts, 2 * held);
-          lengths = Arrays.copyOf(lengths, 2 * held);
-        }
-        rows[held] = row;
-        starts[held] = from;
-        lengths[held++] = length;
+      for (int piece = 0; piece == 0 || piece * split < size; piece++) {
+        long length = Math.min(split, size - piece * split);
+        if (slices.size() > begun && bytes + length > split) close();
+        slices.add(row, piece);
         bytes += length + openCost;
       }
     }
 
     private void close() {
-      int[] ofFiles = Arrays.copyOf(rows, held);
-      long[] from = Arrays.copyOf(starts, held);
-      long[] bytesOf = Arrays.copyOf(lengths, held);
+      int end = slices.size();
       tasks.add(
-          key == null
-              ? new PlannedTask(files, ofFiles, from, bytesOf)
-              : new PlannedTask.Keyed(files, ofFiles, from, bytesOf, key));
-      held = 0;
+          key == null ? new PlannedTask(slices, begun, end) : new PlannedTask.Keyed(slices, begun, end, key));
+      begun = end;
       bytes = 0L;
     }
 
     List<InputPartition> finished() {
-      if (held > 0) close();
+      if (slices.size() > begun) close();
       return tasks;
     }
   }

@@ -10,23 +10,19 @@ import org.apache.spark.sql.connector.read.HasPartitionKey;
  */
 class PlannedTask implements Readers.Task, Serializable {
   private static final long serialVersionUID = 1L;
-  private final transient PlanFiles files;
-  private final int[] rows;
-  private final long[] starts;
-  private final long[] lengths;
+  private final transient Slices all;
+  private final int from;
+  private final int to;
 
-  PlannedTask(PlanFiles files, int[] rows, long[] starts, long[] lengths) {
-    this.files = files;
-    this.rows = rows;
-    this.starts = starts;
-    this.lengths = lengths;
+  PlannedTask(Slices all, int from, int to) {
+    this.all = all;
+    this.from = from;
+    this.to = to;
   }
 
   @Override
   public Slice[] slices() {
-    Slice[] slices = new Slice[rows.length];
-    for (int i = 0; i < slices.length; i++) slices[i] = files.slice(rows[i], starts[i], lengths[i]);
-    return slices;
+    return all.between(from, to);
   }
 
   protected Object writeReplace() {
@@ -38,8 +34,8 @@ class PlannedTask implements Readers.Task, Serializable {
     private static final long serialVersionUID = 1L;
     private final transient InternalRow key;
 
-    Keyed(PlanFiles files, int[] rows, long[] starts, long[] lengths, InternalRow key) {
-      super(files, rows, starts, lengths);
+    Keyed(Slices all, int from, int to, InternalRow key) {
+      super(all, from, to);
       this.key = key;
     }
 

@@ -36,8 +36,9 @@ from frazil.spark.bridge.verbs import bridge_for
 from frazil.spark.jobs.bars import progress_bars
 from frazil.spark.read import bulk_reads
 from frazil.spark.rows.zorder import z_order
-from frazil.spark.session.executor_tasks import answers, unpacked
+from frazil.spark.session.executor_tasks import answers
 from frazil.spark.session.find_table import CatalogLike, session, table_of
+from frazil.spark.session.packed_entries import unpacked
 from frazil.spark.write.distribution import Distribution, distributed, order_columns
 from frazil.spark.write.write_task import WriteTask
 from frazil.spark.write.writer import discard_entries

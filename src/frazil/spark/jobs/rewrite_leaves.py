@@ -16,15 +16,8 @@ from frazil.commit.change import CarriedDeletes, LeavesToRewrite
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.properties.registry import MAX_LEAF_ENTRIES
-from frazil.spark.session.executor_tasks import (
-    answers,
-    groups,
-    packed,
-    plain_errors,
-    received,
-    spread,
-    unpacked,
-)
+from frazil.spark.session.executor_tasks import answers, groups, plain_errors, received, spread
+from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.tree.read import LeafRef, TreeReader
 from frazil.tree.table_shape import shape_of
 from frazil.tree.write import TreeWriter, cluster_keys, cluster_order, clustered

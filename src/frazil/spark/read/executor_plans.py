@@ -15,14 +15,8 @@ import pyarrow as pa
 
 from frazil.properties.registry import DATA_PLANNING_MODE
 from frazil.scan.plan import EachLeaf, LeafPlan, LeafPlanner
-from frazil.spark.session.executor_tasks import (
-    groups,
-    packed,
-    plain_errors,
-    received,
-    spread,
-    unpacked,
-)
+from frazil.spark.session.executor_tasks import groups, plain_errors, received, spread
+from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.tree.read import LeafRef
 from frazil.value_classes import dataclass
 

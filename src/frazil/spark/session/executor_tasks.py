@@ -16,7 +16,6 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from frazil.errors import FrazilError, InvalidInput
-from frazil.format.entries.batch import EntryBatch
 from frazil.value_classes import dataclass
 
 if TYPE_CHECKING:
@@ -108,17 +107,3 @@ def groups(weights: Sequence[int], target: int, *, cost: int = 0) -> list[list[i
         parts[-1].append(index)
         held += full
     return parts
-
-
-def packed(entries: EntryBatch) -> bytes:
-    """Entries as bytes: an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, entries.table.schema) as stream:
-        stream.write_table(entries.table)
-    return bytes(sink.getvalue())
-
-
-def unpacked(data: bytes) -> EntryBatch:
-    """The entries of `packed`."""
-    with pa.ipc.open_stream(data) as stream:
-        return EntryBatch(stream.read_all())

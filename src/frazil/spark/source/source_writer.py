@@ -18,7 +18,7 @@ from frazil.credentials import Carried
 from frazil.format.entries.batch import EntryBatch
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.options.write_terms import WriteTerms
-from frazil.spark.session.executor_tasks import packed, unpacked
+from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.spark.write.write_task import WriteTask
 from frazil.spark.write.writer import (
     check_schema,

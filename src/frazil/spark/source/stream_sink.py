@@ -19,7 +19,7 @@ from frazil.credentials import Carried
 from frazil.spark.options.source_options import SourceOptions
 from frazil.spark.options.stream_options import StreamOptions
 from frazil.spark.options.write_terms import WriteTerms
-from frazil.spark.session.executor_tasks import packed
+from frazil.spark.session.packed_entries import packed
 from frazil.spark.source.source_writer import WrittenEntries
 from frazil.spark.source.stream_log import batch_summary, has_landed, query_id_of
 from frazil.spark.write.write_task import WriteTask

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from frazil.format.entries.batch import EntryBatch
 from frazil.rows.actions import RowSink, SinkResult
-from frazil.spark.session.executor_tasks import packed, unpacked
+from frazil.spark.session.packed_entries import packed, unpacked
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.value_classes import dataclass
 

@@ -18,7 +18,7 @@ from frazil.data.write.write_files import write_rows
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.derived import DerivedColumn
 from frazil.format.metadata.metadata import TableMetadata
-from frazil.spark.session.executor_tasks import packed
+from frazil.spark.session.packed_entries import packed
 from frazil.spark.types.spark_arrow import from_spark
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
