@@ -83,4 +83,10 @@ def test_a_catalog_of_the_configuration_serves_plain_sql(tmp_path: Path, mode: s
 def test_statements_on_the_oldest_spark(tmp_path: Path) -> None:
     names = ["merge", "delete", "update", "branches"]
     found = statements_on(ICEBERG_SPARK, tmp_path, names)
-    assert found == {"version": "4.1.4", "done": names, "source": [2, 3, 4]}
+    windows = [True, False, True, False]  # twice each: inside, outside
+    assert found == {
+        "version": "4.1.4",
+        "done": names,
+        "source": [2, 3, 4],
+        "windows": windows,
+    }

@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.project import ROOT
 from tests.support.venvs import Venv
 
-_STATEMENTS = """
+_STATEMENTS = '''
 import json, sys
 from pathlib import Path
 import pyspark
@@ -45,9 +45,17 @@ frazil.spark.register(spark, place)
 spark.range(3, 5).write.format("frazil").option("catalog", place).mode("append").save("s.t")
 rows = spark.read.format("frazil").option("catalog", place).load("s.t").where("id > 1")
 source = sorted(row.id for row in rows.collect())
-print("FOUND " + json.dumps({"version": pyspark.__version__, "done": done, "source": source}))
+spark.conf.set("spark.sql.geospatial.enabled", True)
+point = "X'0101000000000000000000f03f000000000000f03f'"  # (1, 1)
+windows = spark.sql(f"""
+    SELECT frazil.system.bbox({point}, 0, 0, 2, 2), frazil.system.bbox({point}, 2, 2, 3, 3),
+      frazil.system.bbox(ST_GeomFromWKB({point}), 0, 0, 2, 2),
+      frazil.system.bbox(ST_GeogFromWKB({point}), 2, 2, 3, 3)
+""").first()
+result = {"done": done, "source": source, "windows": list(windows)}
+print("FOUND " + json.dumps({"version": pyspark.__version__, **result}))
 shared.stop()
-"""
+'''
 
 
 def statements_on(

@@ -1,9 +1,9 @@
 package frazil.spark;
 
+import java.lang.reflect.Method;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.util.STUtils;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -14,7 +14,6 @@ import org.apache.spark.sql.types.GeographyType;
 import org.apache.spark.sql.types.GeometryType;
 import org.apache.spark.sql.types.NumericType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.unsafe.types.BinaryView;
 
 /**
  * bbox(shape, xmin, ymin, xmax, ymax): whether the box of a shape reaches into a window, on the plane of its
@@ -53,6 +52,19 @@ record Windows() implements UnboundFunction {
 
   /** The function for shapes of one type. */
   record Bound(DataType shape) implements ScalarFunction<Boolean> {
+    /** Spark's own values are GeometryVal and GeographyVal in 4.1, BinaryView in 4.3: each has its bytes. */
+    private static final ClassValue<Method> BYTES =
+        new ClassValue<>() {
+          @Override
+          protected Method computeValue(Class<?> type) {
+            try {
+              return type.getMethod("getBytes");
+            } catch (NoSuchMethodException missing) {
+              throw new UnsupportedOperationException("bbox does not know shapes as " + type.getName(), missing);
+            }
+          }
+        };
+
     @Override
     public String name() {
       return NAME;
@@ -86,10 +98,14 @@ record Windows() implements UnboundFunction {
       return rows && columns;
     }
 
-    private byte[] wkb(Object value) {
-      if (shape instanceof GeometryType) return STUtils.stGeomAsBinary((BinaryView) value);
-      if (shape instanceof GeographyType) return STUtils.stGeogAsBinary((BinaryView) value);
-      return (byte[]) value;
+    private ByteBuffer wkb(Object value) {
+      if (value instanceof byte[] plain) return ByteBuffer.wrap(plain);
+      try {
+        byte[] bytes = (byte[]) BYTES.get(value.getClass()).invoke(value);
+        return ByteBuffer.wrap(bytes, Integer.BYTES, bytes.length - Integer.BYTES); // behind the reference system
+      } catch (ReflectiveOperationException failure) {
+        throw new IllegalStateException(failure);
+      }
     }
   }
 
@@ -100,8 +116,8 @@ record Windows() implements UnboundFunction {
     double east = Double.NEGATIVE_INFINITY;
     double north = Double.NEGATIVE_INFINITY;
 
-    Box(byte[] wkb) {
-      add(ByteBuffer.wrap(wkb), 0);
+    Box(ByteBuffer wkb) {
+      add(wkb, 0);
     }
 
     private void add(ByteBuffer wkb, int depth) {
