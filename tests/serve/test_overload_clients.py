@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import urllib.request
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import frazil
+from frazil.cli.serve import serve
+from frazil.serve import limits
 from tests.support.overload import ROWS, overloaded, peak_mb, serving
 
 MAX_MEMORY_MB = 600
@@ -24,6 +27,15 @@ def test_polite_clients_are_answered_among_rude_ones(tmp_path: Path) -> None:
     assert set(figures.seconds) == {"load", "list", "plan", "append"}
     assert figures.memory_mb < MAX_MEMORY_MB, figures
     assert len(figures.rude) >= 8, figures.rude
+
+
+def test_options_have_the_limits_of_the_server() -> None:
+    defaults = {name: given.default for name, given in signature(serve).parameters.items()}
+    assert defaults["max_connections"] == limits.MAX_CONNECTIONS
+    assert defaults["max_queries"] == limits.MAX_QUERIES
+    assert defaults["max_queries_per_principal"] == limits.MAX_QUERIES_PER_PRINCIPAL
+    assert defaults["query_timeout"] == limits.QUERY_TIMEOUT_S
+    assert defaults["max_memory"] == limits.MAX_MEMORY_MIB
 
 
 def _ask(uri: str, path: str, body: dict[str, Any] | None = None, **headers: str) -> Any:

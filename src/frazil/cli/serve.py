@@ -108,12 +108,11 @@ def serve(
 
     Example: `frazil serve --catalog ./warehouse --port 8181`
     """
-    from frazil.serve import run
+    from frazil.serve import process_memory, run
     from frazil.serve.access.principals import Access, TokenFile, WebTokens
-    from frazil.serve.memory_ceiling import set_ceiling
     from frazil.serve.settings import Certificate, Settings
 
-    set_ceiling(max_memory)
+    process_memory.bound(max_memory)
     if keyfile is not None and certfile is None:
         raise InvalidInput("--keyfile needs --certfile")
     certificate = None
