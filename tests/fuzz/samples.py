@@ -29,6 +29,9 @@ from frazil.format.entries.fields import ContentType, stats_key
 from frazil.format.entries.nest import ColumnNames
 from frazil.format.metadata import metadata_json
 from frazil.format.metadata.metadata import History, TableMetadata, new_table
+from frazil.format.parquet_footer import with_variants
+from frazil.format.values import variant
+from frazil.format.values.types import STORAGE
 from frazil.format.vectors import bitmap, puffin, roaring
 from frazil.legacy.publish import write_manifests
 from frazil.legacy.publish.write_manifests import ListRow
@@ -210,6 +213,16 @@ def _resealed(body: bytes) -> Any:
     return puffin.read_vector(blob, path=PATH, record_count=1 << 40)
 
 
+def _footer() -> bytes:
+    """The footer of a file with a column of variants, as pyarrow writes it."""
+    sink = pa.BufferOutputStream()
+    column = pa.field("v", STORAGE, metadata={"PARQUET:field_id": "2"})
+    pq.write_table(pa.table([pa.nulls(0, STORAGE)], schema=pa.schema([column])), sink)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data[-8 - int.from_bytes(data[-8:-4], "little") :]
+
+
+FOOTER = _footer()
 POSITIONS = np.unique(np.concatenate([np.arange(5000), np.arange(70_000, 90_000, 7), [1 << 33]]))
 TYPES = [parse_type(text) for text in ("INT", "STRING", "BYTES")]
 ROW = bytes.fromhex("0000000000000000") + b"\x01\0\0\0\0\0\0\0" + b"ab\0\0\0\0\0\x82" * 2
@@ -287,6 +300,11 @@ SAMPLES: dict[str, tuple[bytes, Decode]] = {
     ),
     "Paimon row": (ROW, lambda data: binary_row.decode(pa.array([data, data]), TYPES)),
     "Paimon schema": (json.dumps(schema_json([("k", "DECIMAL(5, 2)")])).encode(), parse_schema),
+    "variant": (
+        b"".join(variant.encode({"a": [1, {"b": "x" * 70}], "c": {"d": 1.5, "e": None}})),
+        lambda data: variant.decode(data, data[variant.metadata_size(data) :]),
+    ),
+    "Parquet footer with variants": (FOOTER, lambda data: with_variants(data, {2})),
     "Paimon snapshot": (
         json.dumps(snapshot_json(1)).encode(),
         parse_snapshot,

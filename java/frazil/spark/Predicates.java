@@ -12,6 +12,7 @@ import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.UserDefinedScalarFunc;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import scala.Option;
 
@@ -59,10 +60,24 @@ class Predicates {
         && call.canonicalName().equals("frazil." + Windows.NAME)) {
       node.put("op", Windows.NAME);
       node.put("children", described(call.children()));
+    } else if (expression.getClass().getSimpleName().equals("VariantGet")) {
+      // Public since Spark 4.3: the class is not there to compile against in 4.1.
+      node.put("op", "variant_get");
+      node.put("path", asked(expression, "path"));
+      node.put("type", ((DataType) asked(expression, "targetType")).sql());
+      node.put("children", described(expression.children()));
     } else {
       node.put("op", "?");
     }
     return node;
+  }
+
+  private static Object asked(Expression expression, String method) {
+    try {
+      return expression.getClass().getMethod(method).invoke(expression);
+    } catch (ReflectiveOperationException other) {
+      throw new IllegalStateException(other);
+    }
   }
 
   private static Object value(Object value) {

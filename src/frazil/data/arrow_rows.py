@@ -53,8 +53,18 @@ class ArrowRows(ABC):
 
 def _python_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
     try:
-        return list(rows.to_pylist())
+        return _decoded(rows)
     except (OverflowError, ValueError) as error:  # infinity, or a year above 9999
         raise InvalidInput(
             f"Python has no such value: {error}. Read the rows as Arrow, or cast the column to text"
         ) from error
+
+
+def _decoded(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
+    from frazil.format.values.variant_type import has_marked
+
+    if not has_marked(rows.schema):
+        return list(rows.to_pylist())
+    from frazil.data.variants import python_rows
+
+    return python_rows(rows)

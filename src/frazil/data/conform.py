@@ -16,7 +16,7 @@ from pyiceberg.schema import Schema
 
 from frazil import arrow_compute as pc
 from frazil.data import reshape
-from frazil.data.reshape import Cast, Fill, Keep, Plan
+from frazil.data.reshape import Cast, Fill, Keep, Made, Plan
 from frazil.data.schema import (
     arrow_schema,
     is_bytes,
@@ -27,6 +27,7 @@ from frazil.data.schema import (
 )
 from frazil.errors import InvalidInput
 from frazil.format.values.types import scalar
+from frazil.format.values.variant_type import VariantType
 from frazil.value_classes import dataclass
 
 MAX_BATCH_ROWS = 1 << 17
@@ -188,6 +189,10 @@ def _plan(incoming: pa.DataType, field: ice.NestedField, path: str, problems: li
             return reshape.simplified(reshape.Map(target, key, value), incoming)
     if incoming == target:
         return Keep(target)
+    if isinstance(type_, VariantType):
+        from frazil.data.variants import variants_of
+
+        return Made(target, variants_of)
     if not fits(source, type_) and not _may_fit(source, type_):
         expected = f"{type_} (Arrow {target})"
         problems.append(Misfit(column=path, actual=str(incoming), expected=expected))

@@ -17,7 +17,7 @@ from pyiceberg.schema import Schema
 
 from frazil.data import reshape
 from frazil.data.conform import fits
-from frazil.data.reshape import Cast, Fill, Keep, Plan
+from frazil.data.reshape import Cast, Fill, Keep, Made, Plan
 from frazil.data.schema import (
     FIELD_ID_KEY,
     arrow_schema,
@@ -29,6 +29,7 @@ from frazil.data.schema import (
 )
 from frazil.errors import FormatError
 from frazil.format.values.types import scalar
+from frazil.format.values.variant_type import VariantType
 from frazil.value_classes import dataclass, replace
 
 if TYPE_CHECKING:
@@ -225,9 +226,18 @@ class _Planner:
                 key = self.plan(type_.key_type, source.children[0], f"{path}.key")
                 value = self.plan(type_.value_type, source.children[1], f"{path}.value")
                 return reshape.simplified(reshape.Map(target, key, value), source.type)
+            case VariantType() if pa.types.is_struct(source.type):
+                return Keep(target) if source.type == target else self.variants(source, path)
             case ice.PrimitiveType() if readable(source.type, type_):
                 return Keep(target) if source.type == target else Cast(target)
         raise FormatError(f"found {source.type}; expected {type_}", field=path)
+
+    def variants(self, source: FileField, path: str) -> Plan:
+        from frazil.data.variants import holds_variants, whole
+
+        if not holds_variants(source.type):
+            raise FormatError(f"found {source.type}; expected the parts of a variant", field=path)
+        return Made(nested_arrow_type(VariantType()), whole)
 
 
 def _constant(value: Any, kind: ice.IcebergType) -> pa.Scalar:

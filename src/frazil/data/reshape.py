@@ -7,6 +7,7 @@ input or file (`conform` matches by name, `project` by field id) and applied to 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,14 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """What a function makes of the source column."""
+
+    type: pa.DataType
+    make: Callable[[pa.Array], pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
 class Struct:
     """A struct whose children come from children of the source struct, by index."""
 
@@ -68,7 +77,7 @@ class Map:
     value: Plan
 
 
-Plan = Keep | Cast | Fill | Struct | List | Map
+Plan = Keep | Cast | Fill | Made | Struct | List | Map
 
 
 def simplified(plan: Plan, source: pa.DataType) -> Plan:
@@ -104,6 +113,8 @@ def reshape(plan: Plan, array: pa.Array | None, length: int) -> pa.Array:
             return array
         case Cast():
             return pc.cast(plain_values(array), plan.type)
+        case Made():
+            return plan.make(plain_values(array))
         case Struct():
             return _struct(plan, plain_values(array))
         case List():

@@ -20,6 +20,7 @@ from pyiceberg.schema import Schema, assign_fresh_schema_ids
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.values.types import arrow_type
+from frazil.format.values.variant_type import MARK, VariantType, is_marked
 
 FIELD_ID_KEY: Final = b"PARQUET:field_id"
 DOC_KEY: Final = b"doc"
@@ -113,6 +114,8 @@ def _field(field: ice.NestedField, *, ids: bool, uuids: bool, shapes: bool = Fal
     metadata: dict[bytes, bytes] = {}
     if ids:
         metadata[FIELD_ID_KEY] = str(field.field_id).encode()
+    if isinstance(field.field_type, VariantType):
+        metadata |= MARK
     return pa.field(
         field.name,
         _type(field.field_type, ids=ids, uuids=uuids, shapes=shapes),
@@ -189,7 +192,7 @@ def _fields_from_arrow(
             problems.append(f"column {len(columns) + 1} of '{prefix}': the name is empty")
             continue
         seen.add(field.name)
-        type_ = _type_from_arrow(field.type, path, problems, numbers)
+        type_ = _field_type(field, path, problems, numbers)
         if type_ is None:
             continue
         doc = (field.metadata or {}).get(DOC_KEY)
@@ -205,6 +208,14 @@ def _fields_from_arrow(
     return columns
 
 
+def _field_type(
+    field: pa.Field, path: str, problems: list[str], numbers: count[int]
+) -> ice.IcebergType | None:
+    if is_marked(field):
+        return VariantType()
+    return _type_from_arrow(field.type, path, problems, numbers)
+
+
 def _type_from_arrow(
     arrow: pa.DataType, path: str, problems: list[str], numbers: count[int]
 ) -> ice.IcebergType | None:
@@ -215,7 +226,7 @@ def _type_from_arrow(
         return ice.StructType(*_fields_from_arrow(arrow, f"{path}.", problems, numbers))
     if is_list(arrow):
         element = arrow.value_field
-        element_type = _type_from_arrow(element.type, f"{path}.element", problems, numbers)
+        element_type = _field_type(element, f"{path}.element", problems, numbers)
         if element_type is None:
             return None
         return ice.ListType(
@@ -223,7 +234,7 @@ def _type_from_arrow(
         )
     if pa.types.is_map(arrow):
         key = _type_from_arrow(arrow.key_type, f"{path}.key", problems, numbers)
-        value = _type_from_arrow(arrow.item_type, f"{path}.value", problems, numbers)
+        value = _field_type(arrow.item_field, f"{path}.value", problems, numbers)
         if key is None or value is None:
             return None
         return ice.MapType(

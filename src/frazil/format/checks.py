@@ -211,6 +211,8 @@ def check_spec(spec: PartitionSpec) -> None:
 def _check_field(field: NestedField) -> None:
     from pyiceberg.types import ListType, MapType, StructType
 
+    from frazil.format.values.variant_type import has_variant
+
     check_text(field.name, "a column's name", empty=False)
     if field.doc is not None:
         check_text(field.doc, f"the doc of column {field.name!r}")
@@ -222,6 +224,8 @@ def _check_field(field: NestedField) -> None:
         inner = (kind.element_field,)
     elif isinstance(kind, MapType):
         inner = (kind.key_field, kind.value_field)
+        if has_variant(kind.key_type):
+            raise InvalidInput(f"column {field.name!r} is a map with variants as keys")
     else:
         _check_type(field)
     for part in inner:
@@ -271,6 +275,27 @@ def check_fits(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
         order.check_compatible(schema)
     except (ValueError, ValidationError) as error:
         raise InvalidInput(str(error)) from error
+    _check_no_variants(spec, order, schema)
+
+
+def _check_no_variants(spec: PartitionSpec, order: SortOrder, schema: Schema) -> None:
+    """Variants have no order and no transform; to PyIceberg they are primitives as others."""
+    from pyiceberg.transforms import VoidTransform
+
+    from frazil.format.values.variant_type import variant_ids
+
+    variants = variant_ids(schema)
+    for verb, fields in (("partitioned", spec.fields), ("sorted", order.fields)):
+        for part in fields:
+            if part.source_id in variants and not isinstance(part.transform, VoidTransform):
+                name = schema.find_column_name(part.source_id)
+                raise InvalidInput(
+                    f"column {name!r} is a variant, by which a table cannot be {verb}"
+                )
+    for field_id in schema.identifier_field_ids:
+        if field_id in variants:
+            name = schema.find_column_name(field_id)
+            raise InvalidInput(f"column {name!r} is a variant, which identifies no rows")
 
 
 def check_partition_names(spec: PartitionSpec, schema: Schema) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
-from pyiceberg.types import NestedField, PrimitiveType
+from pyiceberg.types import NestedField
 
 from frazil.commit.change import Change
 from frazil.commit.handle import TableHandle
@@ -16,12 +16,12 @@ from frazil.commit.updates import SetStatistics
 from frazil.errors import CommitUnknown, FrazilError, InvalidInput
 from frazil.filter.bind.filter_columns import ColumnIndex
 from frazil.format import paths
-from frazil.format.entries.stats import has_bounds
+from frazil.format.entries.stats import is_ordered
 from frazil.format.metadata.metadata import Snapshot
 from frazil.format.metadata.statistics_files import statistics_entry
 from frazil.format.values.single_value import encode_bounds
 from frazil.format.values.theta import BLOB_TYPE, DISTINCT, ThetaSketch
-from frazil.format.values.types import arrow_type, is_geo
+from frazil.format.values.types import arrow_type
 from frazil.format.vectors.puffin import NewBlob, write_blobs
 from frazil.rows.scan import Scan
 from frazil.value_classes import dataclass
@@ -112,7 +112,7 @@ def _fields(schema: Schema, columns: Sequence[str] | None) -> dict[str, NestedFi
 
 def _is_counted(field: NestedField) -> bool:
     kind = field.field_type
-    return isinstance(kind, PrimitiveType) and has_bounds(kind) and not is_geo(kind)
+    return is_ordered(kind)
 
 
 def _counted_here(scan: Scan) -> Iterator[dict[str, ThetaSketch]]:

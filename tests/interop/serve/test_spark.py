@@ -3,6 +3,7 @@ native commits that land while Spark is at work."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -249,15 +250,35 @@ def test_views_are_made_replaced_and_dropped(catalog: Catalog, spark: Spark) -> 
     assert spark.sql("SHOW VIEWS IN lake.shop") == []
 
 
-def test_a_variant_column_is_refused_before_anything_is_made(
-    catalog: Catalog, spark: Spark
-) -> None:
-    with pytest.raises(SparkFailed, match=r"variant"):
-        spark.sql(
-            "CREATE TABLE shop.odd (id BIGINT, v VARIANT) USING iceberg "
-            "TBLPROPERTIES ('format-version'='3')"
-        )
-    assert "odd" not in [name.split(".")[-1] for name in map(str, catalog.list_tables("shop"))]
+@pytest.mark.parametrize("shredded", ["false", "true"])
+def test_variants_go_both_ways(catalog: Catalog, spark: Spark, shredded: str) -> None:
+    name = f"variants_{shredded}"
+    spark.sql(
+        f"CREATE TABLE shop.{name} (id BIGINT, v VARIANT) USING iceberg TBLPROPERTIES "
+        f"('format-version'='3', 'write.parquet.shred-variants'='{shredded}', "
+        "'read.parquet.vectorization.enabled'='false')"  # fails on what Iceberg itself shredded
+    )
+    document = "to_json(named_struct('n', id, 't', array('x')))"
+    spark.sql(f"INSERT INTO shop.{name} SELECT id, parse_json({document}) FROM range(1, 4)")
+    table = catalog.load_table(f"shop.{name}")
+    written = {id: {"n": id, "t": ["x"]} for id in (1, 2, 3)}
+    assert {row["id"]: row["v"] for row in table.scan().to_pylist()} == written
+    table.append([{"id": 4, "v": {"n": 4.5, "d": [None]}}, {"id": 5, "v": None}])
+    catalog.sql(f"UPDATE shop.{name} SET id = 10 WHERE id = 1")
+    spark.sql(f"REFRESH TABLE shop.{name}")
+    found = spark.sql(f"SELECT id, to_json(v) FROM shop.{name} ORDER BY id")
+    assert [(id, value and json.loads(value)) for id, value in found] == [
+        (2, written[2]),
+        (3, written[3]),
+        (4, {"d": [None], "n": 4.5}),
+        (5, None),
+        (10, written[1]),
+    ]
+    assert spark.sql(f"SELECT id FROM shop.{name} WHERE try_variant_get(v, '$.n', 'int') = 3") == [
+        [3]
+    ]
+    spark.sql(f"DELETE FROM shop.{name} WHERE id = 2")
+    assert sorted(row["id"] for row in catalog.load_table(f"shop.{name}").scan()) == [3, 4, 5, 10]
 
 
 def test_what_would_collect_files_is_refused(catalog: Catalog, spark: Spark) -> None:

@@ -387,13 +387,42 @@ def test_a_transform_that_is_not_known_keeps_its_name() -> None:
     assert json.loads(metadata_json.dumps(*loads(document))) == document
 
 
-def test_a_type_that_cannot_be_read_is_refused_by_name() -> None:
+def test_variants_at_every_level_are_loaded_and_written_as_they_were() -> None:
     document = v4()
-    document["schemas"][0]["fields"].append(
-        {"id": 11, "name": "v", "type": "variant", "required": False}
-    )
-    with pytest.raises(Unsupported, match="variant"):
-        loads(document)
+    document["last-column-id"] = 16
+    document["schemas"][0]["fields"] += [
+        {"id": 11, "name": "v", "type": "variant", "required": False},
+        {
+            "id": 12,
+            "name": "variant",
+            "type": {
+                "type": "list",
+                "element-id": 13,
+                "element": "variant",
+                "element-required": True,
+            },
+            "required": True,
+        },
+        {
+            "id": 14,
+            "name": "m",
+            "type": {
+                "type": "map",
+                "key-id": 15,
+                "key": "string",
+                "value-id": 16,
+                "value": "variant",
+                "value-required": False,
+            },
+            "required": False,
+        },
+    ]
+    loaded = loads(document)
+    schema = loaded[0].schemas[0]
+    assert [str(schema.find_type(name)) for name in ("v", "variant.element", "m.value")] == [
+        "variant"
+    ] * 3
+    assert json.loads(metadata_json.dumps(*loaded))["schemas"] == document["schemas"]
 
 
 def change(*path: Any, to: Any) -> Callable[[dict[str, Any]], None]:

@@ -30,6 +30,7 @@ from frazil.errors import FormatError, InvalidInput
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.fields import ContentType
 from frazil.format.partition_fields import source_ids
+from frazil.format.values.variant_type import VariantType
 from frazil.properties.registry import DELETE_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from frazil.storage import Storage
 
@@ -50,7 +51,7 @@ def equality_schema(
     for field_id in equality_ids:
         path_of(schema, field_id)
         kind = schema.find_field(field_id).field_type
-        if not kind.is_primitive:
+        if not kind.is_primitive or isinstance(kind, VariantType):
             raise InvalidInput(
                 f"Column '{schema.find_column_name(field_id)}' is a {kind}; equality deletes "
                 "compare primitive columns only."

@@ -80,6 +80,8 @@ class _FileColumn:
 
     field_id: int
     leaf: int | None
+    variant: tuple[pa.DataType, int] | None = None
+    """The parts of a column of variants, and their first leaf; `leaf` is that of the metadata."""
 
 
 def _columns(footer: pq.FileMetaData, mapping: NameMapping) -> Iterator[_FileColumn]:
@@ -104,11 +106,26 @@ def _match(
             mapped = names.get(field.name)  # false when it has no fields of its own
             field_id = None if mapped is None else mapped.field_id
             inner = {} if mapped is None else _by_name(mapped.fields)
-        if pa.types.is_struct(kind):
+        if field_id is not None and _is_variant(kind):
+            at = leaf + sum(_leaves(part.type) for part in kind.fields[: _metadata_at(kind)])
+            yield _FileColumn(field_id=field_id, leaf=at, variant=(kind, leaf))
+        elif pa.types.is_struct(kind):
             yield from _match(_children(kind), inner, first_leaf=leaf)
         elif field_id is not None:
             yield _FileColumn(field_id=field_id, leaf=None if _children(kind) else leaf)
         leaf += _leaves(kind)
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether a group has an id, which structs do not need, and the parts of a variant, which have
+    none."""
+    if not pa.types.is_struct(kind) or _has_ids(pa.field("", kind)):
+        return False
+    return {"metadata"} < {field.name for field in kind} <= {"metadata", "value", "typed_value"}
+
+
+def _metadata_at(kind: pa.StructType) -> int:
+    return int(kind.get_field_index("metadata"))
 
 
 def _by_name(fields: Iterable[MappedField]) -> dict[str, MappedField]:
@@ -161,6 +178,20 @@ def _column_stats(
         return row
     if field in ROW_LINEAGE and nulls != 0:
         return row  # null row lineage is inherited from the entry: stored values do not bound it
+    if column.variant is not None:
+        from frazil.data.statistics.variant_footer import variant_bounds
+
+        def ends_of(leaf: int, kind: ice.IcebergType) -> tuple[Any, Any] | None:
+            typed = _Source.of(footer, leaf)
+            chunks = [_Chunk(footer, group, leaf, typed) for group in groups]
+            filled = [chunk for chunk in chunks if chunk.nulls is None or chunk.nulls < chunk.rows]
+            part = TrackedField(id=field.id, full_name=field.full_name, type=kind)
+            found = _bounds(filled, typed, part, FULL) if filled else {}
+            ends = [found.get(stats_key(field.id, name)) for name in ("lower_bound", "upper_bound")]
+            return None if None in ends else (ends[0], ends[1])
+
+        paths = variant_bounds(footer, *column.variant, ends_of, mode)
+        return row | {stats_key(field.id, name): end for name, end in paths.items()}
     if is_geo(field.type):
         box = _box(with_values, field, source) or _geoparquet_box(footer, column, field)
         return row | box

@@ -20,11 +20,19 @@ from frazil.errors import InvalidInput
 from frazil.format.entries.aggregate import extremes
 from frazil.format.entries.fields import stats_key
 from frazil.format.entries.metrics import FULL, MetricsConfig, MetricsMode
-from frazil.format.entries.stats import ROW_LINEAGE, TrackedField, has_bounds, tracked_fields
+from frazil.format.entries.stats import (
+    ROW_LINEAGE,
+    TrackedField,
+    has_bounds,
+    is_ordered,
+    tracked_fields,
+)
 from frazil.format.values.types import arrow_type, is_floating, is_geo, is_variable_length
+from frazil.format.values.variant_type import VariantType
 
 if TYPE_CHECKING:
     from frazil.format.values.boxes import BoxCollector
+    from frazil.format.values.variant_bounds import VariantBounds
 
 Column: TypeAlias = "pa.Array | pa.ChunkedArray"
 
@@ -82,7 +90,8 @@ class ColumnStats:
         self._field = field
         self._path = path
         bounded = mode.has_bounds and has_bounds(field.type)
-        self._bounded = bounded and not is_geo(field.type)
+        self._bounded = bounded and is_ordered(field.type)
+        self._paths = _path_bounds(mode) if bounded and _is_variant(field.type) else None
         self._box = _box_collector(field.type) if bounded and is_geo(field.type) else None
         self._mode = mode
         self._lineage = field in ROW_LINEAGE
@@ -108,6 +117,8 @@ class ColumnStats:
             self._bytes += pc.sum(pc.binary_length(column)).as_py()
         if self._box is not None:
             self._box.update(column)
+        if self._paths is not None:
+            self._paths.update(column)
         if self._bounded:
             lower, upper = extremes(column)
             self._lower = _pick(_below, self._lower, lower)
@@ -148,7 +159,23 @@ class ColumnStats:
             )
         if self._box is not None:
             return row | {stats_key(key, name): end for name, end in self._box.finish().items()}
+        if self._paths is not None:
+            lower, upper = self._paths.finish()
+            ends = {"lower_bound": lower, "upper_bound": upper}
+            return row | {
+                stats_key(key, name): end for name, end in ends.items() if end is not None
+            }
         return row | stored_bounds(self._field, self._mode, self._lower, self._upper, tight=True)
+
+
+def _is_variant(kind: IcebergType) -> bool:
+    return isinstance(kind, VariantType)
+
+
+def _path_bounds(mode: MetricsMode) -> VariantBounds:
+    from frazil.format.values.variant_bounds import VariantBounds
+
+    return VariantBounds(mode.length)
 
 
 def _box_collector(kind: IcebergType) -> BoxCollector:

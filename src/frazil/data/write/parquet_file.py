@@ -25,6 +25,7 @@ from frazil.data.write.write_options import WriteOptions
 from frazil.errors import InvalidInput
 from frazil.format.entries.metrics import MetricsConfig
 from frazil.format.entries.seal import Sealer
+from frazil.format.values.variant_type import variant_ids
 from frazil.storage import Storage
 from frazil.value_classes import dataclass
 
@@ -99,6 +100,7 @@ class FileShape:
         self.options = options
         self.metrics = metrics
         self.arrow = parquet_schema(schema)
+        self.variants = variant_ids(schema)
         if not self.arrow.names:  # a file without columns has no rows
             raise InvalidInput(
                 "the table has columns of unknown type alone, of which files store nothing; add "
@@ -147,7 +149,7 @@ class ParquetFile:
         self._rows = 0
         self._footers: list[Any] = []
         self._stream = storage.create(path)
-        self._sealer = Sealer(self._stream)
+        self._sealer = Sealer(self._stream, shape.variants)
         self._sink = pa.BufferedOutputStream(pa.PythonFile(self._sealer, mode="w"), _BUFFER_BYTES)
         self._writer: pq.ParquetWriter | None = None
 

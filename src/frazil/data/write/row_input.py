@@ -30,6 +30,7 @@ from frazil.data.conform import Conformer, Misfit, refuse
 from frazil.data.schema import arrow_schema, iceberg_schema, nested_arrow_type
 from frazil.errors import InvalidInput, Unsupported
 from frazil.format.values.types import BOOL8, plain_value
+from frazil.format.values.variant_type import VariantType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -392,6 +393,10 @@ def _python_value(value: Any, kind: IcebergType, at: str, convert: Any) -> Any:
                 )
                 for key, item in pairs
             ]
+        case VariantType():
+            from frazil.data.variants import variant_row
+
+            return variant_row(value)
     return plain_value(value, kind)
 
 

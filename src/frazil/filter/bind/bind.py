@@ -40,6 +40,7 @@ from frazil.filter.bind.operators import (
     literals_of,
     operator_of,
 )
+from frazil.format.values.variant_type import VariantType
 
 
 def bind(
@@ -54,7 +55,7 @@ def predicate(op: Op, column: Column, literals: Sequence[Literal[Any]] = ()) -> 
     type_ = column.field.field_type
     if op in (Op.IS_NULL, Op.NOT_NULL):
         return bound(op, column)
-    if not isinstance(type_, PrimitiveType):
+    if not isinstance(type_, PrimitiveType) or isinstance(type_, VariantType):
         raise InvalidInput(
             f"column '{column.name}' is a {_kind(type_)}; only IS NULL and IS NOT NULL apply to it"
         )

@@ -118,6 +118,7 @@ class _StatsTest:
     required: bool
     inclusive: ComparedValues | None
     strict: ComparedValues | None
+    inside: tuple[str, bool] | None = None  # a field inside variants, which has bounds alone
 
     @property
     def conditions(self) -> tuple[ComparedValues, ...]:
@@ -311,14 +312,17 @@ def _joint_leaves(equalities: Equalities, context: PruneContext) -> list[_Leaf]:
 
 
 def _expression_leaf(predicate: BoundPredicate) -> _Leaf:
-    """An expression's statistics are those of a derived column, and prove nothing of rows."""
+    """Statistics of an expression, or of a field inside variants, which prove nothing of rows."""
+    inside = getattr(predicate.term, "inside", None)
     stats = _StatsTest(
         field_id=predicate.term.ref().field.field_id,
         required=False,
         inclusive=partition_test.condition(predicate),
         strict=None,
+        inside=inside,
     )
-    return _Leaf(predicates=(predicate,), partition=(), derived=(stats,), own=None, proves=False)
+    derived, own = ((stats,), None) if inside is None else ((), stats)
+    return _Leaf(predicates=(predicate,), partition=(), derived=derived, own=own, proves=False)
 
 
 def _leaf(predicate: BoundPredicate, context: PruneContext) -> _Leaf:
@@ -377,7 +381,7 @@ class _View:
 
     def __init__(self, batch: EntryBatch) -> None:
         self.batch = batch
-        self._stats: dict[tuple[int, str], Stats] = {}
+        self._stats: dict[tuple[int, str, tuple[str, bool] | None], Stats] = {}
         self._values: dict[str, Comparable | None] = {}
         self._in_spec: dict[tuple[int, ...], Mask] = {}
         self._no_tuple: dict[tuple[int, ...], Mask | None] = {}
@@ -385,8 +389,12 @@ class _View:
 
     def stats(self, test: _StatsTest, type_: IcebergType) -> Stats:
         """The statistics of the test's column."""
-        same = (test.field_id, str(type_))
+        same = (test.field_id, str(type_), test.inside)
         stats = self._stats.get(same)
+        if stats is None and test.inside is not None:
+            from frazil.filter.prune.variant_terms import stats_inside
+
+            stats = stats_inside(self.batch, test.field_id, test.inside, type_)
         if stats is None:
             stats = self._stats[same] = Stats(
                 lower=self._bound(stats_key(test.field_id, "lower_bound"), type_),

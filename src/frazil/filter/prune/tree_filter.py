@@ -35,6 +35,7 @@ from frazil.filter.bind.bind import conjunction, disjunction, keys_predicate, pr
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.operators import Op
 from frazil.filter.prune import shape_terms
+from frazil.format.values.variant_type import VariantType
 from frazil.parser import nodes as n
 from frazil.parser.duckdb_parser import values_of
 from frazil.value_classes import dataclass, field
@@ -169,6 +170,9 @@ class _Translate:
         self._expressions = expressions
         self._constants = constants
         self._path_of = path_of
+        self._has_variants = any(
+            isinstance(column.field.field_type, VariantType) for column in columns.by_id.values()
+        )
         self.is_exact = True
         """Whether filters pass no more rows than their conditions."""
 
@@ -279,10 +283,10 @@ class _Translate:
         raise _Unknown
 
     def _in(self, node: n.Operator, op: Op) -> BooleanExpression:
-        column = self._column(node.children[0])
+        values = [self._constants.of(child) for child in node.children[1:]]
+        column = self._inside(node.children[0], values) or self._column(node.children[0])
         if op is Op.NOT_IN and isinstance(column.field.field_type, _FLOATS):
             raise _Unknown  # its NaN would be lost
-        values = [self._constants.of(child) for child in node.children[1:]]
         if not values or len(values) > MAX_VALUES or any(value is None for value in values):
             raise _Unknown
         return predicate(op, column, [self._literal(value, column) for value in values])
@@ -298,7 +302,7 @@ class _Translate:
         return self._prefix(node.children[0], start)
 
     def _prefix(self, node: n.Expression, start: Any) -> BooleanExpression:
-        column = self._column(node)
+        column = self._inside(node, [start]) or self._column(node)
         if not isinstance(start, str) or not isinstance(column.field.field_type, ice.StringType):
             raise _Unknown
         return predicate(Op.STARTS_WITH, column, [StringLiteral(start)])
@@ -315,14 +319,15 @@ class _Translate:
         value = self._constants.of(other)
         if value is None:
             raise _Unknown
-        column = self._declared(term)
+        column = self._declared(term) or self._inside(term, [value])
         if column is None:
             if isinstance(term, n.Cast):
                 return self._day(term, op, value)
             column = self._column(term)
         part = predicate(op, column, [self._literal(value, column)])
-        is_float = isinstance(column.field.field_type, _FLOATS)
-        if is_float and op in (Op.GT, Op.GE, Op.NE):  # the engine has NaN above every number
+        # A field of variants that may be NaN has no bounds.
+        may_be_nan = isinstance(column.field.field_type, _FLOATS) and not hasattr(column, "inside")
+        if may_be_nan and op in (Op.GT, Op.GE, Op.NE):  # the engine has NaN above every number
             return disjunction([part, predicate(Op.IS_NAN, column)])
         return part
 
@@ -358,6 +363,21 @@ class _Translate:
         column = self._expressions.column(node, self._maybe_column)
         if column is not None:
             self.is_exact = False
+        return column
+
+    def _inside(self, node: n.Expression, values: list[Any]) -> Column | None:
+        """The field inside a variant that a term is; rows are for the engine."""
+        if not self._has_variants:
+            return None
+        from frazil.filter.prune.variant_terms import variant_term
+
+        term = variant_term(node, list(self._columns.by_id.values()), self._path_of)
+        if term is None:
+            return None
+        column = term.beside(values)
+        if column is None:
+            raise _Unknown
+        self.is_exact = False
         return column
 
     def _maybe_column(self, node: n.Expression) -> Column | None:

@@ -35,6 +35,7 @@ from frazil.format.partition_fields import (
     partition_field,
     source_ids,
 )
+from frazil.format.values.variant_type import VariantType
 
 if TYPE_CHECKING:
     from pyiceberg.table.sorting import SortOrder
@@ -115,7 +116,8 @@ def _parse(
         raise bad(str(problem)) from None
     for at, column in enumerate(sources):
         type_ = column.field.field_type
-        if not isinstance(type_, PrimitiveType) or not transform.can_transform(type_):
+        fits = isinstance(type_, PrimitiveType) and not isinstance(type_, VariantType)
+        if not fits or not transform.can_transform(type_):
             raise bad(
                 f"{transform} cannot be applied to column '{column.name}', a {type_}; "
                 f"it takes {_takes(transform)}"

@@ -17,6 +17,7 @@ from pyiceberg import types as ice
 
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.quotes import literal, quoted
+from frazil.format.values.variant_type import VariantType
 
 _TYPES: Final[dict[type[ice.IcebergType], str]] = {
     ice.BooleanType: "BOOLEAN",
@@ -37,6 +38,7 @@ _TYPES: Final[dict[type[ice.IcebergType], str]] = {
     ice.GeometryType: "BLOB",
     ice.GeographyType: "BLOB",
     ice.UnknownType: '"NULL"',
+    VariantType: "VARIANT",
 }
 
 

@@ -15,6 +15,7 @@ from pyiceberg import types as ice
 
 from frazil.errors import InvalidInput
 from frazil.format.checks import repeated
+from frazil.format.values.variant_type import VariantType
 
 _PLAIN: Final[dict[str, ice.PrimitiveType]] = {
     "boolean": ice.BooleanType(),
@@ -44,6 +45,7 @@ _PLAIN: Final[dict[str, ice.PrimitiveType]] = {
     "bytes": ice.BinaryType(),
     "varbinary": ice.BinaryType(),
     "unknown": ice.UnknownType(),
+    "variant": VariantType(),
 }
 _SIZED_TEXT: Final = frozenset({"varchar", "char"})
 _DECIMALS: Final = frozenset({"decimal", "numeric"})

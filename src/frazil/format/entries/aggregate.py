@@ -34,6 +34,7 @@ from frazil.format.values.types import (
     promote,
     scalar_value,
 )
+from frazil.format.values.variant_type import VariantType
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -58,6 +59,8 @@ def aggregate(
             row[children.key("avg_value_size_in_bytes")] = children.average_size()
         if is_geo(field.type):
             row.update(children.box())
+        elif isinstance(field.type, VariantType):
+            row.update(children.paths())
         elif has_bounds(field.type):
             row.update(children.bounds(has_manifest_dv=has_manifest_dv))
     return {key: value for key, value in row.items() if value is not None}
@@ -193,6 +196,19 @@ class _Children:
         sizes = np.asarray(pc.fill_null(column, 0)).astype(np.int64)
         total = int(weights.sum())
         return int((sizes * weights).sum()) // total if total else None
+
+    def paths(self) -> dict[str, Any]:
+        """The bounds of fields inside variants that every entry with values has."""
+        from frazil.format.values.variant_bounds import united
+
+        row: dict[str, Any] = {}
+        for name in ("lower_bound", "upper_bound"):
+            column = self.column(name)
+            if column is None or self._lacking(column):
+                continue
+            bounds = (bound for bound in column.to_pylist() if bound is not None)
+            row[self.key(name)] = united(bounds, upper=name == "upper_bound")
+        return row
 
     def box(self) -> dict[str, Any]:
         """The bounding box of all boxes; z and m only where every entry has them."""

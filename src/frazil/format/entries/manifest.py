@@ -25,7 +25,13 @@ from frazil.format.entries.batch import EntryBatch, single_chunk
 from frazil.format.entries.column_files import checked as checked_column_files
 from frazil.format.entries.fields import COLUMN_FILES, Revision
 from frazil.format.entries.nest import ColumnNames, Nesting, nest
-from frazil.format.entries.seal import Verified, sealed, sealed_for_ranges, verify
+from frazil.format.entries.seal import (
+    Verified,
+    sealed,
+    sealed_for_ranges,
+    verify,
+    with_variants_marked,
+)
 from frazil.format.entries.shape import ManifestColumns, columns_of
 from frazil.limits import DEFAULT, Limits
 from frazil.text_format import first_line
@@ -142,7 +148,7 @@ def _parquet(
     ) as writer:
         writer.write_table(table, row_group_size=max(1, table.num_rows))
         writer.add_key_value_metadata(metadata)
-    return sink.getvalue()
+    return with_variants_marked(sink.getvalue(), nesting.variants)
 
 
 def decode(

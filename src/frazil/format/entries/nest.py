@@ -87,6 +87,8 @@ class Nesting:
     dictionaries: Collection[str]
     differences_beside: Mapping[str, str]
     checksum: str
+    variants: frozenset[int]
+    """Ids of bounds that are variants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +163,8 @@ class _Build:
             return arrow_values.repeat(arrow_values.scalar(node.fill), self._batch.num_rows)
         if node.fill is not None and array.null_count:
             array = _filled(array, node.fill, self._columns.get(node.marker))
+        if pa.types.is_struct(array.type) and array.null_count:
+            array = _with_empty_parts(array)
         if node.is_uuid:
             return pa.ExtensionArray.from_storage(pa.uuid(), array)
         return array if array.type == node.field.type else pc.cast(array, node.field.type)
@@ -201,6 +205,12 @@ class _Build:
         return missing if missing.any() else None
 
 
+def _with_empty_parts(variants: pa.StructArray) -> pa.StructArray:
+    """The parts of a variant are required: those of one that is null are not read."""
+    parts = [pc.fill_null(variants.field(at), b"") for at in range(variants.type.num_fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(variants.type), mask=variants.is_null())
+
+
 def _filled(array: pa.Array, fill: str | int | bool, marker: pa.Array | None) -> pa.Array:
     """The array without nulls. Where its struct is null as well, any value does."""
     # Null exactly where its struct is null: dropping the validity copies nothing, and no reader
@@ -238,6 +248,12 @@ def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames, revision: Rev
         },
         checksum=checksum(
             {leaf.key: leaf.field.type for node in nodes for leaf in _leaves(node)}, revision
+        ),
+        variants=frozenset(
+            int(leaf.field.metadata[FIELD_ID])
+            for node in nodes
+            for leaf in _leaves(node)
+            if pa.types.is_struct(leaf.field.type)
         ),
     )
 
@@ -406,7 +422,7 @@ def _column_stats(
         if points:
             offset = stats.OFFSETS[bound]
             nodes.append((offset, _struct(bound, base + offset, points, _Null.WITHOUT_VALUES)))
-    if not nodes:
+    if not nodes and not any(pa.types.is_struct(kind) for kind in members.values()):
         members["tight_bounds"] = pa.bool_()
     for name, kind in members.items():
         offset, key = stats.OFFSETS[name], fields.stats_key(field_id, name)

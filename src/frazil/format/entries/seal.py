@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import io
 import zlib
+from collections.abc import Collection
 from enum import Enum, auto
 from typing import Any
 
@@ -59,13 +60,23 @@ def sealed_for_ranges(data: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(b"".join((pages, _ranges_seal(zlib.crc32(pages), rest), rest)))
 
 
+def with_variants_marked(data: pa.Buffer, ids: Collection[int]) -> pa.Buffer:
+    """A file with the groups of these ids marked as variants."""
+    if not ids:
+        return data
+    pages, rest = _parts(data)
+    return pa.py_buffer(b"".join((pages, annotated(rest, ids))))
+
+
 class Sealer(io.RawIOBase):
     """A stream for Parquet's writer that passes pages on, counts their checksum, and puts the seal
-    before the footer. What is written after `hold` is held back until `finish`."""
+    before the footer. What is written after `hold` is held back until `finish`. Groups with the
+    ids of `variants` are marked as such in the footer."""
 
-    def __init__(self, stream: Any) -> None:
+    def __init__(self, stream: Any, variants: Collection[int] = ()) -> None:
         super().__init__()
         self._stream = stream
+        self._variants = variants
         self._crc = 0
         self._written = 0
         self._held: list[bytes] | None = None
@@ -88,9 +99,10 @@ class Sealer(io.RawIOBase):
     def finish(self) -> None:
         """Write what was held back, with the seal before the footer."""
         pages, rest = _parts(pa.py_buffer(b"".join(self._held or ())))
-        seal = _ranges_seal(zlib.crc32(pages, self._crc), rest)
-        self._stream.write(b"".join((pages, seal, rest)))
-        self._written += len(seal)
+        footer = annotated(rest, self._variants)
+        seal = _ranges_seal(zlib.crc32(pages, self._crc), footer)
+        self._stream.write(b"".join((pages, seal, footer)))
+        self._written += len(seal) + len(footer) - len(rest)
 
     def tell(self) -> int:
         """Bytes taken so far."""
@@ -98,6 +110,15 @@ class Sealer(io.RawIOBase):
 
     def writable(self) -> bool:
         return True
+
+
+def annotated(tail: pa.Buffer, variants: Collection[int]) -> pa.Buffer:
+    """A footer and what follows it, with the groups of these ids marked as variants."""
+    if not variants:
+        return tail
+    from frazil.format.parquet_footer import with_variants
+
+    return pa.py_buffer(with_variants(tail.to_pybytes(), variants))
 
 
 def verify(file: pa.NativeFile, *, path: str, all_pages: bool = False) -> Verified:

@@ -158,12 +158,15 @@ def _stats_columns(columns: _Found, column: pa.Field, where: str) -> None:
     if not pa.types.is_struct(column.type):
         return
     for leaf in column.type:
-        if pa.types.is_struct(leaf.type):
-            _stats_columns(columns, leaf, f"{where}.{leaf.name}")
-            continue
         resolved = stats.field_of_stats_id(_field_id(leaf))
-        if resolved is not None:
+        if pa.types.is_struct(leaf.type) and not _is_variant(leaf.type):
+            _stats_columns(columns, leaf, f"{where}.{leaf.name}")
+        elif resolved is not None:
             columns[fields.stats_key(*resolved)] = (f"{where}.{leaf.name}", leaf.type)
+
+
+def _is_variant(kind: pa.StructType) -> bool:
+    return {child.name for child in kind} == {"metadata", "value"}
 
 
 def _field_id(field: pa.Field) -> int:

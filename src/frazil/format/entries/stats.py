@@ -17,6 +17,7 @@ from pyiceberg.schema import Schema
 from frazil.errors import InvalidInput
 from frazil.format.entries.fields import stats_key
 from frazil.format.values.types import arrow_type, is_floating, is_geo, is_variable_length
+from frazil.format.values.variant_type import VariantType
 from frazil.value_classes import dataclass
 
 ROW_ID: Final = 2_147_483_540
@@ -151,6 +152,11 @@ def has_bounds(kind: ice.IcebergType) -> bool:
     return isinstance(kind, ice.PrimitiveType) and not isinstance(kind, ice.UnknownType)
 
 
+def is_ordered(kind: ice.IcebergType) -> bool:
+    """Whether bounds are the least and the greatest value, not points or objects."""
+    return has_bounds(kind) and not is_geo(kind) and not isinstance(kind, VariantType)
+
+
 def stats_columns(field: TrackedField) -> tuple[StatsColumn, ...]:
     """The statistics a column can have, in on-disk order."""
     kind = field.type
@@ -162,7 +168,8 @@ def stats_columns(field: TrackedField) -> tuple[StatsColumn, ...]:
         bound = arrow_type(kind)
         columns.append(_column(field.id, "lower_bound", bound))
         columns.append(_column(field.id, "upper_bound", bound))
-        columns.append(_column(field.id, "tight_bounds", pa.bool_()))
+        if is_ordered(kind):
+            columns.append(_column(field.id, "tight_bounds", pa.bool_()))
     columns.append(_column(field.id, "value_count", pa.int64()))
     columns.append(_column(field.id, "null_value_count", pa.int64()))
     if is_floating(kind):

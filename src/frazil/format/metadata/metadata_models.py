@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from frazil.errors import FormatError, Unsupported
+from frazil.errors import FormatError
 from frazil.format.metadata.json_fields import Fields
 
 if TYPE_CHECKING:
@@ -64,13 +64,12 @@ def _model(item: Fields, key: str) -> IcebergBaseModel:
             from frazil.format.partition_fields import load_spec
 
             return load_spec(item.values)
+        if key == "schemas":
+            from frazil.format.values.variant_type import load_schema
+
+            return load_schema(item.values)
         return model.model_validate(item.values)
     except Exception as error:  # PyIceberg's validators let several kinds through
-        if _has_variant(item.values):
-            raise Unsupported(
-                f"{item.path}: {item.at}: columns of type variant cannot be read",
-                feature="variant",
-            ) from error
         reason = str(error).splitlines()
         problem = f"is not a valid {model.__name__}: {' '.join(reason[:3])}"
         raise FormatError(problem, path=item.path, field=item.at) from error
@@ -89,19 +88,6 @@ def column_ids(schemas: Any) -> set[int]:
         elif isinstance(value, list):
             rest.extend(value)
     return numbers
-
-
-def _has_variant(schema: dict[str, Any]) -> bool:
-    rest: list[Any] = [schema]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            if "variant" in (value.get("type"), value.get("element"), value.get("value")):
-                return True
-            rest.extend(value.values())
-        elif isinstance(value, list):
-            rest.extend(value)
-    return False
 
 
 def derived_columns(

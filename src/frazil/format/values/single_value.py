@@ -16,7 +16,8 @@ from pyiceberg import types as ice
 
 from frazil import arrow_compute as pc
 from frazil.errors import FormatError, Unsupported
-from frazil.format.values.types import arrow_type, is_geo, promote, text_of
+from frazil.format.values.types import STORAGE, arrow_type, is_geo, promote, text_of
+from frazil.format.values.variant_type import VariantType
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -42,6 +43,10 @@ def decode_bounds(values: pa.Array | pa.ChunkedArray, iceberg_type: ice.IcebergT
     column = _one_chunk(values)
     if isinstance(iceberg_type, ice.UnknownType):
         return pa.nulls(len(column))
+    if isinstance(iceberg_type, VariantType):
+        from frazil.format.values.variant_bounds import split
+
+        return split(column, STORAGE)
     if isinstance(iceberg_type, ice.StringType):
         return text_of(column)
     if isinstance(iceberg_type, ice.BinaryType):
@@ -61,6 +66,10 @@ def encode_bounds(array: pa.Array | pa.ChunkedArray, iceberg_type: ice.IcebergTy
     column = promote(column, iceberg_type)
     if isinstance(iceberg_type, ice.UnknownType):
         return pa.nulls(len(column), pa.binary())
+    if isinstance(iceberg_type, VariantType):
+        from frazil.format.values.variant_bounds import joined
+
+        return joined(column)
     if isinstance(iceberg_type, ice.StringType | ice.BinaryType | ice.FixedType | ice.UUIDType):
         return pc.cast(column, pa.binary())
     if is_geo(iceberg_type):

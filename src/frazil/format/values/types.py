@@ -47,8 +47,17 @@ from frazil import arrow_compute as pc
 from frazil import arrow_values
 from frazil.argument_checks import short_repr
 from frazil.errors import InvalidInput, Unsupported
+from frazil.format.values.variant_type import VariantType
 
 Column = TypeVar("Column", pa.Array, pa.ChunkedArray)
+
+STORAGE: Final = pa.struct(
+    [
+        pa.field("metadata", pa.binary(), nullable=False),
+        pa.field("value", pa.binary(), nullable=False),
+    ]
+)
+"""The Arrow type of variants."""
 
 _ARROW: Final[dict[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),
@@ -68,6 +77,7 @@ _ARROW: Final[dict[type[IcebergType], pa.DataType]] = {
     GeometryType: pa.binary(),
     GeographyType: pa.binary(),
     UnknownType: pa.null(),
+    VariantType: STORAGE,
 }
 
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()

@@ -39,6 +39,7 @@ from frazil.filter.text.sql_text import ROWS
 from frazil.filter.text.sql_values import string_text, type_text
 from frazil.format import paths
 from frazil.format.entries.column_files import have_column_files
+from frazil.format.values.variant_type import VariantType
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.actions import KEY
 from frazil.rows.duckdb import duckdb_deleted, duckdb_filter, duckdb_shapes
@@ -518,7 +519,10 @@ class _ScanSql:
         self._out.relations[name] = StreamedTasks(self._reader, self._planned.tasks(rows), bases)
         # DuckDB hands filters on plain columns to Arrow, for which NaN is not above all numbers.
         outputs = [
-            f"CASE WHEN {quoted(column.name)} IS NULL THEN NULL ELSE "
+            # A variant that says null is null to DuckDB, and stays what it is.
+            quoted(column.name)
+            if isinstance(column.field_type, VariantType)
+            else f"CASE WHEN {quoted(column.name)} IS NULL THEN NULL ELSE "
             f"CAST({quoted(column.name)} AS {type_text(column.field_type)}) END AS "
             f"{quoted(column.name)}"
             for column in self._read_schema.fields

@@ -19,8 +19,9 @@ from frazil.data.metadata_columns import RESERVED_IDS
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.text.sql_values import blob_text, escaped_text, string_text, type_text
 from frazil.format.values.types import plain_value
+from frazil.format.values.variant_type import VariantType
 
-_NOT_NATIVE: Final = (ice.GeometryType, ice.GeographyType, ice.UnknownType)
+_NOT_NATIVE: Final = (ice.GeometryType, ice.GeographyType, ice.UnknownType, VariantType)
 _WIDENED: Final = (
     frozenset({ice.IntegerType, ice.LongType}),
     frozenset({ice.FloatType, ice.DoubleType}),

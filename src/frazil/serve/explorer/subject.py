@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyiceberg.schema import Schema
 
-from frazil.format.entries.stats import TrackedField, has_bounds, tracked_fields
+from frazil.format.entries.stats import TrackedField, is_ordered, tracked_fields
 from frazil.format.metadata.metadata import RefKind, Snapshot
 from frazil.format.partition_fields import source_ids
 from frazil.serve.exchange import Request
@@ -71,7 +71,7 @@ class Subject:
     @property
     def bounded(self) -> tuple[TrackedField, ...]:
         """Columns whose type can have bounds."""
-        return tuple(column for column in tracked_fields(self.schema) if has_bounds(column.type))
+        return tuple(column for column in tracked_fields(self.schema) if is_ordered(column.type))
 
     def columns(self, asked: str | None) -> tuple[TrackedField, ...]:
         """The columns of that ids; by default a few, those of partitions and order first."""

@@ -19,9 +19,9 @@ from frazil.format import paths
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.column_files import refuse_column_files
 from frazil.format.entries.fields import ContentType, partition_key, stats_key
+from frazil.format.entries.stats import is_ordered
 from frazil.format.partition_fields import published_spec
 from frazil.format.values import single_value
-from frazil.format.values.types import is_geo
 from frazil.legacy.publish.published import DeleteFileRef
 from frazil.scan.plan import MUST_MATCH
 from frazil.serve.plan.planning import PlanPart
@@ -234,7 +234,7 @@ class FileShapes:
             bounds[name] = {}
             for field_id in self.stats:
                 kind = types.get(field_id)
-                if kind is None or is_geo(kind) or not batch.has(stats_key(field_id, key)):
+                if kind is None or not is_ordered(kind) or not batch.has(stats_key(field_id, key)):
                     continue
                 encoded = single_value.encode_bounds(batch.column(stats_key(field_id, key)), kind)
                 bounds[name][field_id] = [

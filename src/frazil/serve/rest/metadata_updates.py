@@ -30,6 +30,7 @@ from frazil.format.metadata.metadata import (
     TableMetadata,
 )
 from frazil.format.partition_fields import as_known, load_spec
+from frazil.format.values.variant_type import load_schema
 from frazil.properties.registry import SERVE_FORMAT_VERSION, SERVE_LOCATION
 from frazil.serve.rest_errors import RestError, bad_request, conflict
 from frazil.serve.wire import wire
@@ -125,7 +126,7 @@ def _(update: wire.UpgradeFormat, metadata: TableMetadata, added: Added) -> Tabl
 
 @_apply.register
 def _(update: wire.AddSchema, metadata: TableMetadata, added: Added) -> TableMetadata:
-    schema = Schema.model_validate(update.schema)
+    schema = load_schema(update.schema)
     for known in metadata.schemas:
         same_fields = known.as_struct() == schema.as_struct()
         if same_fields and known.identifier_field_ids == schema.identifier_field_ids:

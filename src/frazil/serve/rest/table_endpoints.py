@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.schema import Schema
 
 from frazil import cancellation
 from frazil.catalog.names import Identifier
@@ -21,6 +20,7 @@ from frazil.format.metadata.defaults import UNPARTITIONED, UNSORTED
 from frazil.format.metadata.definition_checks import check_definition
 from frazil.format.metadata.metadata import FORMAT_VERSION, TableMetadata, new_table
 from frazil.format.partition_fields import load_spec
+from frazil.format.values.variant_type import load_schema
 from frazil.legacy.upgrade.upgrade import upgraded_unregistered
 from frazil.properties.registry import SERVE_FORMAT_VERSION, without_empty
 from frazil.serve.access.allowed_paths import make_folders, request_fence, storage_for
@@ -331,7 +331,7 @@ def _new_metadata(
         properties.setdefault(SERVE_FORMAT_VERSION.key, str(SERVE_FORMAT_VERSION.default))
     try:
         metadata = new_table(
-            schema=Schema.model_validate(request.schema),
+            schema=load_schema(request.schema),
             spec=load_spec(spec) if spec else UNPARTITIONED,
             sort_order=sort_order_of(order) if order else UNSORTED,
             location=location,

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 from pyiceberg.exceptions import ValidationError
-from pyiceberg.schema import Schema
 
+from frazil.format.values.variant_type import load_schema
 from frazil.serve.rest_errors import RestError
 from frazil.serve.wire import wire
 
@@ -78,11 +78,11 @@ def updated(before: Mapping[str, Any], updates: Sequence[wire.AnyViewUpdate]) ->
 
 def _add_schema(metadata: Metadata, raw: wire.Json) -> int:
     try:
-        schema = Schema.model_validate(raw)
+        schema = load_schema(raw)
     except (ValidationError, ValueError, TypeError) as error:
         raise _invalid(f"Invalid schema: {error}") from error
     for known in metadata["schemas"]:
-        if Schema.model_validate(known).as_struct() == schema.as_struct():
+        if load_schema(known).as_struct() == schema.as_struct():
             return int(known["schema-id"])
     number = max((int(known["schema-id"]) for known in metadata["schemas"]), default=-1) + 1
     metadata["schemas"] = [*metadata["schemas"], {**raw, "schema-id": number}]
@@ -184,7 +184,7 @@ def checked(document: object) -> Metadata:
         metadata["view-uuid"] = str(uuid.UUID(metadata["view-uuid"]))
         schemas = {int(known["schema-id"]) for known in metadata["schemas"]}
         for known in metadata["schemas"]:
-            Schema.model_validate(known)
+            load_schema(known)
         versions = [_version(known) for known in metadata["versions"]]
         for version in versions:
             if version.schema_id not in schemas:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-from pyiceberg.schema import Schema
 from pyspark.sql import types as sql
 
 from frazil.catalog.names import Identifier
 from frazil.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
+from frazil.format.values.variant_type import load_schema
 from frazil.spark.session import jar
 from frazil.spark.types.spark_types import declared_schema, spark_schema
 from frazil.sql.bind.view_sql import CATALOG_NAME, QUERY_COLUMNS, translated_view
@@ -46,7 +46,7 @@ def loaded_view(catalog: Catalog, own_name: str, path: Sequence[str]) -> dict[st
         for schema in metadata["schemas"]
         if schema.get("schema-id") == version.get("schema-id")
     )
-    columns = spark_schema(Schema.model_validate(schema))
+    columns = spark_schema(load_schema(schema))
     return {
         "text": _text(version, str(name)),
         "schema": columns.json(),

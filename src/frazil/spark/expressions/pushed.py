@@ -25,7 +25,9 @@ from frazil.filter.bind.bind import conjunction, disjunction, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
 from frazil.filter.bind.operators import Op
 from frazil.filter.prune.expression_terms import Expressions
+from frazil.filter.prune.variant_terms import VariantPath
 from frazil.spark.expressions.letter_cases import letter_cases
+from frazil.spark.expressions.variant_fields import CALL, variant_field
 from frazil.spark.expressions.windows import windows
 from frazil.value_classes import dataclass
 
@@ -68,7 +70,13 @@ def understood(
     loose = [_conjuncts(n, index) for n, part in zip(filters, parts, strict=True) if part is None]
     known += [part for parts in loose for part in parts]
     expression = conjunction(known) if known else AlwaysTrue()
-    return Pushed(expression=expression, is_exact=is_all and None not in parts)
+    is_exact = is_all and None not in parts and not any(_has_call(node) for node in filters)
+    return Pushed(expression=expression, is_exact=is_exact)
+
+
+def _has_call(node: Node) -> bool:
+    """Whether a filter has a part that prunes and proves nothing of rows."""
+    return node.get("op") == CALL or any(map(_has_call, node.get("children", ())))
 
 
 def _conjuncts(node: Node, index: ColumnIndex) -> list[BooleanExpression]:
@@ -155,7 +163,8 @@ def _fraction(sign: str, column: Column, value: Node) -> BooleanExpression | Non
     if constant is None:
         return None
     part = predicate(_COMPARISONS[sign], column, [constant])
-    if sign in (">", ">=", "<>"):
+    # A field inside variants that may be NaN has no bounds.
+    if sign in (">", ">=", "<>") and not isinstance(column, VariantPath):
         return disjunction([part, predicate(Op.IS_NAN, column)])
     return part
 
@@ -181,7 +190,7 @@ def _is_nan(node: Node) -> bool:
 def _column(node: Node, index: ColumnIndex) -> Column | None:
     path = node.get("column")
     if path is None:
-        return None
+        return variant_field(node, index)
     names = tuple(path)
     return next((column for column in index.by_id.values() if column.path == names), None)
 

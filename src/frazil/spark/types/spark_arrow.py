@@ -16,6 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 
 from frazil.data.reshape import null_mask
 from frazil.errors import InvalidInput
+from frazil.format.values.variant_type import VariantType
 from frazil.spark.types.spark_types import srid
 from frazil.spark.types.spark_values import geo_values, texts_of_uuids, uuids_of_texts
 
@@ -56,6 +57,9 @@ def column_into_spark(array: pa.Array, kind: ice.IcebergType, target: pa.DataTyp
             return texts_of_uuids(array)
         case ice.GeometryType() | ice.GeographyType():
             return geo_values(array, srid(kind.crs) or 0, target)
+        case VariantType():
+            parts = [array.field(field.name) for field in target]
+            return pa.StructArray.from_arrays(parts, fields=list(target), mask=null_mask(array))
         case ice.StructType():
             children = [
                 column_into_spark(child, field.field_type, target.field(at).type)
@@ -152,7 +156,10 @@ def _is_foreign(kind: ice.IcebergType) -> bool:
             return _is_foreign(kind.element_type)
         case ice.MapType():
             return _is_foreign(kind.key_type) or _is_foreign(kind.value_type)
-    return isinstance(kind, ice.UUIDType | ice.FixedType | ice.GeometryType | ice.GeographyType)
+    return isinstance(
+        kind,
+        ice.UUIDType | ice.FixedType | ice.GeometryType | ice.GeographyType | VariantType,
+    )
 
 
 def _children(array: pa.StructArray) -> list[pa.Array]:

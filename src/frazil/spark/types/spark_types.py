@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as sql
 
 from frazil.errors import Unsupported
+from frazil.format.values.variant_type import VariantType
 
 FIELD_ID: Final = "parquet.field.id"
 
@@ -38,6 +39,7 @@ _SPARK: Final[dict[type[ice.IcebergType], sql.DataType]] = {
     ice.BinaryType: sql.BinaryType(),
     ice.FixedType: sql.BinaryType(),
     ice.UnknownType: sql.NullType(),
+    VariantType: sql.VariantType(),
 }
 _ICEBERG: Final[dict[type[sql.DataType], ice.PrimitiveType]] = {
     sql.BooleanType: ice.BooleanType(),
@@ -55,11 +57,8 @@ _ICEBERG: Final[dict[type[sql.DataType], ice.PrimitiveType]] = {
     sql.VarcharType: ice.StringType(),
     sql.BinaryType: ice.BinaryType(),
     sql.NullType: ice.UnknownType(),
+    sql.VariantType: VariantType(),
 }
-_INSTEAD: Final[dict[type[sql.DataType], str]] = {
-    sql.VariantType: "; keep the JSON text in a STRING, and read it with parse_json in queries",
-}
-"""What to declare in the place of types that tables lack."""
 
 
 # --- table to Spark --------------------------------------------------------------------------
@@ -241,8 +240,7 @@ def _table_type(
         return _iceberg_spatial(kind, path, problems)
     type_ = _ICEBERG.get(type(kind))
     if type_ is None:
-        advice = _INSTEAD.get(type(kind), "")
-        problems.append(f"column '{path}': {kind.simpleString()} has no table type{advice}")
+        problems.append(f"column '{path}': {kind.simpleString()} has no table type")
         return ice.UnknownType()
     return type_
 

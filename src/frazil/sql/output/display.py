@@ -67,8 +67,19 @@ def json_value(value: Any) -> Any:
 
 def _rows(table: pa.Table) -> Iterator[list[Any]]:
     for batch in table.to_batches():
-        columns = [values(column) for column in batch.columns]
+        columns = [
+            _shown(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)
+        ]
         yield from (list(row) for row in zip(*columns, strict=True))
+
+
+def _shown(field: pa.Field, column: pa.Array) -> list[Any]:
+    found = values(column)
+    if not field.metadata and not field.type.num_fields:
+        return found
+    from frazil.data.variants import python_value
+
+    return [python_value(value, field) for value in found]
 
 
 def values(column: pa.Array) -> list[Any]:

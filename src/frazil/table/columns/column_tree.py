@@ -23,6 +23,7 @@ from pyiceberg.transforms import (
 from frazil.errors import InvalidInput, Unsupported
 from frazil.filter.bind.literals import Where, place
 from frazil.format.values.types import is_floating, plain_value
+from frazil.format.values.variant_type import VariantType
 from frazil.value_classes import dataclass
 
 ROOT = -1
@@ -187,9 +188,12 @@ def keeps_partitions(
 # --- defaults --------------------------------------------------------------------------------
 
 
+_NO_DEFAULT = (ice.UnknownType, VariantType)
+
+
 def default_of(value: Any, kind: ice.IcebergType, column: str) -> Any:
     """A default value as a schema stores it; dates, times and uuids may be given as text."""
-    if not isinstance(kind, ice.PrimitiveType) or isinstance(kind, ice.UnknownType):
+    if not isinstance(kind, ice.PrimitiveType) or isinstance(kind, _NO_DEFAULT):
         raise InvalidInput(f"column '{column}': a {kind} has no default but null")
     if isinstance(kind, ice.TimestampNanoType | ice.TimestamptzNanoType):
         raise Unsupported(

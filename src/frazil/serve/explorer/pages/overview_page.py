@@ -9,7 +9,7 @@ from typing import Any
 from pyiceberg.schema import Schema
 
 from frazil.errors import redacted
-from frazil.format.entries.stats import has_bounds
+from frazil.format.entries.stats import is_ordered
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
 from frazil.format.metadata.summary_totals import live_rows, number
 from frazil.format.partition_fields import source_ids
@@ -74,7 +74,7 @@ def _columns(table: Table) -> list[dict[str, Any]]:
             "identifier": field.field_id in schema.identifier_field_ids,
             "partition": field.field_id in partitions,
             "sort": field.field_id in sorted_by,
-            "has_bounds": has_bounds(field.field_type),
+            "has_bounds": is_ordered(field.field_type),
             "since": since.get(field.field_id, schema.schema_id),
             "default": shown_values.text(field.initial_default),
         }

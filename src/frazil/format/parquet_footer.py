@@ -1,0 +1,146 @@
+"""Parquet's VARIANT annotation, put into a finished footer: pyarrow writes none.
+
+A footer is a structure of Thrift's compact protocol. Groups with certain field ids get the logical
+type; everything else stays byte by byte as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from frazil.errors import FormatError
+
+_TRAILER_BYTES: Final = 8
+_STOP: Final = 0
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_SCHEMA: Final = 2
+"""The field of the footer that lists the columns, groups and leaves in one order."""
+_NUM_CHILDREN: Final = 5
+_FIELD_ID: Final = 9
+_LOGICAL_TYPE: Final = 10
+_VARIANT: Final = bytes([_STRUCT, 32, 0x10 | _BYTE, 1, _STOP, _STOP])
+"""The union of logical types with its member 16, a structure that says version 1."""
+
+
+def with_variants(tail: bytes, field_ids: Collection[int]) -> bytes:
+    """A file's footer, length and magic number, with groups of these ids marked as variants."""
+    footer = tail[:-_TRAILER_BYTES]
+    reader = _Reader(footer)
+    inserts: list[tuple[int, bytes]] = []
+    for number, kind in reader.fields():
+        if number != _SCHEMA or kind != _LIST:
+            reader.skip(kind)
+            continue
+        size, element = reader.list_header()
+        if element != _STRUCT:
+            raise FormatError("the columns in a Parquet footer are no structures")
+        for _ in range(size):
+            insert = _annotation(reader, field_ids)
+            if insert is not None:
+                inserts.append(insert)
+    parts, done = [], 0
+    for at, data in inserts:
+        parts += [footer[done:at], data]
+        done = at
+    annotated = b"".join([*parts, footer[done:]])
+    return annotated + len(annotated).to_bytes(4, "little") + tail[-4:]
+
+
+def _annotation(reader: _Reader, field_ids: Collection[int]) -> tuple[int, bytes] | None:
+    """Where the annotation of one column goes, and its bytes; None where none is due."""
+    wanted = is_group = False
+    last = 0
+    for number, kind in reader.fields():
+        last = number
+        if number == _FIELD_ID and kind == _I32:
+            wanted = reader.zigzag() in field_ids
+        elif number == _NUM_CHILDREN and kind == _I32:
+            is_group = reader.zigzag() > 0
+        else:
+            reader.skip(kind)
+    if not wanted or not is_group or last >= _LOGICAL_TYPE:
+        return None
+    return reader.at - 1, bytes([(_LOGICAL_TYPE - last) << 4 | _STRUCT]) + _VARIANT
+
+
+class _Reader:
+    """A position in Thrift's compact protocol."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.at = 0
+
+    def fields(self) -> _Fields:
+        """The numbers and types of a structure's fields; the caller reads or skips each value."""
+        return _Fields(self)
+
+    def byte(self) -> int:
+        if self.at >= len(self._data):
+            raise FormatError("a Parquet footer ends too early")
+        self.at += 1
+        return self._data[self.at - 1]
+
+    def varint(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.byte()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+
+    def zigzag(self) -> int:
+        number = self.varint()
+        return (number >> 1) ^ -(number & 1)
+
+    def list_header(self) -> tuple[int, int]:
+        header = self.byte()
+        size = header >> 4
+        return (self.varint() if size == 15 else size), header & 0x0F
+
+    def skip(self, kind: int) -> None:
+        """Pass over a value."""
+        if kind in (_TRUE, _FALSE):
+            return
+        if kind == _BYTE:
+            self.byte()
+        elif kind in (_I16, _I32, _I64):
+            self.varint()
+        elif kind == _DOUBLE:
+            self.at += 8
+        elif kind == _BINARY:
+            size = self.varint()
+            self.at += size
+        elif kind in (_LIST, _SET):
+            size, element = self.list_header()
+            for _ in range(size):
+                # In a list, a boolean takes a byte.
+                self.skip(_BYTE if element in (_TRUE, _FALSE) else element)
+        elif kind == _STRUCT:
+            for _, inner in self.fields():
+                self.skip(inner)
+        else:
+            raise FormatError(f"a Parquet footer has a value of type {kind}")
+
+
+class _Fields:
+    """The headers of a structure's fields."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+        self._number = 0
+
+    def __iter__(self) -> _Fields:
+        return self
+
+    def __next__(self) -> tuple[int, int]:
+        header = self._reader.byte()
+        if header == _STOP:
+            raise StopIteration
+        step = header >> 4
+        self._number = self._number + step if step else self._reader.zigzag()
+        return self._number, header & 0x0F
+
+
+__all__ = ["with_variants"]
