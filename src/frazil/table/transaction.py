@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyiceberg.expressions import AlwaysTrue
 
@@ -40,12 +40,14 @@ from frazil.format.entries.column_files import all_locations
 from frazil.format.metadata.metadata import MAIN, RefKind, Snapshot, TableMetadata
 from frazil.rows.editor import RowEditor
 from frazil.rows.engine import Engine
-from frazil.rows.merge import Merge, merge
 from frazil.rows.scan import Scan
 from frazil.storage import Places
 from frazil.table.column_operations import add_columns, merge_columns
-from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
 from frazil.value_classes import replace
+
+if TYPE_CHECKING:
+    from frazil.rows.merge import Merge
+    from frazil.table.columns.evolve import EvolvePartitions, EvolveSchema
 
 
 @check_arguments
@@ -222,6 +224,7 @@ class Transaction:
 
     def merge(self, source: Rows, on: str | Expression | Sequence[str]) -> Merge:
         """Merge rows; `execute()` of the builder adds the change to this transaction."""
+        from frazil.rows.merge import merge
 
         def run(change: Callable[[RowEditor], Change], summary: Mapping[str, str]) -> CommitResult:
             self._apply_edit(change, summary=summary)
@@ -289,10 +292,14 @@ class Transaction:
 
     def evolve_schema(self) -> EvolveSchema:
         """Change columns; `commit()` of the builder adds the change to this transaction."""
+        from frazil.table.columns.evolve import EvolveSchema
+
         return EvolveSchema(self.metadata, self._apply_updates)
 
     def evolve_partitions(self) -> EvolvePartitions:
         """Change the partitioning of new files."""
+        from frazil.table.columns.evolve import EvolvePartitions
+
         return EvolvePartitions(self.metadata, self._apply_updates)
 
     def set_expressions(self, expressions: Sequence[str]) -> Transaction:
