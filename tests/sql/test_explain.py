@@ -110,3 +110,18 @@ def test_texts_with_number_signs_stay(catalog: frazil.Catalog) -> None:
     shown = repr(catalog.sql(f"EXPLAIN {query}"))
     assert "'#0'" in shown
     assert "'#91'" in shown
+
+
+def test_a_leaf_that_is_in_memory_is_not_read_again(tmp_path: Path) -> None:
+    frazil.connect(tmp_path).create_table(
+        "shop.small", {"id": [0]}, properties={"write.root.max-data-entries": "4"}
+    )
+    table = frazil.connect(tmp_path)["shop.small"]
+    for at in range(1, 8):
+        table.append({"id": [at]})
+    fresh = frazil.connect(tmp_path)["shop.small"]
+    first, again = (" ".join(str(fresh.scan("id < 3").explain()).split()) for _ in range(2))
+    assert "leaves 4 entries" in first
+    assert "1 manifest read," in first
+    assert "1 manifest from memory," in again
+    assert "0 bytes" not in again

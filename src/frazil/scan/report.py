@@ -180,6 +180,7 @@ def _level_lines(name: str, level: LevelReport) -> list[str]:
     cost = f"{level.ms:.1f} ms"
     if level.manifests_read:
         read = counted(level.manifests_read, "manifest")
-        cost = f"{read} read, {size(level.bytes_read)}, {cost}"
+        how = f"read, {size(level.bytes_read)}" if level.bytes_read else "from memory"
+        cost = f"{read} {how}, {cost}"
     lines = wrap(f"{text}; {cost}", _WIDTH - len(name), break_on_hyphens=False)
     return [f"{name if not at else ' ' * len(name)}{line}" for at, line in enumerate(lines)]
