@@ -140,6 +140,14 @@ def test_one_row_of_another_kind_takes_the_bound_away(table: frazil.Table) -> No
     assert ids(table, "v.ratio::DOUBLE > 1000") == [102]
 
 
+def test_the_average_size_counts_both_parts(catalog: frazil.Catalog) -> None:
+    table = catalog.create_table("shop.sizes", SCHEMA)
+    # A number takes 3 + 2 bytes, the object 5 + 7: metadata and value.
+    table.append([{"id": 1, "v": 5}, {"id": 2, "v": {"a": 5}}, {"id": 3, "v": None}])
+    (entry,) = table.scan().plan().files.pylist("content_stats.2.avg_value_size_in_bytes")
+    assert entry == (3 + 2 + 5 + 7) // 2
+
+
 def test_metrics_that_are_off_leave_no_bounds(catalog: frazil.Catalog) -> None:
     table = catalog.create_table(
         "shop.off", SCHEMA, properties={"write.metadata.metrics.column.v": "counts"}

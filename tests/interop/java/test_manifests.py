@@ -12,6 +12,9 @@ from pyiceberg.types import GeometryType, NestedField
 from frazil.format.entries import fields, manifest, stats, tracking
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.entries.nest import ColumnNames
+from frazil.format.values.types import STORAGE
+from frazil.format.values.variant_bounds import encoded_bounds
+from frazil.format.values.variant_type import VariantType
 from tests.interop.java import scenarios
 from tests.interop.java.conftest import NAMES, JavaReader
 from tests.interop.java.scenarios import Entry, Inherited
@@ -160,6 +163,43 @@ def test_points_that_bound_a_geometry_read_back(java_reader: JavaReader) -> None
     }
 
 
+def test_variants_that_bound_a_variant_read_back(java_reader: JavaReader) -> None:
+    schema = Schema(NestedField(1, "v", VariantType(), required=False))
+    ends = {
+        "lower_bound": encoded_bounds({"$['price']": 5, "$['name']": "a"}),
+        "upper_bound": encoded_bounds({"$['price']": 70000}),
+    }
+    entry = {
+        "tracking.status": 1,
+        "content_type": 0,
+        "location": "data/a.parquet",
+        "file_format": "parquet",
+        "record_count": 4,
+        "file_size_in_bytes": 1,
+        "content_stats.1.value_count": 4,
+        "content_stats.1.lower_bound": ends["lower_bound"],
+        "content_stats.1.upper_bound": ends["upper_bound"],
+    }
+    without = {**entry, "location": "data/b.parquet"}
+    del without["content_stats.1.lower_bound"], without["content_stats.1.upper_bound"]
+    types = {f"content_stats.1.{name}": STORAGE for name in ends}
+    types["content_stats.1.value_count"] = pa.int64()
+    batch = EntryBatch.from_rows([entry, without], types)
+    data = manifest.encode(
+        batch,
+        content="data",
+        names=ColumnNames(stats={1: "v"}, partition={}),
+        codec="zstd",
+        revision=fields.REVISION_1_12,
+    )
+    seen, other = java_reader.dump(data, schema=schema, inherited=Inherited(), specs=[])
+    found = seen["content_stats"]["1"]
+    assert found["value_count"] == 4
+    assert "5" in str(found["lower_bound"])
+    assert "70000" in str(found["upper_bound"])
+    assert other["content_stats"]["1"].get("lower_bound") is None
+
+
 # --- declarations ----------------------------------------------------------------------------
 
 
@@ -184,7 +224,9 @@ def test_fields_are_declared_as_java_declares_them(java: JavaOracle) -> None:
 
 def test_statistics_are_declared_as_java_declares_them(java: JavaOracle) -> None:
     schema = Schema(
-        *scenarios.SCHEMA.fields, NestedField(30, "shape", GeometryType(), required=False)
+        *scenarios.SCHEMA.fields,
+        NestedField(30, "shape", GeometryType(), required=False),
+        NestedField(31, "v", VariantType(), required=False),
     )
     declared = java.call("manifest.schema", schema=_json(schema), specs=[])
     [content_stats] = [field for field in declared if field["name"] == "content_stats"]

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from frazil.commit import loop
 from frazil.serve.rest import commits
-from frazil.table import Catalog
+from frazil.table import Catalog, Table
 from tests.interop.serve.spark_client import Spark, SparkFailed, check, make
 
 pytestmark = [pytest.mark.java, pytest.mark.peers, pytest.mark.xdist_group("served-spark")]
@@ -371,3 +372,41 @@ def test_a_native_commit_meanwhile_is_seen_or_refused(
     monkeypatch.undo()
     native = sorted(catalog[f"shop.{name}"].scan().to_arrow()["id"].to_pylist())
     check(catalog, spark, name, *native)
+
+
+def test_a_table_of_iceberg_with_shredded_variants_is_upgraded(
+    catalog: Catalog, spark: Spark, tmp_path: Path
+) -> None:
+    """Iceberg's own v3 metadata, with its bounds of shredded fields and its deletion vectors."""
+    spark.sql("SET spark.sql.catalog.plain=org.apache.iceberg.spark.SparkCatalog")
+    spark.sql("SET spark.sql.catalog.plain.type=hadoop")
+    spark.sql(f"SET spark.sql.catalog.plain.warehouse={tmp_path.as_uri()}")
+    spark.sql(
+        "CREATE TABLE plain.shop.old (id BIGINT, v VARIANT) USING iceberg TBLPROPERTIES ("
+        "'format-version'='3', 'write.parquet.shred-variants'='true', "
+        "'read.parquet.vectorization.enabled'='false', "
+        "'write.delete.mode'='merge-on-read', 'write.distribution-mode'='none')"
+    )
+    for first in (0, 10):
+        document = "to_json(named_struct('n', id, 'name', concat('n', id)))"
+        spark.sql(
+            f"INSERT INTO plain.shop.old SELECT id, parse_json({document}) "
+            f"FROM range({first}, {first + 10}, 1, 1)"
+        )
+    spark.sql("DELETE FROM plain.shop.old WHERE id = 13")
+    (newest,) = (tmp_path / "shop" / "old" / "metadata").glob("v4.metadata.json")
+    table = catalog.register_table("shop.taken", newest.as_uri())
+    expected = {id: {"n": id, "name": f"n{id}"} for id in range(20) if id != 13}
+    files = local_files(table)
+    assert all("typed_value" in str(pq.ParquetFile(file).schema) for file in files)
+    for _ in range(2):
+        assert {row["id"]: row["v"] for row in table.scan()} == expected
+        assert table.scan("v.n::BIGINT >= 10").plan().files.num_rows == 1
+        assert table.scan("v.name::VARCHAR = 'zzz'").plan().files.num_rows == 0
+        if table.metadata.format_version == 3:
+            table.upgrade()
+    assert table.metadata.format_version == 4
+
+
+def local_files(table: Table) -> list[str]:
+    return [path.removeprefix("file:") for path in table.inspect.files["file_path"].to_pylist()]

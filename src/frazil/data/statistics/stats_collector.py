@@ -114,7 +114,7 @@ class ColumnStats:
         if is_floating(self._field.type):
             self._nans += pc.sum(pc.is_nan(column)).as_py()
         if is_variable_length(self._field.type):
-            self._bytes += pc.sum(pc.binary_length(column)).as_py()
+            self._bytes += sum(pc.sum(pc.binary_length(part)).as_py() for part in _parts(column))
         if self._box is not None:
             self._box.update(column)
         if self._paths is not None:
@@ -166,6 +166,14 @@ class ColumnStats:
                 stats_key(key, name): end for name, end in ends.items() if end is not None
             }
         return row | stored_bounds(self._field, self._mode, self._lower, self._upper, tight=True)
+
+
+def _parts(column: Column) -> list[Column]:
+    """Bytes and text as they are; variants as their metadata and their values."""
+    if not pa.types.is_struct(column.type):
+        return [column]
+    names = [field.name for field in column.type]
+    return [pc.struct_field(column, name) for name in names]
 
 
 def _is_variant(kind: IcebergType) -> bool:

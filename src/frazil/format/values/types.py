@@ -112,7 +112,7 @@ def is_floating(iceberg_type: IcebergType) -> bool:
 
 def is_variable_length(iceberg_type: IcebergType) -> bool:
     """Whether values differ in size, so that an average size says something."""
-    return isinstance(iceberg_type, StringType | BinaryType) or is_geo(iceberg_type)
+    return isinstance(iceberg_type, StringType | BinaryType | VariantType) or is_geo(iceberg_type)
 
 
 # --- single values ---------------------------------------------------------------------------

@@ -90,6 +90,8 @@ class OracleValues {
           keyAndValue.add(encode(type.asMapType().valueType(), pair.getValue()));
         }
         return pairs;
+      case VARIANT:
+        return NODES.textNode(value.toString());
       default:
         throw new UnsupportedOperationException("Cannot show a value of type " + type);
     }
