@@ -10,6 +10,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from frazil.data.variants import python_value
+from frazil.format.values.variant_type import has_marked
+
 MAX_TEXT = 200
 _MAX_WHOLE_BYTES = 1 << 20
 """Of a column whose values become Python's all at once, which takes ten times as much."""
@@ -56,14 +59,22 @@ def _inner(value: Any) -> str:
     return "null" if value is None else _plain(value)
 
 
-def texts(column: pa.Array | pa.ChunkedArray, *, max_length: int = MAX_TEXT) -> list[str | None]:
-    """A column as text. Times beyond Python's calendar are shown as Arrow writes them."""
+def texts(
+    column: pa.Array | pa.ChunkedArray,
+    *,
+    field: pa.Field | None = None,
+    max_length: int = MAX_TEXT,
+) -> list[str | None]:
+    """A column as text. Times beyond Python's calendar are shown as Arrow writes them, variants
+    decoded where the field says that it holds some and they are not too large."""
     if column.nbytes > _MAX_WHOLE_BYTES:
         return [text(_start(value, max_length), max_length=max_length) for value in column]
     try:
         values = column.to_pylist()
     except (OverflowError, ValueError, pa.ArrowInvalid):
         values = column.cast(pa.string()).to_pylist()
+    if field is not None and has_marked([field]):
+        values = [python_value(value, field) for value in values]
     return [text(value, max_length=max_length) for value in values]
 
 

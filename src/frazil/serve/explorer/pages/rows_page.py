@@ -63,7 +63,10 @@ def columns(schema: pa.Schema) -> list[dict[str, str]]:
 def cells(table: pa.Table, limit: int) -> dict[str, Any]:
     """The first rows as text, whether there are more, and how many of the texts are cut."""
     first = table.slice(0, limit)
-    texts = [shown_values.texts(first.column(at)) for at in range(first.num_columns)]
+    texts = [
+        shown_values.texts(column, field=field)
+        for column, field in zip(first.columns, first.schema, strict=True)
+    ]
     rows = [list(row) for row in zip(*texts, strict=True)] if texts else []
     return {
         "columns": columns(table.schema),
