@@ -102,9 +102,9 @@ def print_table(text: str) -> None:
     if text.count("\n") < _console().height - 2 or not _pager():
         _console().print(styled, soft_wrap=True, highlight=False)
         return
-    with _console().capture() as shown:
+    with _console().capture() as printed:
         _console().print(styled, soft_wrap=True, highlight=False)
-    _page(shown.get())
+    _page(printed.get())
 
 
 def _pager() -> str | None:

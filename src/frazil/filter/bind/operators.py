@@ -42,6 +42,8 @@ class Op(Enum):
 UNARY: Final = frozenset({Op.IS_NULL, Op.NOT_NULL, Op.IS_NAN, Op.NOT_NAN})
 SETS: Final = frozenset({Op.IN, Op.NOT_IN})
 ORDERED: Final = frozenset({Op.LT, Op.LE, Op.GT, Op.GE})
+COMPARISONS: Final = {"=": Op.EQ, "<>": Op.NE, **{op.value: op for op in ORDERED}}
+"""Comparisons as SQL writes them."""
 PREFIX: Final = frozenset({Op.STARTS_WITH, Op.NOT_STARTS_WITH})
 
 _PAIRS: Final = (

@@ -209,7 +209,7 @@ def _described(node: dict[str, Any]) -> str:
     import polars
 
     try:
-        shown = polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
-        return f"the part {shown}"
+        expression = polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
+        return f"the part {expression}"
     except Exception:  # a form that this version of polars cannot read back
         return f"the part {json.dumps(node)[:80]}"

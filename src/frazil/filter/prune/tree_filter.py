@@ -33,7 +33,7 @@ from pyiceberg.utils.datetime import date_to_days
 from frazil.errors import FrazilError
 from frazil.filter.bind.bind import conjunction, disjunction, keys_predicate, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.operators import Op
+from frazil.filter.bind.operators import COMPARISONS, Op
 from frazil.filter.prune import shape_terms
 from frazil.format.values.variant_type import VariantType
 from frazil.parser import nodes as n
@@ -45,14 +45,6 @@ if TYPE_CHECKING:
 
 MAX_VALUES: Final = 1000
 """Values of an IN; a condition with more prunes nothing, keys beyond are a range."""
-_OPERATORS: Final = {
-    "=": Op.EQ,
-    "<>": Op.NE,
-    "<": Op.LT,
-    "<=": Op.LE,
-    ">": Op.GT,
-    ">=": Op.GE,
-}
 _FLOATS: Final = (ice.FloatType, ice.DoubleType)
 _STAMPS: Final = (ice.TimestampType, ice.TimestamptzType)
 _LIKE: Final = "~~"
@@ -308,7 +300,7 @@ class _Translate:
         return predicate(Op.STARTS_WITH, column, [StringLiteral(start)])
 
     def _comparison(self, node: n.Comparison) -> BooleanExpression:
-        op = _OPERATORS.get(node.operator)
+        op = COMPARISONS.get(node.operator)
         if op is None:
             raise _Unknown
         if any(isinstance(inner, n.ColumnRef) for inner in node.left.walk()):

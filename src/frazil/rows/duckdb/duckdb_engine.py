@@ -108,11 +108,7 @@ class DuckDbEngine:
             self._rows(_all(planned, values), filtered=False, is_joined=is_joined) as rows,
             Values(self.connection) as new,
         ):
-            columns = [
-                f"{new.assigned(column, f'{rows_name}.{name}', values)} AS {name}"
-                for column in schema.fields
-                if (name := quoted(column.name))
-            ]
+            columns = _new_columns(new, rows_name, schema.fields, values)
             # Values and condition see the same tables, so they are part of one SELECT.
             query = (
                 f"SELECT {', '.join(columns)}, {rows_name}.{quoted(ROW_ID.name)}, "
@@ -143,11 +139,7 @@ class DuckDbEngine:
             self._rows(_looked_at(planned, values), filtered=False, is_joined=is_joined) as rows,
             Values(self.connection) as new,
         ):
-            columns = [
-                f"{new.assigned(column, f'{rows_name}.{name}', values)} AS {name}"
-                for column in fields
-                if (name := quoted(column.name))
-            ]
+            columns = _new_columns(new, rows_name, fields, values)
             query = (
                 f"SELECT {', '.join([*columns, KEY])} "
                 f"FROM {_matching(planned, rows, rows_name, new)}"
@@ -379,6 +371,17 @@ def _looked_at(planned: Planned, values: Assignments) -> Planned:
     chosen = planned.seen_by(scan)
     every = tuple(column.name for column in chosen.read_schema.fields)
     return planned.seen_by(replace(scan, columns=every))
+
+
+def _new_columns(
+    new: Values, rows_name: RowsName, columns: Iterable[NestedField], values: Assignments
+) -> list[str]:
+    """The columns of rows with their new values, under their names."""
+    return [
+        f"{new.assigned(column, f'{rows_name}.{name}', values)} AS {name}"
+        for column in columns
+        if (name := quoted(column.name))
+    ]
 
 
 def _is_joined(texts: Iterable[object]) -> bool:

@@ -253,11 +253,8 @@ def _(update: wire.RemoveProperties, metadata: TableMetadata, added: Added) -> T
 
 @_apply.register
 def _(update: wire.SetStatistics, metadata: TableMetadata, added: Added) -> TableMetadata:
-    about = update.statistics.get("snapshot-id")
-    if about is None:
-        raise bad_request("statistics name no snapshot-id")
-    kept = _without(metadata.statistics, about)
-    return replace(metadata, statistics=(*kept, update.statistics))
+    statistics = _with_latest(metadata.statistics, update.statistics, "statistics")
+    return replace(metadata, statistics=statistics)
 
 
 @_apply.register
@@ -267,11 +264,10 @@ def _(update: wire.RemoveStatistics, metadata: TableMetadata, added: Added) -> T
 
 @_apply.register
 def _(update: wire.SetPartitionStatistics, metadata: TableMetadata, added: Added) -> TableMetadata:
-    about = update.partition_statistics.get("snapshot-id")
-    if about is None:
-        raise bad_request("partition statistics name no snapshot-id")
-    kept = _without(metadata.partition_statistics, about)
-    return replace(metadata, partition_statistics=(*kept, update.partition_statistics))
+    statistics = _with_latest(
+        metadata.partition_statistics, update.partition_statistics, "partition statistics"
+    )
+    return replace(metadata, partition_statistics=statistics)
 
 
 @_apply.register
@@ -306,6 +302,15 @@ def _chosen(asked: int, last: int | None, what: str) -> int:
     if last is None:
         raise bad_request(f"no {what} was added that -1 could mean")
     return last
+
+
+def _with_latest(
+    statistics: tuple[Mapping[str, Any], ...], latest: Mapping[str, Any], what: str
+) -> tuple[Mapping[str, Any], ...]:
+    snapshot_id = latest.get("snapshot-id")
+    if snapshot_id is None:
+        raise bad_request(f"{what} name no snapshot-id")
+    return (*_without(statistics, snapshot_id), latest)
 
 
 def _without(

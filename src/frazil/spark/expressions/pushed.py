@@ -23,7 +23,7 @@ from pyiceberg.types import DoubleType, FloatType
 from frazil.errors import InvalidInput
 from frazil.filter.bind.bind import conjunction, disjunction, predicate
 from frazil.filter.bind.filter_columns import Column, ColumnIndex
-from frazil.filter.bind.operators import Op
+from frazil.filter.bind.operators import COMPARISONS, Op
 from frazil.filter.prune.expression_terms import Expressions
 from frazil.filter.prune.variant_terms import VariantPath
 from frazil.spark.expressions.letter_cases import letter_cases
@@ -32,14 +32,6 @@ from frazil.spark.expressions.windows import windows
 from frazil.value_classes import dataclass
 
 _EPOCH: Final = datetime(1970, 1, 1)
-_COMPARISONS: Final = {
-    "=": Op.EQ,
-    "<>": Op.NE,
-    "<": Op.LT,
-    "<=": Op.LE,
-    ">": Op.GT,
-    ">=": Op.GE,
-}
 _NOT: Final = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _WHOLE: Final = frozenset({"TINYINT", "SMALLINT", "INT", "BIGINT"})
 _FRACTIONS: Final = frozenset({"FLOAT", "DOUBLE"})
@@ -124,14 +116,14 @@ def _comparison(
     op: str, children: Sequence[Node], index: ColumnIndex, *, negated: bool
 ) -> BooleanExpression | None:
     column = _column(children[0], index) if children else None
-    if op in _COMPARISONS and column is None:
-        mirrored = _COMPARISONS[op].mirrored.value
+    if op in COMPARISONS and column is None:
+        mirrored = COMPARISONS[op].mirrored.value
         sign = "<>" if mirrored == "!=" else mirrored
         column = _column(children[1], index)
         return None if column is None else _ordered(sign, column, children[0], negated=negated)
     if column is None:
         return None
-    if op in _COMPARISONS:
+    if op in COMPARISONS:
         return _ordered(op, column, children[1], negated=negated)
     if op == "<=>" and not negated:
         if children[1].get("value") is None:
@@ -152,7 +144,7 @@ def _ordered(sign: str, column: Column, value: Node, *, negated: bool) -> Boolea
     if isinstance(column.field.field_type, FloatType | DoubleType):
         return _fraction(sign, column, value)
     constant = _literal(value)
-    return None if constant is None else predicate(_COMPARISONS[sign], column, [constant])
+    return None if constant is None else predicate(COMPARISONS[sign], column, [constant])
 
 
 def _fraction(sign: str, column: Column, value: Node) -> BooleanExpression | None:
@@ -162,7 +154,7 @@ def _fraction(sign: str, column: Column, value: Node) -> BooleanExpression | Non
     constant = _literal(value)
     if constant is None:
         return None
-    part = predicate(_COMPARISONS[sign], column, [constant])
+    part = predicate(COMPARISONS[sign], column, [constant])
     # A field inside variants that may be NaN has no bounds.
     if sign in (">", ">=", "<>") and not isinstance(column, VariantPath):
         return disjunction([part, predicate(Op.IS_NAN, column)])

@@ -119,31 +119,20 @@ class Cutter:
     def pieces(self, step: ChangeStep, snapshot: Snapshot, ordinal: int) -> list[Unit]:
         """A step's files, those that went first."""
         paired = bool(step.removed and step.added)
-        units: list[Unit] = [
+        parts = {ChangeType.DELETE: step.removed, ChangeType.INSERT: step.added}
+        return [
             Piece(
                 snapshot=snapshot,
                 ordinal=ordinal,
-                kind=ChangeType.DELETE,
+                kind=kind,
                 task=part.task,
                 positions=part.positions,
                 is_paired=paired,
                 since_sequence_number=step.since_sequence_number,
             )
-            for part in step.removed
+            for kind, changed in parts.items()
+            for part in changed
         ]
-        units += [
-            Piece(
-                snapshot=snapshot,
-                ordinal=ordinal,
-                kind=ChangeType.INSERT,
-                task=part.task,
-                positions=part.positions,
-                is_paired=paired,
-                since_sequence_number=step.since_sequence_number,
-            )
-            for part in step.added
-        ]
-        return units
 
 
 def feed_spark_schema(schema: Schema) -> sql.StructType:

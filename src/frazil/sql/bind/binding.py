@@ -37,11 +37,9 @@ from frazil.sql.bind.from_clause import Types
 from frazil.sql.bind.output_names import output_names
 from frazil.sql.bind.pivots import pivot_values
 from frazil.sql.bind.pushed_conditions import PushedConditions, conditions
-from frazil.sql.bind.references import Places, Reference, located
-from frazil.sql.bind.scopes import named_tables
+from frazil.sql.bind.references import Places, Reference, located, named_tables
 from frazil.sql.bind.times import TimeTravel, time_travels
 from frazil.sql.bind.view_sql import stored_view
-from frazil.sql.engine.duckdb_calls import failure
 from frazil.sql.engine.sql_engine import SqlEngine
 from frazil.sql.name_resolution import (
     AsOf,
@@ -565,7 +563,7 @@ class Binder:
             error.position = None  # in the view's text, not in this one
             raise
         except Exception as error:
-            problem = failure(error, source, engine)
+            problem = engine.failure(error, source)
             problem.args = (f"view {reference.name}: {problem}", *problem.args[1:])
             raise problem from error
         finally:

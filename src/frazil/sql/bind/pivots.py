@@ -14,7 +14,6 @@ from frazil.parser.cursor import Cursor
 from frazil.parser.edits import Edit
 from frazil.parser.tokens import Part, Token
 from frazil.parser.tree import parse_expression
-from frazil.sql.engine.duckdb_calls import failure
 from frazil.sql.engine.interruptible import called
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def _listed(binder: Binder, column: Part, source: Part) -> str:
     try:
         rows = called(binder.engine, partial(binder.engine.values, limited))
     except Exception as error:
-        problem = failure(error, binder.source, binder.engine)
+        problem = binder.engine.failure(error, binder.source)
         raise binder.source.with_position(column.start, problem) from error
     if len(rows) > MAX_VALUES:
         raise binder.source.problem(column.start, f"more than {MAX_VALUES} values to pivot on")

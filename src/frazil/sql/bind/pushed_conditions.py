@@ -191,11 +191,11 @@ class _Walk:
             own, inside = [], [[]]
         equal = self._equalities(sources, joins, own)
         for source in sources:
-            given = self._of_source(own, source, sources, joins)
-            given += self._carried(source, sources, joins, own, equal)
+            own_conditions = self._of_source(own, source, sources, joins)
+            own_conditions += self._carried(source, sources, joins, own, equal)
             alternatives = [
                 [
-                    *given,
+                    *own_conditions,
                     *self._of_source(
                         [(last, alternative) for alternative in passed], source, sources, joins
                     ),

@@ -13,8 +13,12 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.types import UUIDType
 
 from frazil.data.read import verified
-from frazil.errors import InvalidInput
+from frazil.errors import FrazilError, InvalidInput
 from frazil.filter.text.quotes import quoted
+from frazil.parser.duckdb_parser import character_offset, error_details
+from frazil.parser.edits import EngineText
+from frazil.parser.tokens import Source
+from frazil.rows.duckdb.duckdb_failures import duckdb_kind, duckdb_problem
 from frazil.rows.duckdb.duckdb_scan import ScanSql
 from frazil.rows.scan import Scan
 from frazil.scan.report import ScanReport
@@ -87,7 +91,7 @@ class SqlEngine:
     """How many seconds a query may take."""
     _computing: int = 0
     _views: int = 0
-    _made: set[str] = field(default_factory=set)
+    _created_schemas: set[str] = field(default_factory=set)
 
     def view(self, name: str) -> str:
         """A new name for a view, which stands for this one in messages."""
@@ -104,9 +108,9 @@ class SqlEngine:
 
     def view_in_schema(self, schema: str, name: str, view: str) -> None:
         """Make a view known by a name in a schema."""
-        if schema not in self._made:
+        if schema not in self._created_schemas:
             self.run_own(f"CREATE SCHEMA {schema}")
-            self._made.add(schema)
+            self._created_schemas.add(schema)
         text = f"CREATE OR REPLACE VIEW {schema}.{quoted(name)} AS SELECT * FROM {view}"
         self.run_own(text)
 
@@ -186,6 +190,36 @@ class SqlEngine:
         self.is_shared = True
         self.bound.clear()
 
+    def failure(
+        self,
+        error: Exception,
+        source: Source,
+        ran: EngineText | None = None,
+        *,
+        shift: int = 0,
+    ) -> FrazilError:
+        """An error of DuckDB in the user's words and places; after a crash, other statements get
+        another database. `shift` is how much stood before the text that ran."""
+        if isinstance(error, FrazilError):
+            return error
+        details = error_details(error)
+        if details.is_fatal:
+            self.renew()
+        cause = OSError(f"{details.kind} Error: {details.message}") if details.kind else error
+        kind = duckdb_kind(cause)
+        if kind is None:
+            raise error
+        message = duckdb_problem(cause)
+        if message == str(cause):
+            message = details.message
+        for own_name, name in sorted(self.user_names.items(), key=lambda item: -len(item[0])):
+            message = message.replace(own_name, name)
+        problem = kind(message[:1].lower() + message[1:] if message[1:2].islower() else message)
+        if ran is not None and ran.has_origin and details.offset is not None:
+            offset = character_offset(ran.text, details.offset - shift)
+            source.with_position(ran.origin(offset), problem)
+        return problem
+
     def release(self) -> None:
         """Let go of files and relations."""
         import duckdb
@@ -196,9 +230,9 @@ class SqlEngine:
                     scan.release(self.connection)
                 else:  # all else ends with the connection
                     scan.release_files(self.connection)
-            for schema in self._made:
+            for schema in self._created_schemas:
                 self.connection.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-            self._made.clear()
+            self._created_schemas.clear()
             if not self.is_shared:
                 self.connection.close()
         self.bound.clear()

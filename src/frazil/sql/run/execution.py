@@ -27,7 +27,6 @@ from frazil.rows.scan import Scan
 from frazil.sql.bind.binding import Binder, Unread
 from frazil.sql.bind.rewriting import Parameters
 from frazil.sql.engine.database import Database
-from frazil.sql.engine.duckdb_calls import failure
 from frazil.sql.engine.interruptible import Interruptible, called
 from frazil.sql.engine.query_cache import BoundQuery, key_of
 from frazil.sql.engine.scan_cache import state_of
@@ -155,7 +154,7 @@ class Execution:
             connection.execute(statements[0]).fetchall()
         except Exception as error:
             shift = len("EXPLAIN ")
-            raise failure(error, source, self.row_engine, ran, shift=shift) from error
+            raise self.row_engine.failure(error, source, ran, shift=shift) from error
 
     def _new_binder(self) -> Binder:
         return Binder(self._new_engine(None), self.source, self.tokens, self._parameters)
@@ -311,7 +310,7 @@ class Execution:
         except FrazilError:
             raise
         except Exception as error:
-            problem = failure(error, self.source, self.engine, ran, shift=len("EXPLAIN "))
+            problem = self.engine.failure(error, self.source, ran, shift=len("EXPLAIN "))
             raise self.source.with_position(self._suspect(problem.message), problem) from error
 
     def judged(self, ran: EngineText) -> duckdb.Statement:
@@ -359,7 +358,7 @@ class Execution:
         """An error of the engine as one of ours."""
         if isinstance(error, KeyboardInterrupt):
             raise error
-        problem = failure(error, self.source, self.engine, ran)
+        problem = self.engine.failure(error, self.source, ran)
         return self.source.with_position(self._suspect(problem.message), problem)
 
     def _suspect(self, message: str) -> int:

@@ -146,7 +146,7 @@ def _filled(statement: st.Insert, schema: Schema, at: Execution) -> list[NestedF
 
 
 def _targets(
-    statement: st.Insert, schema: Schema, given: Sequence[str], at: Execution
+    statement: st.Insert, schema: Schema, columns: Sequence[str], at: Execution
 ) -> list[tuple[str, str]]:
     """Pairs of a column of the table and the SQL that fills it, from columns c0, c1, … ."""
     fixed = dict(
@@ -158,7 +158,7 @@ def _targets(
     )
     start = statement.query.start
     if statement.by_name:
-        names = known_columns([Name((name,), start, start) for name in given], schema, at)
+        names = known_columns([Name((name,), start, start) for name in columns], schema, at)
     elif statement.columns is not None:
         names = known_columns(statement.columns, schema, at)
     else:
@@ -166,10 +166,10 @@ def _targets(
     twice = next(_repeated([*names, *fixed]), None)
     if twice is not None:
         raise at.source.problem(statement.table.end, f"column {twice} is filled twice")
-    if len(names) != len(given):
+    if len(names) != len(columns):
         raise at.source.problem(
             start,
-            f"the query gives {counted(len(given), 'column')} for {len(names)} of "
+            f"the query gives {counted(len(columns), 'column')} for {len(names)} of "
             f"{statement.table}: {', '.join(names)}",
         )
     return [(name, f"c{number}") for number, name in enumerate(names)] + list(fixed.items())
@@ -185,7 +185,7 @@ def _repeated(names: Sequence[str]) -> Iterator[str]:
 
 def _cast(
     ran: EngineText,
-    given: Sequence[str],
+    columns: Sequence[str],
     targets: Sequence[tuple[str, str]],
     schema: Schema,
     at: Execution,
@@ -195,5 +195,5 @@ def _cast(
     outputs = ", ".join(
         f"CAST({source} AS {type_text(types[name])}) AS {quoted(name)}" for name, source in targets
     )
-    names = ", ".join(f"c{number}" for number in range(len(given)))
+    names = ", ".join(f"c{number}" for number in range(len(columns)))
     return at.stream(ran.inside(f"SELECT {outputs} FROM (\n", f") AS q({names})"))

@@ -398,14 +398,15 @@ def _ancestors(table: Table, values: Values, _: Any) -> pa.Table:
 
 
 def _add_files(table: Table, values: Values, _: Context) -> pa.Table:
-    given = [values[key] for key in ("files", "source_table") if key in values]
-    if len(given) != 1:
+    arguments = [values[key] for key in ("files", "source_table") if key in values]
+    if len(arguments) != 1:
         raise InvalidInput("add_files needs files or source_table, one of them")
-    listed = [given[0]] if isinstance(given[0], str) else list(given[0])
+    (files,) = arguments
+    listed = [files] if isinstance(files, str) else list(files)
     added = [match[1] if (match := _SOURCE.fullmatch(text)) else text for text in listed]
     if "source_table" in values and added == listed:
         raise InvalidInput(
-            f"source_table is {given[0]!r}; expected files as `parquet`.`folder`; rows of a table "
+            f"source_table is {files!r}; expected files as `parquet`.`folder`; rows of a table "
             "are added by INSERT"
         )
     result = table.add_files(added, check_duplicates=values.get("check_duplicate_files", True))
