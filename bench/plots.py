@@ -79,3 +79,28 @@ def _bars(plt: Any, outcome: Outcome) -> Any:
     axis.grid(visible=True, axis="x", alpha=0.3)
     axis.legend(fontsize=8)
     return figure
+
+
+def draw_growth(costs: dict[str, Any], titles: dict[str, str], folder: Path) -> None:
+    """Cost against size, both on log scales: one image per dimension, with a line in proportion."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    for name, by_operation in costs.items():
+        figure, axis = plt.subplots(figsize=(9, 4))
+        for number, (operation, by_size) in enumerate(by_operation.items()):
+            sizes = [int(size) for size in by_size]
+            colour = _COLOURS[number % len(_COLOURS)]
+            axis.plot(sizes, list(by_size.values()), marker="o", label=operation, color=colour)
+        low, high = axis.get_xlim()
+        bottom, top = axis.get_ylim()
+        reach = min(high / low, top / bottom)
+        axis.plot([low, low * reach], [bottom, bottom * reach], ":", color="#9b9a97", label="size")
+        axis.set(xscale="log", yscale="log", xlabel=titles[name], ylabel="ms of processor time")
+        axis.grid(visible=True, alpha=0.3)
+        axis.legend(fontsize=8)
+        figure.tight_layout()
+        figure.savefig(folder / f"growth-{name}.png", dpi=80)
+        plt.close(figure)
