@@ -271,3 +271,25 @@ def test_deletes_of_equal_rows_and_feeds_compare_variants(
     assert {row["id"] for row in feed} >= {1, 2}
     found = catalog.sql("SELECT count(DISTINCT v) AS n FROM shop.t").to_pylist()
     assert found == [{"n": len(DOCUMENTS) - 1}]
+
+
+def test_python_values_are_assigned_and_upserted(catalog: frazil.Catalog) -> None:
+    catalog.sql("CREATE TABLE shop.u (id INT, v VARIANT, s STRUCT(x VARIANT), l VARIANT[])")
+    table = catalog.load_table("shop.u")
+    table.append([{"id": id, "v": id, "s": {"x": id}} for id in range(4)])
+    table.update({"v": {"k": [1, "a", None, dt.date(2026, 1, 2)]}}, "id = 0")
+    table.update({"v": "text", "s": {"x": {"deep": Decimal("1.5")}}, "l": [1, {"a": 2}]}, "id = 1")
+    table.update({"v": None}, "id = 2")
+    more = {"s": None, "l": None}
+    table.upsert([{"id": 3, "v": [3], **more}, {"id": 4, "v": {"n": 4}, **more}], on=["id"])
+    assert sorted(table.scan().to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 0, "v": {"k": [1, "a", None, dt.date(2026, 1, 2)]}, "s": {"x": 0}, "l": None},
+        {"id": 1, "v": "text", "s": {"x": {"deep": Decimal("1.5")}}, "l": [1, {"a": 2}]},
+        {"id": 2, "v": None, "s": {"x": 2}, "l": None},
+        {"id": 3, "v": [3], "s": None, "l": None},
+        {"id": 4, "v": {"n": 4}, "s": None, "l": None},
+    ]
+    with pytest.raises(InvalidInput, match="key column v is or has a variant"):
+        table.upsert([{"id": 1, "v": 1, **more}], on=["v"])
+    with pytest.raises(InvalidInput, match="column 'v'"):
+        table.update({"v": object()}, "id = 0")

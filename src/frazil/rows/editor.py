@@ -30,6 +30,7 @@ from frazil.filter.condition import Where
 from frazil.filter.text.sql_text import ROWS, Expression, columns_of_schema, sql_text
 from frazil.format.entries.batch import EntryBatch
 from frazil.format.metadata.metadata import Snapshot, TableMetadata
+from frazil.format.values.variant_type import has_variant
 from frazil.properties.property import Property
 from frazil.properties.registry import (
     COLUMN_UPDATE_MODE,
@@ -415,6 +416,9 @@ def _check_keys(on: Sequence[str], schema: Schema) -> None:
     twice = sorted({name for name in on if list(on).count(name) > 1})
     if twice:
         raise InvalidInput(f"key column {', '.join(twice)} is given twice")
+    for name in on:
+        if has_variant(schema.find_type(name)):
+            raise InvalidInput(f"key column {name} is or has a variant, which identifies no rows")
 
 
 def _check_rows(source: MergeSource, on: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ from frazil.filter.bind.literals import typed
 from frazil.filter.text.filter_text import parse
 from frazil.filter.text.sql_text import SOURCE, TARGET, RowsName, SqlText
 from frazil.format.values.types import plain_value
+from frazil.format.values.variant_type import VariantType
 from frazil.rows.actions import RowSink, SinkResult
 from frazil.rows.merge_clauses import Clause
 from frazil.rows.planned import Longs, Planned
@@ -177,7 +178,7 @@ def reach(source: MergeSource, pairs: Sequence[KeyPair], schema: Schema) -> Bool
     usable = [
         (pair, columns.with_id(schema.find_field(pair.target).field_id))
         for pair in pairs
-        if isinstance(schema.find_field(pair.target).field_type, PrimitiveType)
+        if _is_compared(schema.find_field(pair.target).field_type)
     ]
     source_keys = source.keys(
         [pair.source for pair, _ in usable],
@@ -190,6 +191,10 @@ def reach(source: MergeSource, pairs: Sequence[KeyPair], schema: Schema) -> Bool
         if keys is not None
     ]
     return parse(conjunction(parts), schema) if parts else parse(None, schema)
+
+
+def _is_compared(kind: IcebergType) -> bool:
+    return isinstance(kind, PrimitiveType) and not isinstance(kind, VariantType)
 
 
 def _filter(column: Column, keys: KeyValues) -> BooleanExpression:

@@ -6,15 +6,17 @@ import uuid
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
+from pyiceberg.schema import Schema
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from frazil import arrow_values
 from frazil.data.schema import nested_arrow_type
-from frazil.data.write.row_input import NO_ARROW_FORM
+from frazil.data.write.row_input import NO_ARROW_FORM, conformed
 from frazil.errors import InvalidInput
 from frazil.filter.text.quotes import quoted
 from frazil.filter.text.sql_text import RowsName, SqlText
 from frazil.filter.text.sql_values import string_text, type_text
+from frazil.format.values.variant_type import has_variant
 from frazil.rows.duckdb.duckdb_connection import forget
 from frazil.rows.duckdb.duckdb_types import literal
 from frazil.rows.engine import Assignments, Value
@@ -69,6 +71,10 @@ class Values:
         """A value of a type."""
         if isinstance(value, SqlText):
             return f"({value.text}\n)"
+        if value.value is not None and has_variant(kind):
+            column = NestedField(field_id=1, name=name, field_type=kind, required=False)
+            rows = conformed([{name: value.value}], Schema(column))
+            return self._table_of_one(pa.Table.from_batches(rows).rename_columns(["v"]))
         if kind.is_primitive or value.value is None:
             try:
                 return literal(value.value, kind)
@@ -78,8 +84,11 @@ class Values:
             array = arrow_values.array([value.value], nested_arrow_type(kind))
         except NO_ARROW_FORM as error:
             raise InvalidInput(f"column {name}: {value.value!r} is not a {kind}") from error
+        return self._table_of_one(pa.table({"v": array}))
+
+    def _table_of_one(self, row: pa.Table) -> str:
         table = f"__frazil_value_{uuid.uuid4().hex[:12]}"
-        self._connection.register(table, pa.table({"v": array}))
+        self._connection.register(table, row)
         self._tables.append(table)
         return f"(SELECT v FROM {table})"
 
