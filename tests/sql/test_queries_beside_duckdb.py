@@ -334,6 +334,27 @@ def rows_of(catalog: Catalog, text: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        "WITH t AS (SELECT id, v FROM r.t) SELECT * FROM t",
+        "SELECT r.t.id, r.t.v FROM r.t",
+    ],
+)
+def test_a_view_that_is_read_twice_is_pruned_apart(tmp_path: Path, view: str) -> None:
+    with frazil.connect(tmp_path / "warehouse") as catalog:
+        schema = pa.schema([("id", pa.int64()), ("v", pa.int64())])
+        table = catalog.create_table("r.t", schema)
+        for v in (0, None, 3):  # a file each
+            table.append([{"id": 2, "v": v}])
+        catalog.sql(f"CREATE VIEW r.z AS {view}")
+        both = "r.z AS a JOIN r.z AS b ON a.id = b.id"
+        found = catalog.sql(f"SELECT a.v FROM {both} WHERE b.v IS NULL ORDER BY a.v").to_pylist()
+        assert found == [{"v": 0}, {"v": 3}, {"v": None}]
+        found = catalog.sql(f"SELECT a.v FROM {both} WHERE a.v = 3 AND b.v = 0").to_pylist()
+        assert found == [{"v": 3}]
+
+
 def test_a_view_of_all_columns_keeps_its_meaning(shop: Catalog) -> None:
     shop.sql("CREATE VIEW s.v AS SELECT * FROM s.t")
     shop.sql("CREATE VIEW s.w (x, y) AS SELECT * FROM s.t")

@@ -422,7 +422,8 @@ class Binder:
         crowded = any(called.count(full[-1]) > fulls.count(full) for full in fulls)
         spaces = {reference.full_name[:-1] for reference in unaliased}
         moved: dict[n.ColumnRef, tuple[Edit, tuple[str, ...]]] = {}
-        schemas = {space: self.engine.schema_name(space) for space in spaces}
+        # New ones for each query: a view that is read twice prunes the same table in two ways.
+        schemas = {space: self.engine.view(".".join(space)) for space in spaces}
         for ref in n.expressions_of(query):
             if not isinstance(ref, n.ColumnRef) or ref.start is None:
                 continue

@@ -78,8 +78,6 @@ class SqlEngine:
     """Whether the user's text may read files."""
     prefix: str = field(default_factory=lambda: f"frazil_{next(_numbers)}_")
     """What the names of views begin with. No text that is run has them: they are new."""
-    schemas: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Schemas of the engine that stand for namespaces, by their parts."""
     include: Callable[[str], None] = lambda location: None
     """Told where the tables are that it reads, for later connections."""
     renew: Callable[[], None] = lambda: None
@@ -99,12 +97,6 @@ class SqlEngine:
         view = f"{self.prefix}{self._views}"
         self.user_names[view] = name
         return view
-
-    def schema_name(self, namespace: tuple[str, ...]) -> str:
-        """What the schema for a namespace is called."""
-        if namespace not in self.schemas:
-            self.schemas[namespace] = self.view(".".join(namespace))
-        return self.schemas[namespace]
 
     def view_in_schema(self, schema: str, name: str, view: str) -> None:
         """Make a view known by a name in a schema."""
