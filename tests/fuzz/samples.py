@@ -138,7 +138,7 @@ def _read_list(data: bytes) -> EntryBatch:
 
 
 def _v4_manifest(rows: int) -> bytes:
-    names = ColumnNames(stats={1: "id", 2: "name"}, partition={}, uuids=frozenset())
+    names = ColumnNames(partition={}, uuids=frozenset())
     encoded = manifest.encode(_entries(rows), content="data", names=names, codec="zstd")
     return bytes(encoded)
 

@@ -125,7 +125,6 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
             if kind == ice.UUIDType() and name.endswith("bound"):
                 uuids.add(stat.key)
     names = ColumnNames(
-        stats={index + 1: draw(_names) for index in range(len(kinds))},
         partition={1000 + index: draw(_names) for index in range(len(parts))},
         uuids=frozenset(uuids),
     )
@@ -135,12 +134,12 @@ def manifests(draw: st.DrawFn) -> tuple[EntryBatch, ColumnNames]:
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     manifests(),
-    st.sampled_from(["zstd", "lz4", "snappy", "gzip", "none"]),
+    st.sampled_from(["zstd", "lz4", "snappy", "gzip", "none", None]),
     st.sampled_from([fields.REVISION_1_12, fields.REVISION_2026_10]),
     st.data(),
 )
 def test_a_manifest_comes_back_as_it_was(
-    made: tuple[EntryBatch, ColumnNames], codec: str, revision: Revision, data: st.DataObject
+    made: tuple[EntryBatch, ColumnNames], codec: str | None, revision: Revision, data: st.DataObject
 ) -> None:
     batch, names = made
     encoded = manifest.encode(batch, content="root", names=names, codec=codec, revision=revision)
@@ -240,7 +239,7 @@ def _entries(count: int) -> EntryBatch:
     )
 
 
-_NAMES = ColumnNames(stats={1: "id", 2: "name"}, partition={})
+_NAMES = ColumnNames(partition={})
 
 
 def _files(count: int) -> dict[str, bytes]:

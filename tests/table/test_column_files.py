@@ -95,9 +95,9 @@ def test_an_update_writes_what_the_page_says(table: frazil.Table) -> None:
     added = old["tracking"]["sequence_number"]
     ages = [None if id >= 14 else added for id in range(10, 20)]
     assert stored.column("_last_updated_sequence_number").to_pylist() == ages
-    price = changed["content_stats"]["price"]
-    assert (price["lower_bound"], price["upper_bound"]) == (15.0, 19 * 1.5 + 100)
-    assert changed["content_stats"]["name"] == old["content_stats"]["name"]
+    price = changed["s"]["2"]
+    assert (price["l"], price["u"]) == (15.0, 19 * 1.5 + 100)
+    assert changed["s"]["3"] == old["s"]["3"]
     (gone,) = [entry for entry in entries(table) if entry["tracking"]["status"] == 3]
     assert gone["column_files"] is None
     assert gone["tracking"]["snapshot_id"] == done.snapshot_id

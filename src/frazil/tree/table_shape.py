@@ -95,7 +95,7 @@ class TableShape:
 
     @cached_property
     def names(self) -> ColumnNames:
-        """Names for the table-dependent columns of a manifest."""
+        """Names of the partition's columns in a manifest, and which columns hold a uuid."""
         partition = [field for spec in self.specs.values() for field in spec.fields]
         by_id = {field.id: field.type for field in self.fields}
         uuids = {
@@ -111,7 +111,6 @@ class TableShape:
             and isinstance(field.transform, IdentityTransform)
         }
         return ColumnNames(
-            stats={field.id: field.full_name for field in self.fields},
             partition={field.field_id: field.name for field in partition},
             uuids=frozenset(uuids),
         )

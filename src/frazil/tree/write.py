@@ -72,7 +72,7 @@ class TreeWriter:
             revision=self._revision,
             content="root",
             names=self._shape.names,
-            codec=self._codec("lz4" if batch.num_rows <= _SMALL_ROOT_ENTRIES else "zstd"),
+            codec=self._codec(None if batch.num_rows <= _SMALL_ROOT_ENTRIES else "zstd"),
             metadata={
                 "table-uuid": str(self._metadata.table_uuid),
                 "snapshot-id": str(snapshot.snapshot_id),
@@ -158,7 +158,7 @@ class TreeWriter:
         self._storage.write_new(paths.resolve(self._location, location), data)
         return written
 
-    def _codec(self, default: str) -> str:
+    def _codec(self, default: str | None) -> str | None:
         codec = METADATA_COMPRESSION.of(self._metadata.properties) or default
         return "none" if codec == "uncompressed" else codec
 

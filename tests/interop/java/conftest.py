@@ -25,7 +25,6 @@ from tests.interop.peers.readers import read_manifest_with_java
 from tests.support.java import JavaOracle
 
 NAMES = ColumnNames(
-    stats={id: SCHEMA_WITH_DERIVED.find_column_name(id) or "" for id in scenarios.STATS_TYPES},
     partition={field.field_id: field.name for spec in SPECS for field in spec.fields},
     uuids=["content_stats.13.lower_bound", "content_stats.13.upper_bound", "partition.1013"],
 )
@@ -44,7 +43,7 @@ class JavaReader:
         inherited: Inherited,
         *,
         content: manifest.Content,
-        codec: str = "zstd",
+        codec: str | None = "zstd",
         **more: Any,
     ) -> list[Entry]:
         """Flat entries, in the form of `scenarios.as_read`."""

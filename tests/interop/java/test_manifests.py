@@ -34,10 +34,10 @@ def _without_row_ids_of_deletes(entries: list[Entry]) -> list[Entry]:
     return entries
 
 
-@given(entries=scenarios.roots(), codec=st.sampled_from(["zstd", "snappy", "lz4", "none"]))
+@given(entries=scenarios.roots(), codec=st.sampled_from(["zstd", "snappy", "lz4", "none", None]))
 @QUICK
 def test_a_root_reads_back_as_written(
-    java_reader: JavaReader, entries: list[Entry], codec: str
+    java_reader: JavaReader, entries: list[Entry], codec: str | None
 ) -> None:
     inherited = Inherited()
     seen = java_reader.read(entries, inherited, content="root", codec=codec)
@@ -141,7 +141,7 @@ def test_points_that_bound_a_geometry_read_back(java_reader: JavaReader) -> None
     }
     types = {f"content_stats.1.{name}": pa.float64() for name in corners}
     batch = EntryBatch.from_rows([entry], types | {"content_stats.1.value_count": pa.int64()})
-    names = ColumnNames(stats={1: "shape"}, partition={})
+    names = ColumnNames(partition={})
     data = manifest.encode(
         batch, content="data", names=names, codec="zstd", revision=fields.REVISION_1_12
     )

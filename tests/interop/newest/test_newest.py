@@ -63,7 +63,7 @@ def _encoded(entries: list[Entry], content: manifest.Content) -> pa.Buffer:
     return manifest.encode(batch, content=content, names=NAMES, codec="zstd")
 
 
-NAMES = ColumnNames(stats={}, partition={}, uuids=frozenset({"partition.1013"}))
+NAMES = ColumnNames(partition={}, uuids=frozenset({"partition.1013"}))
 
 
 def _expected(entries: list[Entry], dead: set[int]) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from frazil.format.entries.column_files import ColumnFile, column_files_of, with
 from frazil.format.entries.fields import REVISION_1_12
 from frazil.format.entries.nest import ColumnNames
 
-NAMES = ColumnNames(stats={}, partition={})
+NAMES = ColumnNames(partition={})
 ENTRY = {
     "tracking.status": 1,
     "tracking.snapshot_id": 7,

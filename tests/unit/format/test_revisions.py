@@ -16,7 +16,7 @@ from frazil.format.entries.fields import REVISION_1_12, REVISION_2026_10, Revisi
 from frazil.format.entries.nest import ColumnNames
 from frazil.format.entries.revisions import revision_to_write
 
-NAMES = ColumnNames(stats={}, partition={1000: "day"})
+NAMES = ColumnNames(partition={1000: "day"})
 BOTH = (REVISION_1_12, REVISION_2026_10)
 FILE: dict[str, Any] = {
     "tracking.status": 4,

@@ -28,17 +28,9 @@ PARTS = PartitionSpec(
 )
 
 
-def test_a_shape_names_columns_derived_ones_and_uuids(tmp_path: Path) -> None:
+def test_a_shape_names_derived_columns_and_uuids(tmp_path: Path) -> None:
     metadata = Bench(tmp_path, schema=WIDE, spec=PARTS).metadata
     names = shape_of(metadata).names
-    assert names.stats == {
-        1: "id",
-        2: "key",
-        3: "note",
-        900_000: "id_bucket",
-        2147483539: "_last_updated_sequence_number",
-        2147483540: "_row_id",
-    }
     assert names.partition == {1000: "id_bucket", 1001: "key"}
     assert set(names.uuids) == {
         "content_stats.2.lower_bound",

@@ -77,7 +77,8 @@ class Nesting:
 
     Neighbouring entries have like numbers and locations: stored as differences they take half the
     room that a codec alone would leave them. In a manifest of many entries, columns with few
-    distinct values have a dictionary instead.
+    distinct values have a dictionary instead. `has_text` says of every column whether it holds text
+    or bytes.
     """
 
     types: tuple[pa.DataType, ...]
@@ -86,6 +87,7 @@ class Nesting:
     differences: Mapping[str, str]
     dictionaries: Collection[str]
     differences_beside: Mapping[str, str]
+    has_text: Mapping[str, bool]
     checksum: str
     variants: frozenset[int]
     """Ids of bounds that are variants."""
@@ -93,12 +95,11 @@ class Nesting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnNames:
-    """Names of the table-dependent columns; informational, readers resolve by id.
+    """Names of the partition's columns; informational, readers resolve by id.
 
     `uuids` has the keys of columns that hold a uuid: on disk they differ from fixed(16).
     """
 
-    stats: Mapping[int, str]
     partition: Mapping[int, str]
     uuids: Collection[str] = frozenset()
     _nestings: dict[tuple[str, ...], Nesting] = field(
@@ -246,6 +247,7 @@ def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames, revision: Rev
         differences_beside={
             path: encoding for path, encoding in differences.items() if path not in dictionaries
         },
+        has_text={paths[key]: _is_text(kind) for key, kind in types.items() if key in paths},
         checksum=checksum(
             {leaf.key: leaf.field.type for node in nodes for leaf in _leaves(node)}, revision
         ),
@@ -263,9 +265,11 @@ def _encoding(kind: pa.DataType) -> str | None:
         return _encoding(kind.value_type)
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
         return "DELTA_BINARY_PACKED"
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return "DELTA_BYTE_ARRAY"
-    return None
+    return "DELTA_BYTE_ARRAY" if _is_text(kind) else None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_binary(kind)
 
 
 def checksum(types: Mapping[str, pa.DataType], revision: Revision) -> str:
@@ -318,7 +322,8 @@ def _nodes(
             continue
         if parts:
             marker = _marker(declared)
-            yield _struct(declared.name, declared.id, parts, null, declared.required, marker)
+            name = stats.DISK_NAME if declared is fields.CONTENT_STATS else declared.name
+            yield _struct(name, declared.id, parts, null, declared.required, marker)
 
 
 def _marker(group: fields.Field) -> str:
@@ -385,12 +390,9 @@ def _stats(types: Mapping[str, pa.DataType], names: ColumnNames) -> tuple[_Node,
         if key.startswith(fields.STATS_PREFIX):
             field_id, name = fields.split_stats_key(key)
             by_field.setdefault(field_id, {})[name] = kind
-    labels = _distinct(
-        {id: names.stats.get(id, f"field_{id}").replace(".", "_") for id in by_field}
-    )
     return tuple(
         _struct(
-            labels[id],
+            str(id),
             stats.stats_base(id),
             _column_stats(id, members, names.uuids),
             _Null.WITHOUT_VALUES,
@@ -421,13 +423,15 @@ def _column_stats(
         )
         if points:
             offset = stats.OFFSETS[bound]
-            nodes.append((offset, _struct(bound, base + offset, points, _Null.WITHOUT_VALUES)))
+            name = stats.DISK_NAMES[bound]
+            nodes.append((offset, _struct(name, base + offset, points, _Null.WITHOUT_VALUES)))
     if not nodes and not any(pa.types.is_struct(kind) for kind in members.values()):
         members["tight_bounds"] = pa.bool_()
     for name, kind in members.items():
         offset, key = stats.OFFSETS[name], fields.stats_key(field_id, name)
         fill = False if name == "tight_bounds" else None
-        nodes.append((offset, _typed(name, base + offset, key, kind, key in uuids, fill)))
+        label = stats.DISK_NAMES[name]
+        nodes.append((offset, _typed(label, base + offset, key, kind, key in uuids, fill)))
     return tuple(node for _, node in sorted(nodes, key=lambda pair: pair[0]))
 
 
@@ -448,7 +452,7 @@ def _with_id(arrow_field: pa.Field, id: int) -> pa.Field:
 
 
 def _distinct(labels: dict[int, str]) -> dict[int, str]:
-    """Two columns may share a flattened name (`a.b` and `a_b`); the id tells them apart."""
+    """Two partition fields may share a name; the id tells them apart."""
     result: dict[int, str] = {}
     for id, label in labels.items():
         while label in result.values():

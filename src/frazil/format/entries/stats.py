@@ -51,6 +51,18 @@ OFFSETS: Final = {
 }
 """Statistic to its offset from the base id of its column."""
 
+DISK_NAME: Final = "s"
+DISK_NAMES: Final = {
+    "lower_bound": "l",
+    "upper_bound": "u",
+    "tight_bounds": "t",
+    "value_count": "v",
+    "null_value_count": "n",
+    "nan_value_count": "f",
+    "avg_value_size_in_bytes": "a",
+}
+"""What statistics are called in a manifest: `s.7.l` is the lower bound of column 7. The footer has
+every name two or three times for each column, and is most of a small root."""
 _NAMES: Final = {offset: name for name, offset in OFFSETS.items()}
 GEO_LOWER: Final = ("lower_x", "lower_y", "lower_z", "lower_m")
 GEO_UPPER: Final = ("upper_x", "upper_y", "upper_z", "upper_m")
