@@ -42,7 +42,7 @@ _ROW_CHANGE_MODE: Final = choice("copy-on-write", "merge-on-read")
 ROOT_MAX_DATA_ENTRIES: Final = Property(
     key="write.root.max-data-entries",
     kind=SIZE,
-    default=100,
+    default=50,
     text="number of data files in the root above which they move to a leaf; a commit that adds "
     "more writes them to leaves directly",
 )

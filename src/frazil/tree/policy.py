@@ -19,7 +19,7 @@ from frazil.properties.registry import (
 )
 from frazil.value_classes import dataclass
 
-_ABSORBED = 8
+_ABSORBED = 16
 """How many times the root's share of entries a leaf may hold that takes modified entries in."""
 _MERGE_FANOUT = 8
 """Leaves of one size class that are merged at once: each entry is rewritten log₈(n) times."""

@@ -165,3 +165,15 @@ def test_those_of_a_leaf_are_refused() -> None:
     data = encoded(with_column_files(EntryBatch.from_rows([leaf]), [(FILE,)]))
     with pytest.raises(Unsupported, match="a manifest with column_files"):
         manifest.decode(data, path="m.parquet")
+
+
+def test_a_quick_manifest_compresses_columns_of_text_well_and_others_fast() -> None:
+    batch = with_column_files(EntryBatch.from_rows([ENTRY]), [(FILE,)])
+    data = manifest.encode(batch, content="root", names=NAMES, codec=None)
+    group = pq.ParquetFile(pa.BufferReader(data)).metadata.row_group(0)
+    columns = [group.column(at) for at in range(group.num_columns)]
+    codecs = {column.path_in_schema: column.compression for column in columns}
+    texts = {"location", "file_format", "column_files.list.element.location"}
+    assert {path for path, codec in codecs.items() if codec == "ZSTD"} >= texts
+    assert codecs["record_count"] == codecs["column_files.list.element.field_ids.list.element"]
+    assert codecs["record_count"] == "LZ4"

@@ -17,9 +17,9 @@ from frazil.errors import CatalogError, InvalidInput
 
 BUSY_TIMEOUT_S = 60
 _MAX_IDLE = 5
-_PAGE_BYTES = 1024
-"""Pages of a new database. A small commit changes five or six, whatever is on them, and writes each
-whole into the log: pages of a kilobyte make that 6 kB, SQLite's default of four 20 kB."""
+_PAGE_BYTES = 512
+"""Pages of a new database. A small commit changes six or seven, whatever is on them, and writes
+each whole into the log: pages of half a kilobyte make that 3.8 kB, SQLite's default 20."""
 
 
 class _Held:

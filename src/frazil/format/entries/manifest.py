@@ -138,7 +138,6 @@ def _parquet(
     many = table.num_rows > _DICTIONARY_ROWS
     codecs: Any = codec
     if codec is None:
-        # What is inside a list of structs is not named here, and not compressed.
         codecs = {path: "zstd" if text else "lz4" for path, text in nesting.has_text.items()}
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(

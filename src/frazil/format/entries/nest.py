@@ -247,7 +247,11 @@ def _nesting(types: Mapping[str, pa.DataType], names: ColumnNames, revision: Rev
         differences_beside={
             path: encoding for path, encoding in differences.items() if path not in dictionaries
         },
-        has_text={paths[key]: _is_text(kind) for key, kind in types.items() if key in paths},
+        has_text={
+            path: _is_text(kind)
+            for node in nodes
+            for path, kind in _stored_columns(node.field.name, node.field.type)
+        },
         checksum=checksum(
             {leaf.key: leaf.field.type for node in nodes for leaf in _leaves(node)}, revision
         ),
@@ -269,7 +273,7 @@ def _encoding(kind: pa.DataType) -> str | None:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def checksum(types: Mapping[str, pa.DataType], revision: Revision) -> str:
@@ -301,6 +305,17 @@ def _paths(node: _Node, prefix: str) -> Iterator[tuple[str, str]]:
     else:
         is_list = pa.types.is_list(node.field.type)
         yield node.key, f"{path}.list.element" if is_list else path
+
+
+def _stored_columns(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """The columns that Parquet stores for a field."""
+    if pa.types.is_struct(kind):
+        for child in kind:
+            yield from _stored_columns(f"{path}.{child.name}", child.type)
+    elif pa.types.is_list(kind):
+        yield from _stored_columns(f"{path}.list.element", kind.value_type)
+    else:
+        yield path, kind
 
 
 def _nodes(
