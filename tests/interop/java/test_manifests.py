@@ -188,7 +188,7 @@ def test_variants_that_bound_a_variant_read_back(java_reader: JavaReader) -> Non
     data = manifest.encode(
         batch,
         content="data",
-        names=ColumnNames(stats={1: "v"}, partition={}),
+        names=ColumnNames(partition={}),
         codec="zstd",
         revision=fields.REVISION_1_12,
     )
