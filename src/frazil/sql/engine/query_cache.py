@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from frazil.errors import FrazilError
 from frazil.parser.edits import Edit, EngineText
@@ -20,6 +20,9 @@ from frazil.sql.engine.scan_cache import ScanCache, state_of
 from frazil.sql.engine.sql_engine import SqlEngine
 from frazil.sql.name_resolution import Names
 from frazil.value_classes import dataclass
+
+if TYPE_CHECKING:
+    import duckdb
 
 MAX_QUERIES: Final = 32
 _MAX_FILES: Final = 4_096
@@ -41,8 +44,8 @@ class BoundQuery:
     ran: EngineText
     tables: tuple[tuple[tuple[str, ...], object], ...]
     """The names of its tables and the states they were bound to."""
-    has_arrow_types: bool
-    """Whether its columns are of types that Arrow has."""
+    relation: duckdb.DuckDBPyRelation
+    """The query as DuckDB has parsed it, in types that Arrow has."""
 
     def is_current(self, names: Names) -> bool:
         """Whether every name still means the state that was bound."""

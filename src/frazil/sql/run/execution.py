@@ -203,34 +203,27 @@ class Execution:
     def result(self, *parts: Part) -> Result:
         """A query's result, lazily."""
         known = self._known(parts)
-        relation: duckdb.DuckDBPyRelation | None = None
         if known is not None:
-            ran = known.ran
-            if not known.has_arrow_types:
-                relation = _in_arrow_types(self.relation(ran))
+            ran, relation = known.ran, known.relation
         else:
             ran = self.binder.query(*parts)
-            plain_relation = self.relation(ran)
-            relation = _in_arrow_types(plain_relation)
-            self._keep(parts, ran, has_arrow_types=relation is plain_relation)
+            relation = _in_arrow_types(self.relation(ran))
+            self._keep(parts, ran, relation)
         engine = self.engine
         reads_few = self._reads_few()
 
         def run() -> pa.RecordBatchReader:
             if not reads_few:
                 engine.verify()
-            if relation is not None:
-                return _streamed(relation.to_arrow_reader, self, ran)
-            # Executed: made a relation first, it would be bound twice.
-            return _streamed(partial(_read, engine.connection, self.judged(ran)), self, ran)
+            return _streamed(relation.to_arrow_reader, self, ran)
 
         def handed_over() -> duckdb.DuckDBPyRelation:
             engine.verify()
             engine.hand_over()
-            return self.relation(ran) if relation is None else relation
+            return relation
 
         def schema() -> pa.Schema:
-            return _arrow_schema(self.relation(ran) if relation is None else relation)
+            return _arrow_schema(relation)
 
         return Result(schema, run, relation=handed_over, cancel=engine.cancel, keep=self.binder)
 
@@ -247,15 +240,15 @@ class Execution:
             self._stop_if_cancelled()
         return query
 
-    def _keep(self, parts: Sequence[Part], ran: EngineText, *, has_arrow_types: bool) -> None:
+    def _keep(
+        self, parts: Sequence[Part], ran: EngineText, relation: duckdb.DuckDBPyRelation
+    ) -> None:
         """Keep what was bound for the next query that is the same."""
         bound = self.binder.tables
         if self._ready is None or bound is None:
             return
         states = [(name, state_of(meant)) for name, meant in bound]
-        query = BoundQuery(
-            engine=self.engine, ran=ran, tables=tuple(states), has_arrow_types=has_arrow_types
-        )
+        query = BoundQuery(engine=self.engine, ran=ran, tables=tuple(states), relation=relation)
         if query.is_small() and all(state is not None for _, state in states):
             key = key_of(self.source, parts, self._parameters, self.names)
             self.engine.own.clear()
@@ -440,12 +433,6 @@ def _arrow_type(kind: DuckDBPyType) -> str | None:
 
 def _arrow_schema(relation: duckdb.DuckDBPyRelation) -> pa.Schema:
     return with_plain_booleans(relation.limit(0).to_arrow_table().to_reader()).schema
-
-
-def _read(
-    connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement, batch_rows: int
-) -> pa.RecordBatchReader:
-    return connection.sql(statement).to_arrow_reader(batch_rows)
 
 
 def _streamed(
