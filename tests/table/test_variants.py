@@ -241,6 +241,8 @@ def test_what_variants_cannot_be_is_refused_by_name(
         catalog.sql("CREATE TABLE shop.m (m MAP(VARIANT, INT))")
     with pytest.raises(Unsupported, match=r"published as v2.*variant"):
         table.publish(format_version=2)
+    with pytest.raises(Unsupported, match="variant, which PyIceberg cannot open"):
+        frazil.to_pyiceberg(table)
     with pytest.raises(InvalidInput, match=r"no value of a variant|column 'v'"):
         table.append([{"id": 1, "v": object()}])
     with pytest.raises(InvalidInput, match="column 'v'"):

@@ -23,6 +23,7 @@ from frazil.catalog.remote.remote_catalog import RemoteCatalog
 from frazil.catalog.remote.remote_head import RemoteHead
 from frazil.errors import Unsupported
 from frazil.format.metadata.metadata import FORMAT_VERSION
+from frazil.format.values.variant_type import has_variant
 from frazil.serve.app import build
 from frazil.serve.service import Service
 from frazil.serve.view.published_view import Facade
@@ -40,6 +41,12 @@ def static_table(table: Table, format_version: int, properties: Mapping[str, str
         raise _is_served(f"{table.name}: its catalog")
     if handle.metadata.format_version >= FORMAT_VERSION:
         handle.check_writable()
+    if any(has_variant(schema.as_struct()) for schema in handle.metadata.schemas):
+        raise Unsupported(
+            f"{table.name} has a column of type variant, which PyIceberg cannot open; read it with "
+            "scan()",
+            feature="variant in PyIceberg",
+        )
     shown = Facade().show(handle, format_version)
     return StaticTable.from_metadata(shown.metadata_location, dict(properties))
 
