@@ -30,4 +30,5 @@ def test_changes_leave_the_rows_that_duckdb_has(seed: int, tmp_path: Path) -> No
     try:
         history.run(_STEPS)
     except AssertionError as error:
-        raise AssertionError("\n".join([f"FRAZIL_SEED={seed}", *history.ran, str(error)[-600:]])) from None
+        told = [f"FRAZIL_SEED={seed}", *history.ran, str(error)[-600:]]
+        raise AssertionError("\n".join(told)) from None
