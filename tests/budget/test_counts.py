@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.rows import scan as scans
+from frazil.scan import tasks
 from frazil.scan.plan import Plan
-from frazil.scan.tasks import tasks_of
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many files became tasks, each time tasks were made."""
     counts: list[int] = []
+    tasks_of = tasks.tasks_of
 
     def counting(plan: Plan, *, location: str) -> object:
         counts.append(plan.files.num_rows)
         return tasks_of(plan, location=location)
 
-    monkeypatch.setattr(scans, "tasks_of", counting)
+    monkeypatch.setattr(tasks, "tasks_of", counting)
     return counts
 
 
