@@ -145,3 +145,22 @@ def test_sql_calls_it_by_icebergs_name(things: frazil.Table, catalog: frazil.Cat
     assert rows.column_names == ["statistics_file"]
     assert on_disk(rows["statistics_file"][0].as_py()).exists()
     assert things.distinct_counts() == {"size": 7, "flag": 2}
+
+
+def test_sql_plans_with_the_counts_until_the_next_commit(
+    catalog: frazil.Catalog, things: frazil.Table
+) -> None:
+    def groups_expected() -> str:
+        plan = catalog.sql("EXPLAIN SELECT size, sum(id) FROM shop.things GROUP BY size")
+        return str(plan.to_pylist()[-1]["plan"]).splitlines()[0]
+
+    assert groups_expected() != "Hash group by: about 7 rows"
+    things.compute_statistics()
+    assert groups_expected() == "Hash group by: about 7 rows"
+    counts = "count(*), count(country), count(DISTINCT country), min(size), max(id)"
+    every, no_country = f"SELECT {counts} FROM shop.things", "WHERE country IS NULL"
+    assert list(catalog.sql(every).to_pylist()[0].values()) == [1000, 800, 24, 0, 999]
+    assert list(catalog.sql(f"{every} {no_country}").to_pylist()[0].values())[:3] == [200, 0, 0]
+    assert catalog.sql("SELECT id FROM shop.things WHERE size > 6").to_pylist() == []
+    things.append(ROWS.slice(0, 1))
+    assert groups_expected() != "Hash group by: about 7 rows"

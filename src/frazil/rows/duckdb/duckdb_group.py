@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -94,6 +94,8 @@ class FileGroup:
     touched: bool = False
     """Whether rows of them are deleted."""
     has_nan: bool = False
+    distinct: Mapping[int, int] = field(default_factory=dict)
+    """How many values columns have, by field id, where they were counted."""
     _named: frozenset[int] = field(init=False, repr=False, compare=False)
     """Ids of columns whose names no other column, and nothing that DuckDB adds, has."""
 
@@ -172,8 +174,18 @@ class FileGroup:
                 if name is not None
             )
             columns = f"bound_schema={{{', '.join(names)}}}, hive_partitioning=false"
+            if counted := ", ".join(self._distinct()):
+                columns += f", column_statistics=MAP {{{counted}}}"
         # Statistics in Parquet files leave NaN out, which is greater than every number.
         return f"{columns}, can_have_nan=true" if self.has_nan else columns
+
+    def _distinct(self) -> Iterator[str]:
+        """Distinct values for DuckDB's estimates. Smallest and largest values are left out: it
+        would take them for exact and answer from them."""
+        for column, name in zip(self.columns, self.names or (), strict=True):
+            number = self.distinct.get(column.field_id, 0)
+            if name is not None and number and column.field_type.is_primitive:
+                yield f"{string_text(name)}: MAP {{'distinct_count': {number}}}"
 
 
 def typical_first(rows: Rows, planned: Planned, *, times: int) -> Rows:

@@ -39,6 +39,7 @@ from frazil.filter.text.sql_text import ROWS
 from frazil.filter.text.sql_values import string_text, type_text
 from frazil.format import paths
 from frazil.format.entries.column_files import have_column_files
+from frazil.format.metadata.statistics_files import distinct_counts
 from frazil.format.values.variant_type import VariantType
 from frazil.properties.registry import NAME_MAPPING
 from frazil.rows.actions import KEY
@@ -308,6 +309,7 @@ class _ScanSql:
         """Files that are read alike."""
         # One `read_parquet` for each kind: deleted rows, NaN and other names each need other text.
         columns, has_nan = self._stored(), self._may_have_nan()
+        distinct = distinct_counts(self._scan._handle.metadata, self._scan.snapshot)
         rows_by_kind: dict[tuple[bool, bool, Names | None], list[int]] = {}
         for row, names in self._file_names(np.flatnonzero(native), columns).items():
             kind = (row in dead, bool(has_nan[row]), names)
@@ -323,6 +325,7 @@ class _ScanSql:
                     names=names,
                     touched=touched,
                     has_nan=with_nan,
+                    distinct=distinct,
                 )
             )
         return groups
@@ -404,6 +407,7 @@ class _ScanSql:
             columns=columns,
             names=self._names_by_metadata(columns) if own else None,
             has_nan=bool(self._may_have_nan().any()),
+            distinct=distinct_counts(self._scan._handle.metadata, self._scan.snapshot),
         )
         outputs = {
             column.name: group.stored(column)
