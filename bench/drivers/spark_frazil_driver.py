@@ -67,6 +67,10 @@ class Driver:
         """Tables for the compaction step."""
         self.steps.small_files(count)
 
+    def bucketed(self, rows: int) -> None:
+        """Tables for the join."""
+        self.steps.bucketed(rows)
+
     def step(self, step: str, turn: int) -> float:
         """One job, timed."""
         if step == "selective scan, by the function":

@@ -21,6 +21,14 @@ CONF = {
     "spark.sql.parquet.compression.codec": "zstd",
 }
 SMALL_FILE_ROWS = 20
+BUCKETED_JOIN = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.sources.v2.bucketing.enabled": "true",
+    "spark.sql.sources.v2.bucketing.pushPartValues.enabled": "true",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.iceberg.planning.preserve-data-grouping": "true",
+}
+"""The settings that Iceberg documents for joins without a shuffle; other formats ignore its own."""
 
 
 class SqlSteps:
@@ -87,6 +95,10 @@ class SqlSteps:
             ),
             "merge 1 %": lambda turn: self._merge(turn, max(1000, self.rows // 100)),
             "merge 10 %": lambda turn: self._merge(turn, self.rows // 10),
+            "join of bucketed tables": lambda turn: self._join(),
+            "min, max, count of a column": lambda turn: sql(
+                f"select min(order_id), max(order_id), count(order_id) from {self.space}.lefts"
+            ).collect(),
             "compaction": self._compact,
         }[step]
 
@@ -111,6 +123,28 @@ class SqlSteps:
             f"merge into {self.name} t using source s on t.order_id = s.order_id "
             "when matched then update set * when not matched then insert *"
         )
+
+    def bucketed(self, rows: int) -> None:
+        """Two tables with equal buckets of the key that they are joined by."""
+        for name in ("lefts", "rights"):
+            table = f"{self.space}.{name}"
+            by = self.using.format(by="partitioned by (bucket(8, order_id))")
+            self.spark.sql(f"create table {table} (order_id bigint, price bigint) {by}")
+            ids = self.spark.range(rows).selectExpr("id as order_id", "id % 1000 as price")
+            ids.writeTo(table).append()
+
+    def _join(self) -> None:
+        for key, value in BUCKETED_JOIN.items():
+            self.spark.conf.set(key, value)
+        try:
+            joined = self.spark.sql(
+                "select count(*) as rows, sum(l.price + r.price) as total "
+                f"from {self.space}.lefts l join {self.space}.rights r on l.order_id = r.order_id"
+            )
+            joined.collect()
+        finally:
+            for key in BUCKETED_JOIN:
+                self.spark.conf.unset(key)
 
     def small_files(self, count: int) -> None:
         """A table of many small files for `compaction`, made by one append."""

@@ -12,6 +12,8 @@ STEPS = (
     "full scan",
     "count",
     "selective scan",
+    "join of bucketed tables",
+    "min, max, count of a column",
     "append",
     "append to 30 partitions",
     "delete 1 %",
@@ -44,6 +46,7 @@ def spark(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> N
                     files=workload["files"],
                 )
                 session.ask("small_files", count=workload["small"])
+                session.ask("bucketed", rows=workload["joined"])
                 ready.append(peer.name)
         for step in (*STEPS, *OWN):
             takes = [FRAZIL] if step in OWN else ready
