@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine, render
-from bench.course import AdoptionPlan
+from bench.course import BenchRun
 from bench.results import Outcome
 from bench.workloads import WORKLOADS
 
@@ -43,7 +43,7 @@ def main() -> int:
     mode = "full" if arguments.full else "quick"
     folder = Path(tempfile.mkdtemp(prefix="frazil-bench-", dir=arguments.work))
     chosen = arguments.peers.split(",") if arguments.peers else None
-    course = AdoptionPlan(mode=mode, folder=folder, chosen=chosen)
+    course = BenchRun(mode=mode, folder=folder, chosen=chosen)
     run: dict[str, Any] = {"mode": mode, "machine": machine.described()}
     earlier = _earlier(arguments.out / f"{mode}.json") if arguments.names else {}
     found = {data["name"]: data for data in earlier.get("workloads", [])}
@@ -73,7 +73,7 @@ def _earlier(results: Path) -> dict[str, Any]:
     return dict(json.loads(results.read_text())) if results.is_file() else {}
 
 
-def _run(course: AdoptionPlan, name: str, described: dict[str, Any]) -> Outcome | None:
+def _run(course: BenchRun, name: str, described: dict[str, Any]) -> Outcome | None:
     settings = {**described, **described[course.mode]}
     outcome = Outcome(name=name, title=described["title"], settings=described[course.mode])
     print(f"… {name}", file=sys.stderr, flush=True)

@@ -17,7 +17,7 @@ _SETTINGS = {"bucket_driver.py": ", in a bucket", "columns_driver.py": ", wide t
 
 
 @dataclass(slots=True, kw_only=True)
-class AdoptionPlan:
+class BenchRun:
     """What workloads get: sizes, peers, a folder, and ways to ask all peers in turn."""
 
     mode: str

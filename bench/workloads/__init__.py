@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.course import AdoptionPlan
+from bench.course import BenchRun
 from bench.results import Outcome
 from bench.workloads.appends import concurrent_writers, load, small_appends
 from bench.workloads.bucket import bucket_catalog
@@ -19,7 +19,7 @@ from bench.workloads.serve import serve
 from bench.workloads.spark import spark, spark_parquet
 from bench.workloads.upgrade import upgrade
 
-Workload = Callable[[AdoptionPlan, dict[str, Any], Outcome], None]
+Workload = Callable[[BenchRun, dict[str, Any], Outcome], None]
 
 WORKLOADS: dict[str, Workload] = {
     "small_appends": small_appends,

@@ -7,7 +7,7 @@ import uuid
 from contextlib import ExitStack
 from typing import Any
 
-from bench.course import AdoptionPlan, footprint, forgiving
+from bench.course import BenchRun, footprint, forgiving
 from bench.peers import FRAZIL, PEERS, Peer
 from bench.results import Outcome, median, quantile
 from bench.servers import frazil_server
@@ -15,7 +15,7 @@ from bench.session import Session
 from tests.support.postgres import PostgresUnavailable, postgres_server
 
 
-def small_appends(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def small_appends(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """One file per commit, in blocks, the peers taking turns.
 
     The last commits take turns with the first ones of a new table: the machine then and now is not
@@ -74,7 +74,7 @@ def _begin(session: Session, folder: str, total: int) -> None:
     session.ask("commits", start=total, count=5, total=total)
 
 
-def load(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def load(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Import, connect and load, in a new process each time."""
     most = workload.get("most", {})
     peers = course.peers(workload)
@@ -104,7 +104,7 @@ def load(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> No
                 outcome.add(case, "memory of the process", peer.name, kb / 1024, "MB")
 
 
-def concurrent_writers(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def concurrent_writers(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Processes that append at once; each retries its own lost races as its library does."""
     for peer in course.peers(workload):
         for writers in workload["writers"]:
@@ -142,7 +142,7 @@ def concurrent_writers(course: AdoptionPlan, workload: dict[str, Any], outcome: 
 
 
 def _competed(
-    course: AdoptionPlan, peer: Peer, writers: int, each: int, **options: str
+    course: BenchRun, peer: Peer, writers: int, each: int, **options: str
 ) -> tuple[list[dict[str, Any]], float]:
     """What each of some writers reports, and how long all took together."""
     with ExitStack() as stack:

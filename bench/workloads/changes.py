@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from bench.course import AdoptionPlan, footprint, forgiving
+from bench.course import BenchRun, footprint, forgiving
 from bench.results import Outcome, median
 
 
-def small_changes(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def small_changes(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Remove one file of many; delete rows of a table that has them."""
     _remove_files(course, workload, outcome)
     files, rows = workload["files"], workload["rows"]
@@ -52,7 +52,7 @@ def small_changes(course: AdoptionPlan, workload: dict[str, Any], outcome: Outco
     )
 
 
-def _remove_files(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def _remove_files(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     listed = workload["listed"]
     peers = course.peers(workload)
     found: dict[str, list[tuple[float, int]]] = {}
@@ -76,7 +76,7 @@ def _remove_files(course: AdoptionPlan, workload: dict[str, Any], outcome: Outco
         outcome.add(case, "bytes written", name, median(size for _, size in answers), "B")
 
 
-def change_feed(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def change_feed(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Which files came and went in the last commits of a large table."""
     listed, commits = workload["listed"], workload["commits"]
     peers = course.peers(workload)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from bench.course import AdoptionPlan, footprint, forgiving
+from bench.course import BenchRun, footprint, forgiving
 from bench.drivers.columns_driver import PLAIN
 from bench.drivers.rows import wide
 from bench.peers import COLUMN_PEERS, COLUMN_SPARK_PEERS, FRAZIL, Peer
@@ -23,7 +23,7 @@ _OLD, _NEW_VALUE = "c5", "c5 * 2 + 1"
 _NOT_REWRITING = (FRAZIL, "Lance")
 
 
-def column_updates(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def column_updates(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """One peer after the other, as each has copies of its table; the large table goes to those
     that do not rewrite rows."""
     rows, columns = workload["rows"], workload["columns"]
@@ -56,7 +56,7 @@ def column_updates(course: AdoptionPlan, workload: dict[str, Any], outcome: Outc
 
 
 @contextmanager
-def _source(course: AdoptionPlan, rows: int, columns: int) -> Iterator[list[str]]:
+def _source(course: BenchRun, rows: int, columns: int) -> Iterator[list[str]]:
     """The rows as Parquet files, which all peers are filled from."""
     folder = course.folder / f"wide-{rows}"
     folder.mkdir(parents=True)
@@ -76,7 +76,7 @@ class _Run:
     case: str
     source: list[str]
     workload: dict[str, Any]
-    course: AdoptionPlan
+    course: BenchRun
     outcome: Outcome
 
     def peer(self, peer: Peer, *, updates: bool = True) -> None:

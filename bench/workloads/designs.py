@@ -14,7 +14,7 @@ import numpy as np
 
 import frazil
 from bench import bitmaps as bitmap_table
-from bench.course import AdoptionPlan
+from bench.course import BenchRun
 from bench.drivers import shop
 from bench.drivers.frazil_driver import entries_of, schema_of
 from bench.results import Outcome
@@ -27,7 +27,7 @@ CHECKPOINT_EVERY = 100
 MERGE_AT = 100
 
 
-def bitmaps(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def bitmaps(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Bytes of a set of dead positions by encoding; the whole table is in docs/bitmaps.md."""
     rng = np.random.default_rng(bitmap_table.SEED)
     for size in workload["sizes"]:
@@ -41,7 +41,7 @@ def bitmaps(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) ->
     outcome.note("random positions; `python bench/bitmaps.py` prints the full comparison.")
 
 
-def designs(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def designs(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Bytes written per commit, for appends and for changes spread over the table."""
     files, commits = workload["files"], workload["commits"]
     sizes = _Sizes()

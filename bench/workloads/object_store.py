@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.course import AdoptionPlan, forgiving
+from bench.course import BenchRun, forgiving
 from bench.object_store import BUCKET, ObjectStore
 from bench.results import Outcome, median
 
 
-def object_store(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def object_store(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Peers one after the other, each with the store to itself so that requests can be counted."""
     files, commits = workload["files"], workload["commits"]
     for peer in course.peers(workload):

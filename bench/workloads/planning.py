@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.course import AdoptionPlan, forgiving
+from bench.course import BenchRun, forgiving
 from bench.drivers import shop
 from bench.drivers.first_plan import PLANS
 from bench.peers import FRAZIL, Peer
@@ -15,7 +15,7 @@ from bench.session import whole_process
 KINDS = ("day and country", "day", "order_id", "all")
 
 
-def planning(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def planning(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Four queries, cold and warm, the peers taking turns."""
     most = workload.get("most", {})
     for size in workload["sizes"]:
@@ -82,7 +82,7 @@ def _one_kind(
 
 
 def _first_plan(
-    course: AdoptionPlan, outcome: Outcome, peers: list[Peer], size: int, starts: int
+    course: BenchRun, outcome: Outcome, peers: list[Peer], size: int, starts: int
 ) -> None:
     """The first selective plan of a new process, the peers taking turns; the first turn, which may
     compile modules, does not count."""
@@ -107,7 +107,7 @@ def _first_plan(
         outcome.note(f"{case}, new process: the plans differ in files: {counts}")
 
 
-def _memory(course: AdoptionPlan, outcome: Outcome, peer: Any, size: int) -> None:
+def _memory(course: BenchRun, outcome: Outcome, peer: Any, size: int) -> None:
     with forgiving(outcome, peer.name, f"memory, {size:,} files"):
         with course.session(peer) as session:
             session.ask("open", folder=course.populated(peer, size))
@@ -119,7 +119,7 @@ def _memory(course: AdoptionPlan, outcome: Outcome, peer: Any, size: int) -> Non
         )
 
 
-def wide_table(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def wide_table(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Two columns of many: what is read of the others?"""
     files, columns = workload["files"], workload["columns"]
     peers = course.peers(workload)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bench.course import AdoptionPlan, forgiving
+from bench.course import BenchRun, forgiving
 from bench.results import Outcome, median
 from bench.session import Session
 from tests.support.tpch import generate, queries
@@ -14,7 +14,7 @@ PLAIN = "plain Parquet"
 DELETED = "DELETE FROM lineitem WHERE (l_orderkey * 7 + l_linenumber) % 100 = 3"
 
 
-def upsert(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def upsert(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Rows arrive by key, half of them known: small for all peers, large for those that can."""
     most = workload["most"]
     for rows, count in workload["sizes"]:
@@ -40,7 +40,7 @@ def upsert(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> 
     )
 
 
-def compaction(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def compaction(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Many small files become few."""
     files, rows = workload["files"], workload["rows"]
     peers = course.peers(workload)
@@ -61,7 +61,7 @@ def compaction(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome)
             outcome.add(case, "files left", name, session.ask("keyed_state")[1], "")
 
 
-def lookup(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def lookup(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """One row of a table of many files, of which only the one that holds it exists."""
     files, order = workload["files"], 1 << 60
     peers = course.peers(workload)
@@ -84,7 +84,7 @@ def lookup(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> 
             _spent(outcome, f"{case}, {heat}", found)
 
 
-def tpch(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def tpch(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """The 22 queries in turns, query by query; then again with 1 % of lineitem deleted."""
     source = course.folder / "tpch"
     source.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
-from bench.course import AdoptionPlan, footprint
+from bench.course import BenchRun, footprint
 from bench.peers import FRAZIL, PEERS
 from bench.results import Outcome, median, quantile
 from bench.servers import REFERENCE, CannotStart, Server, frazil_server, reference_server
@@ -22,7 +22,7 @@ POSTGRES = "no server, PostgreSQL"
 _UNCOUNTED = 5
 
 
-def serve(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def serve(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Three questions about `frazil serve`."""
     _commits(course, workload, outcome)
     _plans(course, workload, outcome)
@@ -32,7 +32,7 @@ def serve(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> N
 # Commits of a client
 
 
-def _commits(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def _commits(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """PyIceberg appends one file per commit: the same client on both servers, in turns."""
     total, block = workload["commits"], workload["block"]
     times: dict[str, list[float]] = {}
@@ -89,7 +89,7 @@ def _started(
 # Plans
 
 
-def _plans(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def _plans(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """PyIceberg plans a scan: from manifests that it reads itself, and by asking the server."""
     files = workload["files"]
     folder = course.populated(PEERS[FRAZIL], files)
@@ -135,7 +135,7 @@ def _plans(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> 
 # Many writers
 
 
-def _groups(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def _groups(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Processes that append at once: through the server, and each on the catalog itself."""
     most = max(workload["writers"])
     with ExitStack() as stack:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.course import AdoptionPlan, forgiving
+from bench.course import BenchRun, forgiving
 from bench.peers import FRAZIL, SPARK_PEERS
 from bench.results import Outcome, median
 
@@ -31,7 +31,7 @@ ONCE = ("delete 1 %", "compaction")
 OWN = ("selective scan, by the function",)
 
 
-def spark(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def spark(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """Peers in turns, step by step; every step is the same SQL."""
     peers = course.peers(workload, SPARK_PEERS)
     with course.sessions(peers) as sessions:
@@ -81,7 +81,7 @@ def spark(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> N
 PLAIN = "plain Parquet"
 
 
-def spark_parquet(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def spark_parquet(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """What a table costs over the bare files, in one session."""
     (peer,) = course.peers(workload, SPARK_PEERS)
     repeats = workload["repeats"]

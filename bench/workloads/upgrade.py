@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.course import AdoptionPlan
+from bench.course import BenchRun
 from bench.peers import FRAZIL, PEERS
 from bench.results import Outcome, median
 
 KINDS = ("day and country", "order_id", "all")
 
 
-def upgrade(course: AdoptionPlan, workload: dict[str, Any], outcome: Outcome) -> None:
+def upgrade(course: BenchRun, workload: dict[str, Any], outcome: Outcome) -> None:
     """PyIceberg writes the table; Frazil upgrades it, commits to it, rewrites its manifests."""
     files = workload["files"]
     theirs, ours = PEERS["PyIceberg"], PEERS[FRAZIL]
