@@ -119,6 +119,14 @@ def test_conditions_run_as_they_were_written(db: BesideDuckDb, condition: str) -
         "MERGE INTO s.t USING r.t ON s.t.id = r.t.id WHEN MATCHED AND s.t.v < r.t.v THEN DELETE "
         "WHEN NOT MATCHED THEN INSERT VALUES (r.t.id, r.t.v + 1, r.t.w)",
         "MERGE INTO s.t USING r.t USING (id) WHEN MATCHED THEN UPDATE SET w = r.t.w",
+        "MERGE INTO s.t USING r.t ON s.t.id = r.t.id "
+        "WHEN MATCHED AND s.t.v < (SELECT max(r.t.v) FROM r.t WHERE r.t.id < 10) THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT VALUES "
+        "(r.t.id, (SELECT min(r.t.v) FROM r.t WHERE r.t.id >= 9), r.t.w)",
+        "MERGE INTO s.t USING r.t ON s.t.id = r.t.id "
+        "WHEN MATCHED AND EXISTS (SELECT 1 FROM s.u WHERE s.u.id = s.t.id) THEN DELETE "
+        "WHEN NOT MATCHED THEN INSERT VALUES "
+        "(r.t.id, (SELECT max(s.u.x) FROM s.u WHERE s.u.id < 2), r.t.w)",
         "UPDATE s.t SET v = r.t.v FROM r.t WHERE s.t.id = r.t.id",
         "UPDATE s.t SET v = r.t.v + s.t.v FROM r.t WHERE r.t.id = s.t.id AND r.t.w IS NOT NULL",
         "UPDATE s.t AS a SET v = b.v FROM r.t AS b WHERE a.id = b.id",

@@ -420,10 +420,16 @@ class Binder:
         called = [alias for inner in n.walk_queries(query) for alias in _aliases(inner)]
         fulls = [reference.full_name for reference in unaliased]
         crowded = any(called.count(full[-1]) > fulls.count(full) for full in fulls)
-        spaces = {reference.full_name[:-1] for reference in unaliased}
         moved: dict[n.ColumnRef, tuple[Edit, tuple[str, ...]]] = {}
-        # New ones for each query: a view that is read twice prunes the same table in two ways.
-        schemas = {space: self.engine.view(".".join(space)) for space in spaces}
+        shared = {reference.full_name for reference in unaliased if reference.is_unread}
+        # Queries of one statement call the rows of a change alike. Other tables get new schemas for
+        # each query: a view that is read twice prunes the same table in two ways.
+        schemas = {
+            full: self.engine.shared_schema(full)
+            if full in shared
+            else self.engine.view(".".join(full[:-1]))
+            for full in fulls
+        }
         for ref in n.expressions_of(query):
             if not isinstance(ref, n.ColumnRef) or ref.start is None:
                 continue
@@ -437,14 +443,14 @@ class Binder:
                 ]
                 number = self._places.index.get(read.origin(ref.start))
                 if owners and number is not None:
-                    schema = schemas[owners[0].full_name[:-1]]
+                    schema = schemas[owners[0].full_name]
                     last = self._tokens[number + 2 * (size - 1)]
                     edit = (self._tokens[number].start, last.start, f"{quoted(schema)}.")
                     moved[ref] = edit, (schema, *names[size - 1 :])
                     break
         if moved or crowded:
             for reference in unaliased:
-                reference.schema = schemas[reference.full_name[:-1]]
+                reference.schema = schemas[reference.full_name]
         return moved
 
     # Making tables known to the engine
@@ -489,6 +495,8 @@ class Binder:
                     same[1].name.start, f"give {same[1].name} an alias: it is two states of a table"
                 )
             over = [one for reference in same for one in pushed.tables.get(reference.node, [[]])]
+            if any(reference.is_unread for reference in same):
+                over = [[]]  # other queries of the statement make the same view
             for reference in same:
                 pushed.tables[reference.node] = over
                 reference.is_shared = True

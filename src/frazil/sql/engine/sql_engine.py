@@ -78,6 +78,8 @@ class SqlEngine:
     """Whether the user's text may read files."""
     prefix: str = field(default_factory=lambda: f"frazil_{next(_numbers)}_")
     """What the names of views begin with. No text that is run has them: they are new."""
+    shared_schemas: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Schemas that hold one table each for all queries, by its namespace and name."""
     include: Callable[[str], None] = lambda location: None
     """Told where the tables are that it reads, for later connections."""
     renew: Callable[[], None] = lambda: None
@@ -97,6 +99,12 @@ class SqlEngine:
         view = f"{self.prefix}{self._views}"
         self.user_names[view] = name
         return view
+
+    def shared_schema(self, table: tuple[str, ...]) -> str:
+        """What the schema that all queries call a table by is called."""
+        if table not in self.shared_schemas:
+            self.shared_schemas[table] = self.view(".".join(table[:-1]))
+        return self.shared_schemas[table]
 
     def view_in_schema(self, schema: str, name: str, view: str) -> None:
         """Make a view known by a name in a schema."""
