@@ -62,9 +62,9 @@ def markdown(
         f"A {run['mode']} run, the newest part of {where['when'][:10]} at commit {where['commit']} "
         f"(each section names its own), on {where['cores']} cores of {where['processor']} with "
         f"{where['memory_gb']} GB, {where['system']}, Python {where['python']}, "
-        f"pyarrow {where['pyarrow']}; load before the run {where['load_before']}. Times are medians unless a line says otherwise. The last "
-        "column is the ratio Frazil ÷ best peer: below 1 means Frazil is faster (for rates, above "
-        "1).",
+        f"pyarrow {where['pyarrow']}; load before the run {where['load_before']}. Times are "
+        "medians unless a line says otherwise. The last column is the ratio Frazil ÷ best peer: "
+        "below 1 means Frazil is faster (for rates, above 1).",
         "",
         *_busy(where),
         "## Where Frazil is slower",
